@@ -8,10 +8,8 @@ an error, or a region that refuses an order, may do so by chance once, yet not a
 it is as a refusal of the step.
 """
 
-import asyncio
-from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from keys.commit.committer import StaleRead
 from keys.model.records import ProcedurePhase, ProcedureRecord
@@ -24,8 +22,6 @@ UNDO_MS = 600_000  # an undo that has failed for so long is given up: its resour
 DEFINITE = frozenset({"job-failed", "order-refused"})
 DEFINITE_MAX = 16  # attempts that end so: some two minutes, in which a node may be started anew
 STALE = Backoff(first_ms=1, max_ms=1_000)  # a lost race is run again almost at once
-
-T = TypeVar("T")
 
 
 def must_finish(kind: Kind[Any], record: ProcedureRecord) -> bool:
@@ -83,23 +79,6 @@ class Tries:
             if not is_passing(error) or self.definite >= DEFINITE_MAX:
                 return True
         return self.left_ms(kind, record, now_ms) == 0
-
-
-async def within(limit_ms: int | None, step: str, work: Awaitable[T]) -> T:
-    """Ends *work* after *limit_ms*. Raises Unavailable("deadline-exceeded").
-
-    What it had begun may still happen: it is a step, so it is undone or run again.
-    """
-    limit = asyncio.timeout(None if limit_ms is None else limit_ms / 1000)
-    try:
-        async with limit:
-            return await work
-    except TimeoutError as error:
-        if not limit.expired():
-            raise
-        raise Unavailable("deadline-exceeded", step=step) from error
-    finally:
-        del limit  # it knows the task, and the task its error: a cycle, left to gc
 
 
 def rest_ms(kind: Kind[Any], record: ProcedureRecord) -> int:

@@ -5,10 +5,11 @@ because they share a transaction with the record that says they happened, and wi
 leader that computed them. That is the whole durability argument.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from keys.commit.txn import NOTHING, Stamp, Txn
 from keys.model.poison import Poison, PoisonKey
@@ -22,13 +23,15 @@ from keys.model.records import (
 from keys.model.records import (
     ProcedureRecord as Record,
 )
-from metasrv_base.errors import MetaError
+from metasrv_base.errors import MetaError, Unavailable
 from procedures.context import Context, Ports
 from procedures.engine import record_transitions
 from procedures.engine.record_transitions import Why
-from procedures.engine.retry import Tries, within
+from procedures.engine.retry import Tries
 from procedures.machine import Goto, Kind, S
 from procedures.ports import Commits
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,7 @@ class Runner:
         state = kind.state.model_validate(held.record.state)
         began_ms = self.ports.clock.mono_ms()
         step = held.record.step
-        outcome = await within(limit_ms, step, kind.steps[step].act(state, context))
+        outcome = await _within(limit_ms, step, kind.steps[step].act(state, context))
         beat = self._beat(held, began_ms)
 
         async def commit(held: StoredRecord) -> StepResult:
@@ -129,7 +132,7 @@ class Runner:
         began_ms = self.ports.clock.mono_ms()
         back = None
         if undo is not None:
-            back = await within(limit_ms, f"undo {held.record.step}", undo(state, context))
+            back = await _within(limit_ms, f"undo {held.record.step}", undo(state, context))
         beat = self._beat(held, began_ms)
 
         async def commit(held: StoredRecord) -> StepResult:
@@ -177,3 +180,20 @@ class Runner:
         clock, undoing = self.ports.clock, held.record.phase is ProcedurePhase.UNDO
         step = f"undo {held.record.step}" if undoing else held.record.step
         return TimelineEntry(step=step, at_ms=clock.wall_ms(), ms=clock.mono_ms() - began_ms)
+
+
+async def _within(limit_ms: int | None, step: str, work: Awaitable[T]) -> T:
+    """Ends *work* after *limit_ms*. Raises Unavailable("deadline-exceeded").
+
+    What it had begun may still happen: it is a step, so it is undone or run again.
+    """
+    limit = asyncio.timeout(None if limit_ms is None else limit_ms / 1000)
+    try:
+        async with limit:
+            return await work
+    except TimeoutError as error:
+        if not limit.expired():
+            raise
+        raise Unavailable("deadline-exceeded", step=step) from error
+    finally:
+        del limit  # it knows the task, and the task its error: a cycle, left to gc

@@ -24,8 +24,8 @@ from tests.metasrv.api.fakes import FakeNodes
 from tests.metasrv.api.raw import JSON, Sent, send
 from tests.metasrv.api.rig import leader
 
-CREATE_FILES_MAX = 20
-"""The aim is 18."""
+CREATE_FILES_MAX = 18
+"""The aim is 15."""
 ROWS_FILES_MAX = 18
 """The aim is 14."""
 
