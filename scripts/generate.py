@@ -18,7 +18,7 @@ GENERATORS: tuple[str, ...] = (
     "procedures.kinds.diagrams:pages",
     "procedures.engine.control_page:pages",
     "dataplane.datanode.http.documents:documents",
-    "dataplane.frontend.http.openapi:documents",
+    "dataplane.frontend.http.app:documents",
     "metasrv.api.openapi:documents",
     "metasrv.check.invariants_page:pages",
     "scripts.conformance:pages",

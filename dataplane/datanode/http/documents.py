@@ -1,6 +1,5 @@
 """The node protocol as documents, made from the app and the wire models; checked in and diffed."""
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -15,6 +14,7 @@ from metasrv_base.wire.node.nodes import (
     RegisterRequest,
 )
 from metasrv_base.wire.problem.problems import KINDS
+from serving.openapi import document_text
 
 OPENAPI = "openapi/node.v1.json"
 PAGE = "docs/node-protocol.md"
@@ -58,11 +58,7 @@ REPORT_MODELS: tuple[type[BaseModel], ...] = (
 
 def documents() -> dict[str, str]:
     """Path in the checkout -> text."""
-    return {OPENAPI: openapi_text(), PAGE: page()}
-
-
-def openapi_text() -> str:
-    return json.dumps(bare_app().openapi(), indent=1, sort_keys=True) + "\n"
+    return {OPENAPI: document_text(bare_app().openapi()), PAGE: page()}
 
 
 def page() -> str:

@@ -11,6 +11,7 @@ from dataplane.frontend.http.documents import completed
 from dataplane.frontend.service import FrontendService
 from serving.answers import PROBLEM, answer_errors
 from serving.middleware import MiddlewareDeps, ServingMiddleware, counted
+from serving.openapi import document_text
 from serving.pages.program_pages import StartPage, pages_router
 
 TITLE = "metasrv frontend"
@@ -22,6 +23,7 @@ START = StartPage.of(
         "/metrics": "Counters in the Prometheus text format",
     },
 )
+DOCUMENT = "openapi/frontend.v1.json"
 _TABLE = re.compile(r"/v1/tables/([0-9]+(?=/[^/]+(/get)?$)|[^/]+/[^/]+/[^/]+)")
 
 
@@ -33,6 +35,15 @@ def build_app(service: FrontendService) -> FastAPI:
     doorway = MiddlewareDeps(service.statements.clock, count, direct=direct.called)
     app.add_middleware(ServingMiddleware, doorway=doorway)
     return app
+
+
+def documents() -> dict[str, str]:
+    """The document as a file: path in this checkout -> text. CI fails on drift."""
+    return {DOCUMENT: document_text(document())}
+
+
+def document() -> dict[str, Any]:
+    return completed(bare_app().openapi())
 
 
 def bare_app() -> FastAPI:

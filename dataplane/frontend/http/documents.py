@@ -30,7 +30,7 @@ from metasrv_base.wire.frontend.rows import (
     RowsRequest,
 )
 from metasrv_base.wire.problem.problems import MEDIA_TYPE
-from serving.shared_answers import share_answers
+from serving.openapi import share_answers
 
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 _KEY_HEADER = {

@@ -5,7 +5,7 @@ from typing import Any
 from fastapi.encoders import jsonable_encoder
 
 from metasrv_base.wire.problem.problems import Problem
-from serving.shared_answers import share_answers
+from serving.openapi import share_answers
 
 _SCHEMA = "#/components/schemas/{model}"
 PROBLEM = _SCHEMA.format(model="Problem")

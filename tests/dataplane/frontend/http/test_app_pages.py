@@ -2,8 +2,7 @@
 
 import httpx
 
-from dataplane.frontend.http.app import build_app
-from dataplane.frontend.http.openapi import document
+from dataplane.frontend.http.app import build_app, document
 from tests.dataplane.frontend.bench import Bench, running
 from tests.serving.page_reader import check_docs, check_problems, check_start
 

@@ -3,9 +3,8 @@
 from pathlib import Path
 
 from dataplane.frontend.http.api import BY_ID, BY_NAME
-from dataplane.frontend.http.app import bare_app
+from dataplane.frontend.http.app import bare_app, document, documents
 from dataplane.frontend.http.documents import ROUTES
-from dataplane.frontend.http.openapi import document, documents
 from dataplane.frontend.statements.parameters import PARAMETERS
 
 ROOT = Path(__file__).parents[4]

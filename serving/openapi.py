@@ -1,4 +1,4 @@
-"""Moves error answers that several operations of an OpenAPI document give to its components."""
+"""The OpenAPI document of a program: its text as it is checked in, and each error answer once."""
 
 import json
 import re
@@ -10,8 +10,14 @@ _CODE = re.compile(r"`([a-z0-9-]+)`: ")
 _SUCCESSES = ("1", "2", "3")
 
 
+def document_text(document: dict[str, Any]) -> str:
+    """The same bytes for equal documents: CI compares them with the file."""
+    return json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
 def share_answers(document: dict[str, Any]) -> dict[str, Any]:
-    """*document*, changed in place; a second call changes nothing.
+    """*document*, changed in place: error answers that several operations give are among its
+    components. A second call changes nothing.
 
     A shared answer is named by its problem codes, as `no-leader.not-ready`; one that names no codes
     is `problem`.

@@ -3,7 +3,7 @@
 from copy import deepcopy
 from typing import Any
 
-from serving.shared_answers import share_answers
+from serving.openapi import share_answers
 from tests.serving.answers import resolved
 
 MISSING = {"description": "`not-found`: There is no such thing", "content": {}}
