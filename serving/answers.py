@@ -1,6 +1,6 @@
 """Every error of a program's routes as problem+json: our own, FastAPI's and Starlette's."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import orjson
@@ -9,39 +9,57 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from metasrv_base.errors import MetaError, NotFound, Refused
-from metasrv_base.wire.problem.problems import Problem, field_errors, problem_of
+from metasrv_base.wire.problem.problems import FieldError, Problem, field_errors, problem_of
 
 PROBLEM: Mapping[int | str, dict[str, Any]] = {
     "default": {"model": Problem, "description": "Any refusal or failure (problem+json)."}
 }
 
 
-def answer_errors(app: FastAPI) -> None:
-    app.add_exception_handler(MetaError, _answer)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http)
-
-
-async def _answer(request: Request, error: Exception) -> Response:
-    assert isinstance(error, MetaError)
-    request_id = getattr(request.state, "request_id", "")
-    status, headers, body = problem_of(error, request.url.path, request_id)
-    return Response(orjson.dumps(body), status, headers)
-
-
-async def _invalid(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
+def pointed_at(error: RequestValidationError) -> tuple[FieldError, ...]:
+    """Each fault by a pointer; that of a parameter is its name."""
     details = [{**detail, "loc": detail["loc"][1:]} for detail in error.errors()]
-    refused = Refused("invalid-request", errors=field_errors(details, error.body))
-    return await _answer(request, refused)
+    return tuple(field_errors(details, error.body))
 
 
-async def _http(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
+def as_it_is(error: MetaError, path: str) -> MetaError:
+    return error
+
+
+def answer_errors(
+    app: FastAPI,
+    *,
+    faults: Callable[[RequestValidationError], tuple[FieldError, ...]] = pointed_at,
+    shown: Callable[[MetaError, str], MetaError] = as_it_is,
+) -> None:
+    """*faults*: of a body or parameters that FastAPI refuses. *shown*: an error as the clients of a
+    path may see it."""
+
+    async def refuse(request: Request, error: Exception) -> Response:
+        assert isinstance(error, MetaError)
+        path, request_id = request.url.path, getattr(request.state, "request_id", "")
+        status, headers, body = problem_of(shown(error, path), path, request_id)
+        return Response(orjson.dumps(body), status, headers)
+
+    async def invalid(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        return await refuse(request, Refused("invalid-request", errors=faults(error)))
+
+    async def http(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        return await refuse(request, _as_ours(request, error))
+
+    app.add_exception_handler(MetaError, refuse)
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(HTTPException, http)
+
+
+def _as_ours(request: Request, error: HTTPException) -> MetaError:
+    """An error that the framework raises by itself."""
     if isinstance(error.__cause__, MetaError):
-        return await _answer(request, error.__cause__)
+        return error.__cause__
     if error.status_code == 405:
-        return await _answer(request, Refused("method-not-allowed", method=request.method))
+        return Refused("method-not-allowed", method=request.method)
     if error.status_code == 404:
-        return await _answer(request, NotFound(what="route", name=request.url.path))
-    return await _answer(request, Refused("invalid-request", reason=str(error.detail)))
+        return NotFound(what="route", name=request.url.path)
+    return Refused("invalid-request", reason=str(error.detail))

@@ -25,6 +25,7 @@ from metasrv_base.wire.http.asgi import (
     given_id,
     new_id,
 )
+from serving.answers import as_it_is
 from serving.head_as_get import head_as_get
 
 NOT_ALLOWED = "method-not-allowed"
@@ -45,10 +46,6 @@ async def admit_all(scope: Scope, receive: Receive) -> Receive:
 def find_route(scope: Scope, receive: Receive) -> Awaitable[Response | None] | None:
     """Every request goes through the framework."""
     return None
-
-
-def as_it_is(error: MetaError, path: str) -> MetaError:
-    return error
 
 
 @dataclass(frozen=True, slots=True)

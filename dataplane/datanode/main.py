@@ -19,7 +19,8 @@ from dataplane.datanode.config import DatanodeConfig
 from dataplane.datanode.http.app import build_app
 from dataplane.datanode.membership.heartbeat import HeartbeatLoop, HeartbeatPorts
 from dataplane.datanode.membership.membership import Membership, NodeIdentity
-from dataplane.datanode.membership.metasrv import HttpNodeLeader, LocalMachine
+from dataplane.datanode.membership.metasrv import HttpNodeLeader
+from dataplane.datanode.membership.resources import LocalMachine
 from dataplane.datanode.metrics import NodeMetrics
 from dataplane.datanode.orders.journal import NodeJournal, open_journal
 from dataplane.datanode.orders.orders import OrderExecutor

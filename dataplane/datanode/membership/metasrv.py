@@ -1,14 +1,9 @@
 """metasrv over HTTP: the `Leader` port of the heartbeat, by the one typed client."""
 
-import asyncio
-from collections.abc import Sequence
-
-from dataplane.datanode.membership.resources import read_folders, read_resources
 from metasrv_base.wire.http.client import HttpClient
 from metasrv_base.wire.node.nodes import (
     HeartbeatAnswer,
     HeartbeatRequest,
-    NodeResources,
     RegisterAnswer,
     RegisterRequest,
 )
@@ -45,14 +40,3 @@ class HttpNodeLeader:
             try_ms=deadline_ms // 2,
         )
         return answer.body(HeartbeatAnswer)
-
-
-class LocalMachine:
-    def __init__(self, root: str) -> None:
-        self._root = root
-
-    async def resources(self) -> NodeResources:
-        return await asyncio.to_thread(read_resources, self._root)
-
-    async def folders(self) -> Sequence[str]:
-        return await asyncio.to_thread(read_folders, self._root)

@@ -1,12 +1,27 @@
 """What the machine has and what is left of it, as the operating system says."""
 
+import asyncio
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from metasrv_base.wire.node.nodes import NodeResources
 
 MEMORY = Path("/proc/meminfo")
+
+
+class LocalMachine:
+    """This machine, read in a thread: the `Machine` port of `heartbeat.py`."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    async def resources(self) -> NodeResources:
+        return await asyncio.to_thread(read_resources, self._root)
+
+    async def folders(self) -> Sequence[str]:
+        return await asyncio.to_thread(read_folders, self._root)
 
 
 def read_resources(root: str) -> NodeResources:

@@ -3,17 +3,16 @@
 from collections.abc import Mapping
 from hashlib import blake2b
 
-import orjson
 import structlog
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from starlette.exceptions import HTTPException
 
 from metasrv.service.catalog.reading import CatalogView
-from metasrv_base.errors import Corrupt, MetaError, NotFound, NotLeader, Refused, Unavailable
+from metasrv_base.errors import Corrupt, MetaError, NotLeader, Unavailable
 from metasrv_base.wire.api.tables import CatalogBody, SchemaBody
 from metasrv_base.wire.model import WireModel
-from metasrv_base.wire.problem.problems import FieldError, field_errors, problem_of
+from metasrv_base.wire.problem.problems import FieldError, field_errors
+from serving.answers import answer_errors
 
 VERSION_HEADER = "Catalog-Version"
 """The version of the catalog that a read was answered from, or that a change has made."""
@@ -75,9 +74,7 @@ def etag_matches(wanted: str | None, etag: str) -> bool:
 
 
 def install(app: FastAPI) -> None:
-    app.add_exception_handler(MetaError, _error)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http)
+    answer_errors(app, faults=_faults, shown=_shown)
 
 
 def told(error: MetaError, path: str) -> MetaError:
@@ -92,41 +89,24 @@ def told(error: MetaError, path: str) -> MetaError:
     return error
 
 
-def problem(error: MetaError, path: str, request_id: str) -> tuple[int, dict[str, str], bytes]:
-    status, headers, body = problem_of(told(error, path), path, request_id)
-    return status, headers, orjson.dumps(body)
-
-
-async def _error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, MetaError)
-    request_id = getattr(request.state, "request_id", "")
+def _shown(error: MetaError, path: str) -> MetaError:
     if isinstance(error, Corrupt):
         log.error("metadata_corrupt", error=str(error))
-    status, headers, body = problem(error, request.url.path, request_id)
-    return Response(body, status, headers)
+    return told(error, path)
 
 
-async def _invalid(request: Request, error: Exception) -> Response:
+def _faults(error: RequestValidationError) -> tuple[FieldError, ...]:
     """Pointers are into the body; of a parameter, its name."""
-    assert isinstance(error, RequestValidationError)
-    in_body = [one for one in error.errors() if one["loc"][:1] == ("body",)]
-    found = [{**one, "loc": one["loc"][1:]} for one in in_body]
-    errors = (
-        *field_errors(found, error.body),
-        *(_parameter(one["loc"], one["msg"]) for one in error.errors() if one not in in_body),
+    in_body = [detail for detail in error.errors() if detail["loc"][:1] == ("body",)]
+    details = [{**detail, "loc": detail["loc"][1:]} for detail in in_body]
+    others = [detail for detail in error.errors() if detail not in in_body]
+    return (
+        *field_errors(details, error.body),
+        *(_parameter(detail["loc"], detail["msg"]) for detail in others),
     )
-    return await _error(request, Refused("invalid-request", errors=errors))
 
 
 def _parameter(loc: tuple[str | int, ...], message: str) -> FieldError:
     place, *name = loc
     said = message.removeprefix("Value error, ")
     return FieldError(pointer="", detail=f"{place} parameter {'.'.join(map(str, name))}: {said}")
-
-
-async def _http(request: Request, error: Exception) -> Response:
-    """What the framework raises by itself; routes and methods are judged before (door.py)."""
-    assert isinstance(error, HTTPException)
-    if error.status_code == 404:
-        return await _error(request, NotFound("not-found", what="route", name=request.url.path))
-    return await _error(request, Refused("invalid-request", reason=str(error.detail)))
