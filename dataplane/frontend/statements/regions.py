@@ -19,7 +19,7 @@ from metasrv_base.concurrency.run_in_thread import is_short_columnar, run_in_thr
 from metasrv_base.errors import Conflict, MetaError, NotFound, Unavailable, Unknown
 from metasrv_base.rng import Rng
 from metasrv_base.rows.nodes import NodePools, has_more
-from metasrv_base.rows.retry import JUDGED, at_the_end, may_send_again, until_final
+from metasrv_base.rows.retry import JUDGED, RegionAttempts, at_the_end, may_send_again
 from metasrv_base.rows.split import body_of
 from metasrv_base.wire.api.tables import RegionRouteBody
 from metasrv_base.wire.node.batches import (
@@ -233,13 +233,17 @@ class RegionClient:
         call: "CallBudget",
         send: Callable[[RegionRouteBody], Awaitable[T]],
     ) -> T:
-        async def ask() -> T:
-            return await send(self.catalog.region(schema.layout.table_id, number))
-
-        try:
-            return await until_final(ask, call.until, self.rng, _again)
-        except NotFound as error:
-            raise at_the_end(error) from error
+        attempts = RegionAttempts(call.until, self.rng)
+        while True:
+            try:
+                return await send(self.catalog.region(schema.layout.table_id, number))
+            except MetaError as error:
+                pause_s = attempts.pause_s(error, _again)
+                if pause_s is None and isinstance(error, NotFound):
+                    raise at_the_end(error) from error
+                if pause_s is None:
+                    raise
+            await asyncio.sleep(pause_s)
 
 
 @dataclass(frozen=True, slots=True)
