@@ -12,6 +12,8 @@ from metasrv_base.wire.frontend.feed import FeedLine, FeedTable, SnapshotLine, U
 
 Name = tuple[str, str, str] | int
 """Catalog, schema, table; or the id of the table."""
+CATCH_UP_S_MAX = 2.0
+"""A healthy frontend is behind for milliseconds; a client of one that is not goes to another."""
 
 
 class LiveCatalog:
@@ -108,6 +110,21 @@ class LiveCatalog:
         while (found := self.schema(known.layout.table_id)).version <= known.version:
             await self._moved.wait()
         return found
+
+    async def catch_up(self, name: Name, schema_version: int) -> None:
+        """Returns once the table is known at *schema_version*, or at none any more: what a client
+        has seen of a table at one frontend is there at every other (P7). Raises Unavailable after
+        CATCH_UP_S_MAX."""
+        try:
+            schema = self.named(name)
+            async with asyncio.timeout(CATCH_UP_S_MAX):
+                while schema.version < schema_version:
+                    schema = await self.newer(schema)
+        except NotFound:
+            return
+        except TimeoutError as error:
+            facts = {"what": "the catalog of this frontend", "version": schema.version}
+            raise Unavailable("not-ready", wanted=schema_version, **facts) from error
 
     async def reached(self, version: int) -> None:
         """Once *version* is applied."""

@@ -12,7 +12,6 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ValidationError
 
 from dataplane.frontend.catalog.catalog import Name
-from dataplane.frontend.catalog.freshness import reached
 from dataplane.frontend.catalog.schema import Schema
 from dataplane.frontend.http.answers import (
     Alive,
@@ -95,7 +94,7 @@ async def _asked(request: Request) -> tuple[FrontendService, Name]:
     if at_least is not None:
         if not _ID.fullmatch(at_least):
             raise Refused("invalid-request", found=at_least[:64], expected=MIN_SCHEMA_VERSION)
-        await reached(service.statements.catalog, found, int(at_least))
+        await service.statements.catalog.catch_up(found, int(at_least))
     return service, found
 
 

@@ -6,7 +6,7 @@ from fastapi import Response
 
 from keys.catalog.catalog import CatalogTable
 from keys.model.catalogs import CatalogInfo
-from keys.model.records import ProcedureHistory, ProcedureRecord
+from keys.model.records import ProcedureHistory, ProcedureOutcome, ProcedureRecord
 from metasrv.api.http.answers import VERSION_HEADER, answer
 from metasrv.service.bodies.plan_shapes import plan_body
 from metasrv.service.bodies.procedure_shapes import ended_body, living_body
@@ -14,16 +14,16 @@ from metasrv.service.bodies.shapes import catalog_body, schema_body, table_body,
 from metasrv.service.catalog import tables
 from metasrv.service.catalog.index_coverage import duplicates_of
 from metasrv.service.cluster.failovers import FailoverPlan
-from metasrv.service.ends import error_of
 from metasrv.service.requests.ddl_request import AlreadySatisfied, FullSchemaName
 from metasrv.service.requests.request_context import RequestContext
 from metasrv.service.requests.standing import stood_at
 from metasrv.service.requests.submit_ddl import AcceptedChange, PlannedChange
 from metasrv.service.state.state import ServerState
-from metasrv_base.errors import NotFound
+from metasrv_base.errors import Conflict, Corrupt, MetaError, NotFound, Unavailable
 from metasrv_base.wire.api.plans import PlanBody, PlansBody
 from metasrv_base.wire.api.procedures import FailoverBody, ProcedureBody, ResourceBody
 from metasrv_base.wire.api.tables import CatalogBody, IndexBody, SchemaBody, TableBody
+from metasrv_base.wire.problem.problems import KINDS as PROBLEMS
 from procedures.kinds.registry import KINDS
 
 RETRY_AFTER_S = 1  # an ordinary DDL is over by then
@@ -73,6 +73,31 @@ def failed_over(
     if error is not None:
         raise error
     return answer(procedure_body(state, only), 200, headers | _version(only.found))
+
+
+def error_of(procedure: str, history: ProcedureHistory) -> MetaError | None:
+    """Why it did not succeed, as it was raised; None: it did.
+
+    It has been undone, so nothing is unknown any more: what its last step did not know is told as
+    "not done" here.
+    """
+    if history.outcome is ProcedureOutcome.SUCCEEDED:
+        return None
+    stored = history.last.error
+    if history.outcome is ProcedureOutcome.CANCELLED or stored is None:
+        return Conflict(
+            "action-not-allowed",
+            procedure_id=procedure,
+            change=history.last.kind,
+            state="cancelled",
+        )
+    kind = PROBLEMS.get(stored.code)
+    facts = {**stored.facts, "procedure_id": procedure}
+    if kind is None:
+        return Corrupt("internal", **facts)
+    if kind.code == "outcome-unknown":
+        return Unavailable("not-ready", **{"what": "a node or the store", **facts})
+    return kind.error(kind.code, **facts)
 
 
 def procedure_body(state: ServerState, done: AcceptedChange) -> ProcedureBody:

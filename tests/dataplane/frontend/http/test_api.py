@@ -7,7 +7,7 @@ import orjson
 import pyarrow as pa
 import pytest
 
-from dataplane.frontend.catalog import freshness
+from dataplane.frontend.catalog import catalog
 from dataplane.frontend.http.app import build_app
 from metasrv_base.rows.arrow_parts import ArrowParts
 from metasrv_base.wire.http.strict_json import BODY_BYTES_MAX
@@ -330,7 +330,7 @@ async def test_given_another_kind_of_body_or_method_when_sent_then_it_is_refused
 async def test_given_a_version_that_is_on_its_way_when_it_must_be_known_then_it_is_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(freshness, "CATCH_UP_S_MAX", 60.0)
+    monkeypatch.setattr(catalog, "CATCH_UP_S_MAX", 60.0)
     async with running() as bench, asyncio.TaskGroup() as group:
         app = build_app(bench.service)
         asked = Sent("GET", f"{ROWS}?key=3", {"x-min-schema-version": "2"})
@@ -350,7 +350,7 @@ async def test_given_a_version_that_is_on_its_way_when_it_must_be_known_then_it_
 async def test_given_a_version_that_never_comes_then_another_frontend_is_to_be_asked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(freshness, "CATCH_UP_S_MAX", 0.01)
+    monkeypatch.setattr(catalog, "CATCH_UP_S_MAX", 0.01)
     async with running() as bench:
         asked = Sent("GET", f"{ROWS}?key=3", {"x-min-schema-version": "7"})
         late = await send(build_app(bench.service), asked)
