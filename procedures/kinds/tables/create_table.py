@@ -22,7 +22,7 @@ from metasrv_base.errors import NotFound
 from procedures.context import Context
 from procedures.locking.locks import whole_table
 from procedures.machine import Done, Kind, Outcome, ProcedureState, Step
-from procedures.steps.existing import alike
+from procedures.steps.existing import alike, must_be_free
 from procedures.steps.region_orders import create_order, drop_order, order_all
 
 
@@ -44,6 +44,8 @@ async def create(state: CreateTable, at: Context) -> Outcome[CreateTable]:
     if seen.get(schema) is None:
         raise NotFound(what="schema", name=f"{info.catalog}.{info.schema_name}")
     existing = seen.get(name)
+    if not state.if_not_exists:
+        must_be_free("table", info.full_name, existing)
     if existing is not None:
         return await _stands(state, existing.table_id, at)
     answers = await order_all(at, info, route.region_routes, create_order)
@@ -57,7 +59,7 @@ async def _stands(state: CreateTable, table_id: int, at: Context) -> Outcome[Cre
     """The name is taken, and was when this procedure got its lock: no region has been made."""
     key = TableInfoKey(table_id)
     existing = (await at.snapshot(key)).must(key)
-    alike(state.info, existing, if_not_exists=state.if_not_exists)
+    alike(state.info, existing, if_not_exists=True)
     return Done(state, {"table_id": table_id, "name": existing.full_name})
 
 
