@@ -26,7 +26,7 @@ from keys.commit.routing import put_route
 from keys.commit.sequence import FIRST
 from keys.commit.txn import Txn
 from keys.model.catalogs import DEFAULT_CATALOG, DEFAULT_SCHEMA
-from keys.model.cluster import Cordon, NodeKey, NodeRecord, Resources, SequenceKey
+from keys.model.cluster import DATANODE, Cordon, NodeKey, NodeRecord, Resources, SequenceKey
 from keys.model.cluster import Sequence as Taken
 from keys.model.log import CatalogVersion, TableCreated
 from keys.model.tables import TableInfoKey, TableNameKey, TableNameRecord, TableRouteKey
@@ -34,7 +34,6 @@ from keys.store.etcd import EtcdKv
 from keys.store.kv import TXN_OPS_MAX, Compare, Kv, Put, Request
 from keys.value import encode
 from metasrv.leadership.election import Election, ElectionTiming, ServerIdentity, win
-from metasrv.nodes.registry import DATANODE
 from metasrv.playground.plan import KEY_PREFIX
 from metasrv.service.ddl.ddl_create import TableToCreate, table_info, table_route
 from metasrv.service.requests import ddl_request

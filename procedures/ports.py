@@ -162,6 +162,10 @@ class Placement(Protocol):
 
     def nodes(self) -> tuple[NodeView, ...]: ...
 
+    async def reload(self, node: str) -> None:
+        """Forgets the node if its registration has been deleted from the store. Idempotent."""
+        ...
+
 
 Progress = Callable[[int, int, str], None]
 

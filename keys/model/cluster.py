@@ -62,6 +62,10 @@ class CandidateKey(Key[Candidate]):
     server: str
 
 
+DATANODE = "datanode"
+"""The role of every node that registers."""
+
+
 class Resources(StoredPart):
     """Totals of one machine."""
 

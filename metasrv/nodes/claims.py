@@ -10,7 +10,7 @@ from typing import Any
 from keys.catalog.catalog import Catalog, CatalogTable
 from keys.model.cluster import NodeRecord
 from keys.model.records import ProcedureRecord
-from keys.model.tables import RegionRoute, RegionState
+from keys.model.tables import RegionRoute
 from metasrv_base.concurrency.turns import Turns, slices
 
 TOLD_MAX = 16  # of each sort; the others are counted
@@ -29,8 +29,6 @@ class Claims:
 
     leads: tuple[str, ...] = ()
     """Regions of living tables that it leads or follows, by id."""
-    lost: tuple[str, ...] = ()
-    """Those of them that are lost."""
     dropped: tuple[DroppedTable, ...] = ()
     """Dropped tables whose regions lie there until they are purged."""
     borrowed: tuple[str, ...] = ()
@@ -41,14 +39,6 @@ class Claims:
     @property
     def is_empty(self) -> bool:
         return not (self.leads or self.dropped or self.borrowed or self.procedures)
-
-    @property
-    def without_disk(self) -> "Claims":
-        """The claims that remain if the node's disk is gone: only a region that is not known to be
-        lost still keeps the node."""
-        return Claims(
-            leads=tuple(region_id for region_id in self.leads if region_id not in self.lost)
-        )
 
     def lines(self) -> Iterator[str]:
         """For people: `leads 2 regions: 4398046511104, 4398046511105`."""
@@ -90,7 +80,6 @@ def claims_on(
         yield
     return Claims(
         leads=tuple(region.region_id for region in leads),
-        lost=tuple(region.region_id for region in leads if region.state is RegionState.LOST),
         dropped=tuple(dropped),
         borrowed=tuple(borrowed),
         procedures=tuple(procedures),

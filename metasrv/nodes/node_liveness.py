@@ -143,10 +143,22 @@ class NodeLiveness:
     async def remove(self, node_id: str, removal: Removal, *, must_be_empty: bool) -> None:
         """Raises as `NodeRegistry.remove`."""
         removed = await self._registry.remove(node_id, removal, must_be_empty=must_be_empty)
-        self._entries.pop(node_id, None)
-        self._removed[node_id] = removed
+        self._forget(removed)
+
+    async def reload(self, node: str) -> None:
+        """As the Placement port has it: a procedure has deleted the registration. A process that
+        has registered meanwhile stays."""
+        before = self._entries.get(node)
+        removed = await self._registry.removed_node(node)
+        if removed is not None and before is not None and self._entries.get(node) is before:
+            self._forget(removed)
+
+    def _forget(self, removed: RemovedNode) -> None:
+        node, removal = removed.node.node_id, removed.removal
+        self._entries.pop(node, None)
+        self._removed[node] = removed
         log.warning(
-            "node_removed", node=node_id, by=removal.by, reason=removal.reason, lost=removal.lost
+            "node_removed", node=node, by=removal.by, reason=removal.reason, lost=removal.lost
         )
 
     async def set_dead_since(self, node_id: str, at_ms: int | None) -> None:

@@ -7,6 +7,7 @@ from keys.commit.committer import Committer, StaleRead
 from keys.commit.txn import Txn, snapshot
 from keys.key import Range
 from keys.model.cluster import (
+    DATANODE,
     NodeKey,
     NodeRecord,
     Removal,
@@ -23,7 +24,6 @@ from metasrv_base.clock import Clock
 from metasrv_base.errors import Conflict, NotFound, Refused
 from metasrv_base.wire.node.nodes import RegisterRequest
 
-DATANODE = "datanode"
 RACES_MAX = 5  # writers of one node's registration at once; the last one to try is told so
 
 
@@ -47,6 +47,12 @@ class NodeRegistry:
         keys: Range = RemovedNodeKey.under(DATANODE)
         items, _ = await scan(self.kv, keys, deadline_ms=self.store_deadline_ms)
         return [row.value for row in readable(RemovedNodeKey, RemovedNode, items, tell)]
+
+    async def removed_node(self, node_id: str) -> RemovedNode | None:
+        """None: the node is registered, or never was."""
+        key = RemovedNodeKey(DATANODE, node_id)
+        seen = await snapshot(self.kv, key, deadline_ms=self.store_deadline_ms)
+        return seen.get(key)
 
     async def enrol(self, request: RegisterRequest, by: str | None) -> NodeRecord:
         """The registration as it is stored: of a new node, of another process of a known one, or of

@@ -304,6 +304,11 @@ class SyncNodes:
     ) -> NodeBody:
         return self._call(self._nodes.decommission(node_id, reason, lost=lost, dry_run=dry_run))
 
+    def decommission_lost(
+        self, node_id: str, reason: str, **options: Unpack[ChangeOptions]
+    ) -> NodeBody:
+        return self._call(self._nodes.decommission_lost(node_id, reason, **options))
+
 
 class SyncRegions:
     def __init__(self, portal: Portal, regions: Regions) -> None:

@@ -70,6 +70,9 @@ class PlacementAhead:
             for node in self.placement.nodes()
         )
 
+    async def reload(self, node: str) -> None:
+        """Nothing: a draft is no registration."""
+
 
 @dataclass(frozen=True)
 class SyncAhead:

@@ -5,6 +5,7 @@ from typing import Any
 
 from procedures.kinds.alter.alter_table import ALTER_TABLE
 from procedures.kinds.alter.index_kinds import CREATE_INDEX, DROP_INDEX, VALIDATE_INDEX
+from procedures.kinds.failover.decommission_node import DECOMMISSION_NODE
 from procedures.kinds.failover.failover_node import FAILOVER_NODE
 from procedures.kinds.failover.failover_table import FAILOVER_TABLE
 from procedures.kinds.namespaces.create_catalog import CREATE_CATALOG
@@ -42,5 +43,6 @@ KINDS: Mapping[str, Kind[Any]] = {
         TRUNCATE_TABLE,
         FAILOVER_TABLE,
         FAILOVER_NODE,
+        DECOMMISSION_NODE,
     )
 }

@@ -4,9 +4,8 @@ A beat and its answer are encoded and decoded as on the network; grants count fr
 was sent, and instructions are carried out as orders are.
 """
 
-from keys.model.cluster import NodeRecord, Resources
+from keys.model.cluster import DATANODE, NodeRecord, Resources
 from metasrv.nodes.node_liveness import NodeLiveness
-from metasrv.nodes.registry import DATANODE
 from metasrv_base.clock import Clock
 from metasrv_base.errors import Conflict, MetaError, NotFound
 from metasrv_base.wire.node.nodes import (

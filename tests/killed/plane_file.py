@@ -109,6 +109,9 @@ class FilePlacement:
                 for node in plane.nodes.values()
             )
 
+    async def reload(self, node: str) -> None:
+        """Nothing: the file has the nodes, registered or not."""
+
 
 async def enrol(file: PlaneFile, book: NodeLiveness) -> None:
     """Every node is registered with *book*, and the living ones have been heard."""

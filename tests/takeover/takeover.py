@@ -4,13 +4,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from keys.model.cluster import NodeKey
+from keys.model.cluster import DATANODE, NodeKey, RemovedNodeKey
 from keys.model.families import family_of
 from keys.model.records import ProcedureOutcome
 from keys.model.tables import TableInfo, TableInfoKey
 from keys.store.kv import Delete, Event, Put, Request, Watched
 from keys.value import decode, encode
-from metasrv.nodes.registry import DATANODE
 from procedures.kinds.registry import KINDS
 from procedures.machine import Kind
 from tests.crash.enumeration import (
@@ -90,13 +89,15 @@ async def _play(cluster: Cluster, line: Line) -> None:
 
 
 async def _enrol(cluster: Cluster) -> None:
-    """Registers the nodes that no line has registered: tapes of before tell only what procedures
-    and nodes did. A server that does not know a node leaves its regions to the node's heartbeat.
+    """Registers the nodes that no line has registered or removed: tapes of before tell only what
+    procedures and nodes did. A server that does not know a node leaves its regions to the node's
+    heartbeat.
     """
     for node in cluster.plane.nodes.values():
-        key = bytes(NodeKey(DATANODE, node.node_id))
-        if cluster.kv._store.get(key) is None:
-            write = Put(key, encode(registered(node)))
+        name = (DATANODE, node.node_id)
+        keys = [bytes(NodeKey(*name)), bytes(RemovedNodeKey(*name))]
+        if all(cluster.kv._store.get(key) is None for key in keys):
+            write = Put(keys[0], encode(registered(node)))
             await cluster.kv.txn(Request(writes=(write,)), deadline_ms=DEADLINE_MS)
 
 

@@ -105,14 +105,26 @@ async def drain_node(state: Server, asked: AskedFor, node: str, request: DrainRe
 
 @router.post(
     "/nodes/{node}/decommission",
-    response_model=NodeBody,
-    responses=problems(*CORDON, *BODY, "node-in-use", "node-still-alive"),
+    response_model=None,
+    responses={
+        200: {
+            "model": NodeBody | ProcedureBody,
+            "description": "It is removed; with `lost`, the procedure (a client that waited).",
+        },
+        202: {
+            "model": ProcedureBody,
+            "description": "With `lost`: the procedure that moves its regions and removes it.",
+        },
+        **problems(*CHANGE, *BODY, "node-in-use", "node-still-alive"),
+    },
 )
 async def decommission_node(
     state: Server, asked: AskedFor, node: str, request: DecommissionRequest
 ) -> Response:
-    """Remove it from the cluster; refused while anything names it."""
-    return answer(await decommissions.decommission(state, asked, node, request))
+    """Remove it from the cluster; refused while anything names it. With `lost`: move its regions to
+    other nodes, then remove it."""
+    done = await decommissions.decommission(state, asked, node, request)
+    return answer(done) if isinstance(done, NodeBody) else failed_over(state, asked, (done,))
 
 
 @router.get("/regions", response_model=RegionList, responses=page(*OF_LEADER))

@@ -14,7 +14,8 @@ from metasrv.cli.output import show_facts, show_json, show_table
 from metasrv.cli.progress import procedure_bar
 
 if TYPE_CHECKING:
-    from metasrv_base.wire.api.cluster import NodeBody
+    pass
+from metasrv_base.wire.api.cluster import NodeBody
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -125,18 +126,28 @@ def drain(  # noqa: PLR0913  # a parameter is an option of the command
 def decommission(  # noqa: PLR0913  # a parameter is an option of the command
     node: NodeArg,
     reason: Reason,
-    lost: Annotated[bool, typer.Option("--lost", help="Dead, and its disk is gone.")] = False,
+    lost: Annotated[
+        bool,
+        typer.Option("--lost", help="Dead, and its disk is gone: moves its regions first."),
+    ] = False,
+    wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """Remove it from the cluster. Refused, with a list, while anything names it."""
     with service(metasrv, as_json) as client:
-        found = client.nodes.decommission(node, reason, lost=lost, dry_run=dry_run)
+        if lost and not dry_run:
+            with procedure_bar("decommission") as tell:
+                removed = client.nodes.decommission_lost(
+                    node, reason, wait_s=wait, on_progress=tell
+                )
+        else:
+            removed = client.nodes.decommission(node, reason, lost=lost, dry_run=dry_run)
     if as_json:
-        show_json(found)
+        show_json(removed)
     else:
-        typer.echo(f"{found.id} {'would be' if dry_run else 'is'} removed: {reason}")
+        typer.echo(f"{removed.id} {'would be' if dry_run else 'is'} removed: {reason}")
 
 
 def _show(found: NodeBody, as_json: bool) -> None:

@@ -192,12 +192,22 @@ class NodeBook:
     async def decommission(
         self, node_id: str, reason: str, *, lost: bool = False, dry_run: bool = False
     ) -> NodeBody:
-        """Removes it. *lost*: its disk is gone. *dry_run*: the node as it would be."""
+        """Removes it. *lost*: as `decommission_lost`. *dry_run*: the node as it would be."""
+        if lost and not dry_run:
+            return await self.decommission_lost(node_id, reason)
         wanted = DecommissionRequest(reason=reason, lost=lost)
         path = f"/v1/nodes/{node_id}/decommission"
         params = {"dry_run": "true"} if dry_run else {}
         answer = await self._service.ask("POST", path, wanted, params)
         return answer.body(NodeBody)
+
+    async def decommission_lost(
+        self, node_id: str, reason: str, **options: Unpack[ChangeOptions]
+    ) -> NodeBody:
+        """Moves the regions of a dead node whose disk is gone, and removes it."""
+        wanted = DecommissionRequest(reason=reason, lost=True)
+        await self._service.change("POST", f"/v1/nodes/{node_id}/decommission", wanted, **options)
+        return await self.get(node_id)
 
 
 class Regions:

@@ -6,41 +6,71 @@ from metasrv.leadership.term import Term
 from metasrv.nodes.claims import Claims
 from metasrv.nodes.status import GONE, NodeState, NodeStatus, status_of_removed
 from metasrv.service.bodies.shapes import time_of
+from metasrv.service.cluster.failover_plan import Leaving
+from metasrv.service.cluster.failovers import submitted, under_way
 from metasrv.service.cluster.nodes import node_body
 from metasrv.service.requests.request_context import RequestContext
-from metasrv.service.requests.submit_ddl import only_the_leader
+from metasrv.service.requests.submit_ddl import (
+    AcceptedChange,
+    Patience,
+    only_the_leader,
+    replayed,
+    waited,
+)
 from metasrv.service.state.state import ServerState
 from metasrv_base.errors import Conflict
 from metasrv_base.wire.api.cluster import DecommissionRequest, NodeBody
+from procedures.engine.submit import Submitted
+from procedures.kinds.failover.decommission_node import DECOMMISSION_NODE, DecommissionNode
 
 FACTS_MAX = 20  # of each sort, as an answer shows them; `what` counts them all
 
 
 async def decommission(
     state: ServerState, asked: RequestContext, node_id: str, request: DecommissionRequest
-) -> NodeBody:
-    """Durable when it is answered. Of a node that is removed already: as it was removed.
+) -> NodeBody | AcceptedChange:
+    """Durable when it is answered. Of a node that is removed already: as it was removed. Of one
+    whose disk is gone: the procedure, one at a time, that moves its regions and removes it.
 
     Raises NotFound; Conflict("node-in-use") with all that names it; Conflict("node-still-alive")
     for a disk that is said to be gone, of a node that is heard.
     """
     asked.require_no_version()
+    patience = Patience.of(state, asked)
     with only_the_leader():
         term = await state.leading()
+        if request.lost and (known := await replayed(term, asked)) is not None:
+            return await waited(term, known, patience)
         status = term.nodes.node(node_id)
         if status.state is NodeState.REMOVED:
             return node_body(status, state.follower.catalog)
-        await _must_be_free(term, status, request)
+        if request.lost:
+            _must_be_dead(status)
+        else:
+            await _must_be_free(term, status)
         at_ms = state.clock.wall_ms()
         removal = Removal(at_ms=at_ms, by=asked.principal, reason=request.reason, lost=request.lost)
         if asked.dry_run:
             would_be = status_of_removed(RemovedNode(node=status.node, removal=removal))
             return node_body(would_be, state.follower.catalog)
+        if request.lost:
+            known = await _of_lost(state, term, asked, removal, node_id)
+            return await waited(term, known, patience)
         cordon = Cordon(reason=request.reason, by=asked.principal, at_ms=at_ms)
         await _hold_off(term, status, cordon)
-        await _must_be_free(term, status, request)  # what chose it before the cordon is here by now
-        await term.nodes.remove(node_id, removal, must_be_empty=not request.lost)
+        await _must_be_free(term, status)  # what chose it before the cordon is here by now
+        await term.nodes.remove(node_id, removal, must_be_empty=True)
         return node_body(term.nodes.node(node_id), state.follower.catalog)
+
+
+async def _of_lost(
+    state: ServerState, term: Term, asked: RequestContext, removal: Removal, node_id: str
+) -> Submitted:
+    known = under_way(term, node_id, DECOMMISSION_NODE.name)
+    if known is not None:
+        return known
+    wish = DecommissionNode(node=node_id, reason=removal.reason, by=removal.by)
+    return await submitted(state, term, asked, Leaving(DECOMMISSION_NODE, wish))
 
 
 async def _hold_off(term: Term, status: NodeStatus, cordon: Cordon) -> None:
@@ -48,19 +78,20 @@ async def _hold_off(term: Term, status: NodeStatus, cordon: Cordon) -> None:
         await term.nodes.set_cordon(status.node.node_id, cordon)
 
 
-async def _must_be_free(term: Term, status: NodeStatus, request: DecommissionRequest) -> None:
-    node_id = status.node.node_id
-    if request.lost and status.state not in GONE:
+def _must_be_dead(status: NodeStatus) -> None:
+    if status.state not in GONE:
         raise Conflict(
             "node-still-alive",
-            node_id=node_id,
+            node_id=status.node.node_id,
             lease_left_ms=status.lease_left_ms,
             state=status.state.value,
         )
-    found = await claims_of(term, status)
-    left = found.without_disk if request.lost else found
-    if not left.is_empty:
-        raise Conflict("node-in-use", node_id=node_id, **_facts(term, left))
+
+
+async def _must_be_free(term: Term, status: NodeStatus) -> None:
+    claims = await claims_of(term, status)
+    if not claims.is_empty:
+        raise Conflict("node-in-use", node_id=status.node.node_id, **_facts(term, claims))
 
 
 def _facts(term: Term, claims: Claims) -> dict[str, object]:

@@ -115,11 +115,11 @@ async def _regions_of(term: Term, procedure: str) -> frozenset[str]:
     return frozenset(record.state["region_ids"])
 
 
-def under_way(term: Term, node_id: str | None) -> Submitted | None:
-    """The procedure by which regions leave that node already."""
+def under_way(term: Term, node_id: str | None, kind: str = FAILOVER_NODE.name) -> Submitted | None:
+    """The procedure of that *kind* that the node has already."""
     for procedure, entry in term.manager.living():
         record = entry.held.record
-        if record.kind == FAILOVER_NODE.name and record.resource.id == node_id:
+        if record.kind == kind and record.resource.id == node_id:
             return Submitted(procedure, replayed=False)
     return None
 

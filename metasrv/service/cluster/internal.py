@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 
-from metasrv.nodes.registry import DATANODE
+from keys.model.cluster import DATANODE
 from metasrv.service.named import is_node_id, is_region_id, no_node_id, no_region_id
 from metasrv.service.state.state import ServerState
 from metasrv_base.concurrency.turns import Turns, by_turns, slices

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from keys.key import Range
-from keys.model.cluster import NodeKey, NodeRecord
+from keys.model.cluster import DATANODE, NodeKey, NodeRecord
 from keys.store.kv import KeyValue, Kv, Watched
 from keys.store.readable import readable, untold
 from keys.store.scan import scan
@@ -14,7 +14,7 @@ from metasrv_base.errors import MetaError, Unavailable
 
 KEPT_MS = 1_000  # a node that moved is found this late by clients that ask; they then ask again
 PAUSE_MS = 200  # between attempts to reach a silent store
-DATANODES: Range = NodeKey.under("datanode")
+DATANODES: Range = NodeKey.under(DATANODE)
 
 
 @dataclass(slots=True)

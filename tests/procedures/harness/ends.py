@@ -269,6 +269,26 @@ def failed_over(end: End) -> list[str]:
     ]
 
 
+def decommissioned(end: End) -> list[str]:
+    """Its regions are elsewhere, and it is registered no more."""
+    where = ("datanode", "dn-1")
+    removed = end.agreement.family("__removed-__node").get(where)
+    return [
+        *both_failed_over(end),
+        *is_true(where not in end.agreement.family("__node"), "the node is registered"),
+        *is_true(removed is not None and removed["removal"]["lost"], f"removed: {removed}"),
+    ]
+
+
+def still_registered(end: End) -> list[str]:
+    """A failover that was begun goes on, and the node stays."""
+    where = ("datanode", "dn-1")
+    return [
+        *is_true(where in end.agreement.family("__node"), "the node is not registered"),
+        *is_true(not end.agreement.family("__removed-__node"), "a node is removed"),
+    ]
+
+
 def both_failed_over(end: End) -> list[str]:
     (other,) = end.regions(OTHER)
     histories = end.agreement.family("__procedure_history").values()

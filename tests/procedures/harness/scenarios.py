@@ -6,6 +6,7 @@ from keys.store.kv import Compare
 from metasrv_base.errors import Refused
 from procedures.kinds.alter.alter_operations import RenameColumnOperation, SetOptionsOperation
 from procedures.kinds.alter.alter_table import WAIT_MS, AlterTable
+from procedures.kinds.failover.decommission_node import DecommissionNode
 from procedures.kinds.failover.failover_node import FailoverNode
 from procedures.kinds.failover.failover_table import FailoverTable
 from procedures.kinds.namespaces.create_catalog import CreateCatalog
@@ -27,6 +28,7 @@ from tests.procedures.harness.ends import (
     both_failed_over,
     catalog_dropped,
     created,
+    decommissioned,
     dropped,
     effects,
     exchanged,
@@ -35,6 +37,7 @@ from tests.procedures.harness.ends import (
     purged,
     renamed,
     schema_dropped,
+    still_registered,
     truncated,
     truncated_elsewhere,
     undropped,
@@ -352,5 +355,13 @@ SCENARIOS = (
         FailoverNode(node="dn-1", reason="test"),
         with_two_tables_and_dead_node,
         {FULL: both_failed_over},
+    ),
+    Scenario(
+        "decommission_node",
+        "decommission_node",
+        DecommissionNode(node="dn-1", reason="its disk is gone", by="anna"),
+        with_two_tables_and_dead_node,
+        {FULL: decommissioned},
+        undone=still_registered,
     ),
 )

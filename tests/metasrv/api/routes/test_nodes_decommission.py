@@ -20,7 +20,8 @@ TABLE = "/v1/catalogs/main/schemas/public/tables/t"
 
 
 async def decommission(one: Server, node: str, **more: Any) -> Any:
-    return await one.client.post(f"/v1/nodes/{node}/decommission", json={**WHY, **more})
+    path = f"/v1/nodes/{node}/decommission"
+    return await one.client.post(path, json={**WHY, **more}, headers=WAIT)
 
 
 async def passed(one: Server, ms: int, *alive: str) -> None:
@@ -88,10 +89,17 @@ async def test_given_lost_storage_when_decommissioned_then_only_of_a_dead_node()
         await one.client.delete(TABLE, headers=WAIT)
         alive = await decommission(one, "dn-1", lost=True)
         await passed(one, 120_000, "dn-2")
+        path = "/v1/nodes/dn-1/decommission?dry_run=true"
+        planned = await one.client.post(path, json={**WHY, "lost": True})
         gone = await decommission(one, "dn-1", lost=True)
+        again = await decommission(one, "dn-1", lost=True)
+        shown = (await one.client.get("/v1/nodes/dn-1")).json()
 
         assert (alive.status_code, alive.json()["code"]) == (409, "node-still-alive")
-        assert (gone.status_code, gone.json()["removal"]["lost"]) == (200, True)
+        assert planned.json()["removal"]["lost"] is True
+        assert (gone.status_code, gone.json()["kind"]) == (200, "decommission_node")
+        assert (shown["state"], shown["removal"]["lost"]) == ("removed", True)
+        assert (again.status_code, again.json()["removal"]) == (200, shown["removal"])
         away = {node.node_id for node in one.term.ports.placement.nodes() if not node.alive}
         dropped = at_once(due(one.state.follower.catalog, one.clock.wall_ms(), away, 9))
         assert [table.info.name for table in dropped] == ["t"], "nobody waits for its disk"

@@ -30,15 +30,17 @@ PATH = "/v1/nodes/dn-2/decommission"
 @pytest.mark.parametrize("dry", [True, False])
 def test_given_a_node_when_decommissioned_then_it_says_so(rest: Rest, run: Run, dry: bool) -> None:
     rest.answers["POST", PATH] = (200, NODE)
+    rest.answers["GET", "/v1/nodes/dn-2"] = (200, {**NODE, "regions": []})
     words = ["node", "decommission", "dn-2", "--lost", "--reason", "sold", "--metasrv", rest.url]
 
     done = run(*words, *(["--dry-run"] if dry else []))
 
     assert done.exit_code == 0, done.output
     assert f"dn-2 {'would be' if dry else 'is'} removed: sold" in done.output
-    (asked,) = rest.asked
+    asked, *after = rest.asked
     assert asked.path == (f"{PATH}?dry_run=true" if dry else PATH)
     assert asked.body == {"reason": "sold", "lost": True}
+    assert [one.path for one in after] == ([] if dry else ["/v1/nodes/dn-2"])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,72 @@
+"""A node whose disk is gone leaves by one command: failover, then removal."""
+
+from keys.model.records import ProcedureHistory, ProcedureOutcome
+from procedures.kinds.failover.decommission_node import DecommissionNode
+from tests.fakes.cluster import Cluster
+from tests.procedures.harness.scenarios import with_two_tables, with_two_tables_and_dead_node
+from tests.procedures.kinds.failover.runs import ROOT, start
+from tests.procedures.kinds.runs import begun
+from tests.sim.loop import SimLoop, run
+
+STATE = DecommissionNode(node="dn-1", reason="its disk is gone", by="anna")
+LONG_MS = 60_000
+
+
+def nodes(cluster: Cluster) -> set[str]:
+    assert cluster.leader.book is not None
+    return {one.node_id for one in cluster.leader.book.registered()}
+
+
+async def outcome(cluster: Cluster, procedure: str) -> ProcedureOutcome | None:
+    """None: it is not over."""
+    found = await cluster.leader.manager.find(procedure)
+    return found.outcome if isinstance(found, ProcedureHistory) else None
+
+
+def test_given_storage_that_is_gone_when_decommissioned_then_removed_beside_its_failover() -> None:
+    """Lost regions are tried for as long as they are lost; the node does not wait for that."""
+
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_two_tables_and_dead_node, {})
+        cluster.plane.storage.lost.add(ROOT)
+        parent = await start(cluster, "decommission_node", STATE)
+        await cluster.clock.sleep_ms(LONG_MS)
+
+        assert await outcome(cluster, parent) is ProcedureOutcome.SUCCEEDED
+        assert nodes(cluster) == {"dn-2", "dn-3"}
+        assert len(cluster.living()) == 2, "the failover of the node, and of the lost table"
+        cluster.plane.storage.lost.clear()
+        assert await cluster.quiet()
+
+    run(main, 1)
+
+
+def test_given_a_node_that_is_heard_when_decommissioned_then_nothing_moves_until_it_dies() -> None:
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_two_tables, {})
+        parent = await start(cluster, "decommission_node", STATE)
+        await cluster.clock.sleep_ms(LONG_MS)
+        waiting = (await outcome(cluster, parent), nodes(cluster), len(cluster.living()))
+        cluster.plane.nodes["dn-1"].die()
+        assert await cluster.quiet()
+
+        assert waiting == (None, {"dn-1", "dn-2", "dn-3"}, 1)
+        assert await outcome(cluster, parent) is ProcedureOutcome.SUCCEEDED
+        assert nodes(cluster) == {"dn-2", "dn-3"}
+
+    run(main, 1)
+
+
+def test_given_another_leader_when_it_takes_over_then_the_node_is_not_removed_twice() -> None:
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_two_tables_and_dead_node, {})
+        parent = await start(cluster, "decommission_node", STATE)
+        while "dn-1" in nodes(cluster):
+            await cluster.clock.sleep_ms(1)
+        loop.kill(cluster.leader.node)
+        assert await cluster.quiet()
+
+        assert await outcome(cluster, parent) is ProcedureOutcome.SUCCEEDED
+        assert nodes(cluster) == {"dn-2", "dn-3"}
+
+    run(main, 1)
