@@ -26,8 +26,8 @@ from procedures.ports import NodeView
 from tests.metasrv.api.counted import CountedKv
 from tests.metasrv.api.rig import TABLES, leader, spec
 
-OURS = tuple(f"{Path(__file__).parents[4]}/{part}/" for part in ("base", "keys", "procedures"))
-OURS += (f"{Path(__file__).parents[4]}/metasrv/",)
+ROOT = Path(__file__).parents[4]
+OURS = tuple(f"{ROOT}/{part}/" for part in ("metasrv_base", "keys", "procedures", "metasrv"))
 CREATES = 20
 CALLS_MAX = 1_080  # of our functions, the store's in memory too: what was counted, and a twentieth
 TASKS_MAX = 3  # of the submission, of the procedure, and of its step
