@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metasrv_base.errors import Corrupt
-from metasrv_base.schema.keybatch import encode_batch
+from metasrv_base.schema.keybatch import encode_batch, parts_of_keys
 from metasrv_base.schema.keycodec import decode_first, encode
 from metasrv_base.schema.types import FLOATS, ColumnType
 from metasrv_base.schema.values import Value
@@ -54,7 +54,7 @@ def encode_entries(
     unique: bool,
 ) -> pa.BinaryArray:
     """The same bytes for many rows; `arrays` in their exact Arrow types."""
-    parts = [_parts(*pair) for pair in zip(types, arrays, strict=True)]
+    parts = [part for pair in zip(types, arrays, strict=True) for part in _parts(*pair)]
     if unique:
         has_null = pc.is_null(arrays[0])
         for column in arrays[1:]:
@@ -93,13 +93,21 @@ def _part(type: ColumnType, value: Value | None) -> bytes:
     return PRESENT + encode([type], [value])
 
 
-def _parts(type: ColumnType, column: pa.Array) -> pa.BinaryArray:
+def _parts(type: ColumnType, column: pa.Array) -> list[pa.Array | pa.Scalar]:
+    """What is joined row by row to the part of an entry's key that this column makes."""
+    is_nan = pc.fill_null(pc.is_nan(column), False) if type.name in FLOATS else None
+    if not column.null_count and (is_nan is None or not pc.any(is_nan).as_py()):
+        return [pa.scalar(PRESENT), *parts_of_keys(type, column)]
+    return [_with_nulls(type, column, is_nan)]
+
+
+def _with_nulls(
+    type: ColumnType, column: pa.Array, is_nan: pa.BooleanArray | None
+) -> pa.BinaryArray:
     """Only what has a place among the keys is encoded as one; the rest is put in between."""
     is_null = pc.is_null(column)
     is_key = pc.invert(is_null)
-    is_nan = None
-    if type.name in FLOATS:
-        is_nan = pc.fill_null(pc.is_nan(column), False)
+    if is_nan is not None:
         is_key = pc.and_not(is_key, is_nan)
     keys = encode_batch([type], [column.filter(is_key)])
     places = pc.subtract(pc.cumulative_sum(is_key.cast(pa.int64())), 1)

@@ -25,18 +25,20 @@ def encode_batch(types: Sequence[ColumnType], arrays: Sequence[pa.Array]) -> pa.
     Raises Refused `invalid-request` for a null, a NaN or an array of another type.
     """
     assert len(types) == len(arrays) > 0, "one array for each column of the key"
-    for type, column in zip(types, arrays, strict=True):
-        _check(type, column)
-    parts: list[object] = []
-    for type, column in zip(types, arrays, strict=True):
-        if type.name in {"string", "binary"}:
-            raw = column.cast(pa.binary())
-            parts += [pc.replace_substring(raw, b"\x00", ESCAPED_ZERO), pa.scalar(END)]
-        else:
-            parts.append(_fixed(type, column))
+    parts = [part for pair in zip(types, arrays, strict=True) for part in parts_of_keys(*pair)]
     if len(parts) == 1:
         return parts[0]
     return pc.binary_join_element_wise(*parts, pa.scalar(b""))
+
+
+def parts_of_keys(type: ColumnType, column: pa.Array) -> list[pa.Array | pa.Scalar]:
+    """Binary arrays and scalars that make the keys of one column when they are joined row by row.
+    Raises as `encode_batch`."""
+    _check(type, column)
+    if type.name in {"string", "binary"}:
+        raw = column.cast(pa.binary())
+        return [pc.replace_substring(raw, b"\x00", ESCAPED_ZERO), pa.scalar(END)]
+    return [_fixed(type, column)]
 
 
 def _check(type: ColumnType, column: pa.Array) -> None:
