@@ -49,6 +49,7 @@ HASHED_GROUPS = 4
 HASHED_BYTES = 1 << 20
 """Row groups that are hashed together, unless fewer have so many bytes."""
 PAGE_BYTES = 64 << 10  # of a column: what a scan holds of each, for every file in its window
+COMPRESSION = "lz4"  # decision 152
 _VALUES_AT_A_TIME = 256  # between two looks whether a page is full
 _CHUNK_BYTES = 1 << 20
 _WRITING_BYTES = 5 << 20  # row groups that are hashed, one that is encoded, and what is written
@@ -162,7 +163,7 @@ def _written(target: FileTarget, sink: "_Sink", tables: Iterable[pa.Table]) -> F
     with pq.ParquetWriter(
         pa.PythonFile(sink, mode="w"),
         schema,
-        compression="zstd",
+        compression=COMPRESSION,
         use_dictionary=_repeating(first),
         write_statistics=[KEY],
         data_page_size=PAGE_BYTES,

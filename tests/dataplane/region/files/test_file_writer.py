@@ -77,6 +77,19 @@ def test_given_a_file_when_written_then_columns_bear_their_ids_and_the_entry_fit
     assert (entry.min_version, entry.max_version) == (1, 2)
 
 
+def test_given_rows_when_written_then_every_column_is_compressed_by_lz4(disk: ReadingDisk) -> None:
+    entry = written(disk, stored(range(3 * ROW_GROUP.rows)))
+
+    assert codecs_of(disk.read(f"/disk/{entry.name}", 0, entry.bytes)) == {"LZ4"}
+
+
+def codecs_of(file: bytes) -> set[str]:
+    """Of all columns of all row groups."""
+    found = pq.read_metadata(pa.BufferReader(file))
+    groups = map(found.row_group, range(found.num_row_groups))
+    return {group.column(at).compression for group in groups for at in range(group.num_columns)}
+
+
 def test_given_a_large_file_when_one_key_is_read_then_one_row_group_is(disk: ReadingDisk) -> None:
     entry = written(disk, stored(range(ROWS)))
     reader = reader_of(disk, entry)
@@ -262,6 +275,7 @@ def test_given_the_golden_file_when_read_then_its_rows_are_there() -> None:
 
     (rows,) = reader.scan(KeyRange(), SPEC.columns)
 
+    assert codecs_of((golden / entry.name).read_bytes()) == {"ZSTD"}, "of before decision 152"
     assert rows.equals(stored(range(10)).cast(rows.schema))
     assert digest_as_text(rows).hex == entry.row_checksum, "as it was before"
     assert reader.rows_of([key(7)], SPEC.columns).column("c1").to_pylist() == [7]
