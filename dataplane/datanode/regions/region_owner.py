@@ -157,14 +157,16 @@ class RegionOwner:
         first = held if held is not None else await self._queue.get()
         if isinstance(first, ExclusiveTask):
             return first
-        group, group_bytes = [first], first.rows.nbytes
-        while group_bytes < GROUP_BYTES_MAX and not self._queue.empty():
+        group, group_bytes = [first], 0
+        while not self._queue.empty():
+            group_bytes += group[-1].rows.nbytes  # takes a while: not of one that comes alone
+            if group_bytes >= GROUP_BYTES_MAX:
+                break
             item = self._queue.get_nowait()
             if isinstance(item, ExclusiveTask):
                 self._held_back = item
                 break
             group.append(item)
-            group_bytes += item.rows.nbytes
         return group
 
     async def _run_change(self, change: ExclusiveTask) -> None:

@@ -150,9 +150,16 @@ def _keyed(layout: Layout, columns: Mapping[int, Said]) -> RowInput:
             )
     keys = encode_batch(layout.key_types, [columns[one.id].values for one in layout.key])
     check_keys(keys)
-    if len(keys.unique()) < len(keys):
+    if not _rise(keys) and len(keys.unique()) < len(keys):
         raise Refused("invalid-request", pointer="/rows", reason="a key stands twice in the rows")
     return RowInput(keys, columns, _in_order(len(keys)))
+
+
+def _rise(keys: pa.BinaryArray) -> bool:
+    """Whether each is above the one before it: asked first, since it takes a third of the time that
+    it takes to find out that all differ."""
+    falls: int = pc.greater_equal(keys[:-1], keys[1:]).true_count
+    return falls == 0
 
 
 def _in_order(count: int) -> pa.Int64Array:

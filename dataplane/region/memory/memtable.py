@@ -303,8 +303,9 @@ class Memtable:
 
 
 def _chunk(start: int, rows: pa.RecordBatch, rank: int) -> _Chunk:
-    is_large = rows.num_rows >= _LARGE_ROWS or rows.nbytes >= _LARGE_BYTES
-    size = rows.nbytes + _CHUNK_BYTES + _COLUMN_BYTES * rows.num_columns
+    rows_bytes = rows.get_total_buffer_size()
+    is_large = rows.num_rows >= _LARGE_ROWS or rows_bytes >= _LARGE_BYTES
+    size = rows_bytes + _CHUNK_BYTES + _COLUMN_BYTES * rows.num_columns
     return _Chunk(start, rows, _LARGE if is_large else rank, size)
 
 
