@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from dataplane.pipelines.jobs import load_plan
+from dataplane.pipelines.jobs import load_input, load_plan
 from dataplane.pipelines.jobs.load import load
 from dataplane.pipelines.jobs.load_input import InputReader, look_at
 from dataplane.pipelines.jobs.load_plan import FILES_MAX, InputFile, straight_pieces
@@ -21,6 +21,8 @@ from tests.dataplane.pipelines.in_process import InProcess
 from tests.dataplane.pipelines.load_rig import ID, NOTE, Table, brought, load_job, numbered
 
 ROWS = 1_000
+BATCH = 50
+"""Rows that are read at a time."""
 STRAIGHT, SHARED = [1, 2, 1], [1, 2, 1, 1, 1, 1]
 """Tasks: files, pieces and an end; files, pieces that give up, samples, pieces, outputs, an end."""
 
@@ -28,6 +30,7 @@ STRAIGHT, SHARED = [1, 2, 1], [1, 2, 1, 1, 1, 1]
 @pytest.fixture(autouse=True)
 def _small_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load_plan, "OUTPUT_ROWS_MIN", 100)
+    monkeypatch.setattr(load_input, "BATCH_ROWS", BATCH)
 
 
 def loaded(job: LoadJob) -> tuple[LoadJobResult, list[int]]:
@@ -68,8 +71,14 @@ def test_given_sorted_rows_when_loaded_then_they_are_read_and_written_once(
         [*range(1, ROWS), 0],
         [*range(ROWS // 2, ROWS), *range(ROWS // 2 - 1), ROWS + 1],
         [*range(0, ROWS, 2), *range(1, ROWS, 2)],
+        [*range(500, 500 + BATCH), *range(500 - BATCH), *range(500 + BATCH, ROWS + BATCH)],
     ],
-    ids=["the last row is the first", "the halves change places", "two ranges overlap"],
+    ids=[
+        "the last row is the first",
+        "the second half begins before the first and ends behind it",
+        "two ranges overlap",
+        "each batch rises, and one begins below the one before it",
+    ],
 )
 def test_given_rows_in_another_order_when_loaded_then_all_of_them_are_there_once(
     tmp_path: Path, ids: list[int]
