@@ -64,6 +64,7 @@ REACHED: Mapping[str, int] = {
     outage.THREE_DIED: 3,
     outage.IN_ITS_TURN: 3,
     outage.LEADER_CHANGED: 3,
+    outage.GIVEN_UP: 3,
     queues.AT_DEATH: 1_000,
     queues.CANCELLED: 3,
     logs.IN_MEMORY: 10_000,

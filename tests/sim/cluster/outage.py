@@ -2,12 +2,15 @@
 failed over, perhaps the one that took over from it; a third; and the leader in the middle of it."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from keys.model.cluster import DATANODE, RemovedNodeKey
 from keys.model.records import ProcedureKey
 from keys.model.tables import RegionRoute, TableRoute, TableRouteKey
 from keys.value import decode
+from metasrv_base.errors import MetaError
 from tests.sim.clients.index_scans import Scanner
 from tests.sim.clients.users import User
 from tests.sim.cluster.nodes import Datanode
@@ -24,9 +27,11 @@ SERVED_MS_MAX = 150_000
 STORM = 0.3
 PAUSE_MS = 1_500
 DOWN_MS = 12_000
+GIVEN_UP_S = 60
 TWO_DIED = "a second node that died within a minute"
 THREE_DIED = "a third node that died while the others were failed over"
 IN_ITS_TURN = "a node that died when it had just taken over"
+GIVEN_UP = "a dead node that was decommissioned as lost"
 LEADER_CHANGED = "a leader that died while nodes were failed over"
 
 OUTAGE = replace(SHORT, name="outage", nodes=6, changes=2, owned=2)
@@ -66,6 +71,7 @@ class Outage(Plot):
             weather.sometimes[THREE_DIED] += 1
         world.loop.trace("nodes have died", first.name, second.name)
         await self._until(self._is_served, SERVED_MS_MAX, must="every region is led by who lives")
+        await self._give_up(first)
         await world.sleep_ms(CALM_MS)
         weather.troubles -= 1
         self.is_settled = True
@@ -84,6 +90,16 @@ class Outage(Plot):
             return self._dies(random.choice(sorted(takers())))
         await world.sleep_ms(random.uniform(*APART_MS))
         return self._dies(random.choice([node.name for node in world.nodes if node.is_up]))
+
+    async def _give_up(self, node: Datanode) -> None:
+        """An operator says that its disk is gone; its process starts again when all is over, on
+        the disk that is there after all, and is a new node."""
+        world = self.world
+        path, body = f"/v1/nodes/{node.name}/decommission", {"reason": "sold", "lost": True}
+        with suppress(MetaError):
+            await world.session("operator").service.change("POST", path, body, wait_s=GIVEN_UP_S)
+        if world.kv._store.get(bytes(RemovedNodeKey(DATANODE, node.name))) is not None:
+            world.weather.sometimes[GIVEN_UP] += 1
 
     def _dies(self, name: str) -> Datanode:
         node = next(one for one in self.world.nodes if one.name == name)
