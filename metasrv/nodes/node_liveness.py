@@ -171,6 +171,11 @@ class NodeLiveness:
         await self._change(node_id, {"cordon": cordon})
         log.info("node_cordon_changed", node=node_id, is_cordoned=cordon is not None)
 
+    async def release(self, node_id: str) -> None:
+        """Ends the quarantine of a node that was removed and has returned. Durable when it returns.
+        Raises NotFound, and as `NodeRegistry.write`."""
+        await self._change(node_id, {"returned": None})
+
     async def set_principal(self, node_id: str, principal: str) -> None:
         """Durable when it returns. Raises NotFound, and as `NodeRegistry.write`."""
         await self._change(node_id, {"principal": principal})

@@ -287,6 +287,9 @@ class SyncNodes:
     def uncordon(self, node_id: str) -> NodeBody:
         return self._call(self._nodes.uncordon(node_id))
 
+    def release(self, node_id: str, reason: str) -> NodeBody:
+        return self._call(self._nodes.release(node_id, reason))
+
     def rebind(self, node_id: str, principal: str) -> NodeBody:
         return self._call(self._nodes.rebind(node_id, principal))
 

@@ -20,7 +20,7 @@ from metasrv.api.http.query import Query as NoQuery
 from metasrv.api.http.query import ReadQuery, RegionsQuery
 from metasrv.api.http.request_context import AskedFor, Server
 from metasrv.api.http.respond import failed_over
-from metasrv.service.cluster import cordons, decommissions, nodes, rebinding
+from metasrv.service.cluster import cordons, decommissions, nodes, rebinding, releases
 from metasrv.service.cluster.nodes import RegionFilter
 from metasrv_base.wire.api.cluster import (
     CordonRequest,
@@ -32,6 +32,7 @@ from metasrv_base.wire.api.cluster import (
     RebindRequest,
     RegionBody,
     RegionList,
+    ReleaseRequest,
 )
 from metasrv_base.wire.api.plans import PlanBody
 from metasrv_base.wire.api.procedures import ProcedureBody
@@ -84,6 +85,14 @@ async def rebind_node(
 ) -> Response:
     """Another token speaks for it from now on."""
     return answer(await rebinding.rebind(state, asked, node, request))
+
+
+@router.post("/nodes/{node}/release", response_model=NodeBody, responses=problems(*CORDON, *BODY))
+async def release_node(
+    state: Server, asked: AskedFor, node: str, request: ReleaseRequest
+) -> Response:
+    """End the quarantine of what a removed node brought back: what nobody knows may be deleted."""
+    return answer(await releases.release(state, asked, node, request))
 
 
 @router.post(

@@ -85,6 +85,17 @@ def uncordon(node: NodeArg, metasrv: Url = None, as_json: AsJson = False) -> Non
     _show(found, as_json)
 
 
+@app.command("release")
+def release(node: NodeArg, reason: Reason, metasrv: Url = None, as_json: AsJson = False) -> None:
+    """End the quarantine of what a removed node brought back; `node get` lists it."""
+    with service(metasrv, as_json) as client:
+        released = client.nodes.release(node, reason)
+    if as_json:
+        show_json(released)
+    else:
+        typer.echo(f"{released.id} is in no quarantine")
+
+
 @app.command("rebind")
 def rebind(
     node: NodeArg,

@@ -23,6 +23,7 @@ from metasrv_base.wire.api.cluster import (
     RebindRequest,
     RegionBody,
     RegionList,
+    ReleaseRequest,
     SettingList,
     SettingRequest,
 )
@@ -169,6 +170,12 @@ class NodeBook:
 
     async def uncordon(self, node_id: str) -> NodeBody:
         answer = await self._service.ask("POST", f"/v1/nodes/{node_id}/uncordon")
+        return answer.body(NodeBody)
+
+    async def release(self, node_id: str, reason: str) -> NodeBody:
+        """Ends the quarantine of what a removed node brought back."""
+        wanted = ReleaseRequest(reason=reason)
+        answer = await self._service.ask("POST", f"/v1/nodes/{node_id}/release", wanted)
         return answer.body(NodeBody)
 
     async def rebind(self, node_id: str, principal: str) -> NodeBody:

@@ -123,6 +123,12 @@ class DecommissionRequest(WireModel):
     in the cluster. It must be dead."""
 
 
+class ReleaseRequest(WireModel):
+    """`POST /v1/nodes/{node}/release`."""
+
+    reason: str = Field(min_length=1, max_length=500)
+
+
 class RebindRequest(WireModel):
     """`POST /v1/nodes/{node}/rebind`."""
 

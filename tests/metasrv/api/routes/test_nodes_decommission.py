@@ -8,7 +8,7 @@ from metasrv.leadership.purging import due
 from metasrv.leadership.retirement import look
 from metasrv_base.concurrency.turns import at_once
 from metasrv_base.errors import Conflict
-from metasrv_base.wire.node.orders import CloseRegion
+from metasrv_base.wire.node.orders import CloseRegion, DropRegion
 from tests.metasrv.api.rig import Server, beat, leader, registration
 from tests.metasrv.nodes.samples import stat
 
@@ -160,6 +160,36 @@ async def test_given_a_removed_node_when_it_returns_then_what_it_holds_is_in_qua
         assert shown["cordon"] is None
         assert [type(order) for order in said.instructions] == [CloseRegion], "nothing is deleted"
         assert said.grants == []
+
+
+async def test_given_a_quarantine_when_released_then_what_nobody_knows_is_dropped() -> None:
+    async with leader(nodes=2) as one:
+        await decommission(one, "dn-2")
+        back = registration("dn-2", incarnation="i-2", folders=[f"{HELD}-1"], folder_count=1)
+        await one.term.nodes.register(back)
+        path = "/v1/nodes/dn-2/release"
+        planned = await one.client.post(f"{path}?dry_run=true", json=WHY)
+        before = (await one.client.get("/v1/nodes/dn-2")).json()["quarantined"]
+        done = await one.client.post(path, json=WHY)
+        again = await one.client.post(path, json=WHY)
+        said = one.term.nodes.heartbeat(beat("dn-2", 1, regions=[stat(HELD)], incarnation="i-2"))
+        await one.term.nodes.register(registration("dn-2", incarnation="i-3"))
+        shown = (await one.client.get("/v1/nodes/dn-2")).json()
+
+        assert (planned.json()["quarantined"], before) == ([], [f"{HELD}-1"])
+        assert (done.status_code, done.json()["quarantined"]) == (200, [])
+        assert again.json()["removal"] is None
+        assert [type(order) for order in said.instructions] == [DropRegion]
+        assert shown["quarantined"] == [], "another process of it is not put there again"
+
+
+async def test_given_no_reason_or_no_node_when_released_then_refused() -> None:
+    async with leader(nodes=1) as one:
+        silent = await one.client.post("/v1/nodes/dn-1/release", json={"reason": ""})
+        unknown = await one.client.post("/v1/nodes/dn-9/release", json=WHY)
+
+        assert (silent.status_code, silent.json()["code"]) == (422, "invalid-request")
+        assert unknown.status_code == 404
 
 
 async def purge(one: Server, **facts: Any) -> Any:

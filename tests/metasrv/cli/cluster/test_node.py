@@ -1,4 +1,4 @@
-"""`metasrv node decommission` and `metasrv table purge`, as a user types them."""
+"""`metasrv node decommission` and `release`, and `metasrv table purge`, as a user types them."""
 
 from typing import Any
 
@@ -61,3 +61,14 @@ def test_given_a_dropped_table_when_purged_by_id_or_name_then_it_is_named(
     assert done.exit_code == 0, done.output
     (asked,) = rest.asked
     assert asked.body == {**body, "reason": "its node leaves"}
+
+
+def test_given_a_returned_node_when_released_then_its_quarantine_ends(rest: Rest, run: Run) -> None:
+    rest.answers["POST", "/v1/nodes/dn-2/release"] = (200, {**NODE, "state": "alive"})
+
+    done = run("node", "release", "dn-2", "--reason", "nobody needs it", "--metasrv", rest.url)
+
+    assert done.exit_code == 0, done.output
+    assert "dn-2 is in no quarantine" in done.output
+    (asked,) = rest.asked
+    assert asked.body == {"reason": "nobody needs it"}
