@@ -9,8 +9,8 @@ import orjson
 from dataplane.datanode.regions.region_owner import RegionOwner
 from dataplane.frontend.http.app import build_app
 from dataplane.region.disk.memory_disk import MemoryFile
-from dataplane.region.engine.group import WriteGroup
 from dataplane.region.engine.intake import take_in
+from dataplane.region.engine.writer import WriteGroup
 from keys.commit import batch
 from keys.commit.committer import Committer
 from keys.store.memory import MemoryKv
@@ -26,7 +26,7 @@ from tests.metasrv.api.rig import leader
 
 CREATE_FILES_MAX = 18
 """The aim is 15."""
-ROWS_FILES_MAX = 17
+ROWS_FILES_MAX = 16
 """The aim is 14."""
 
 

@@ -1,19 +1,35 @@
 """Writes to an open region: batches judged in order, logged together, then readable."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
 from dataplane.region.engine.content import RegionContent
-from dataplane.region.engine.group import Applied, BatchRules, GroupRecord, WriteGroup
+from dataplane.region.engine.group import (
+    Applied,
+    BatchRules,
+    GroupRecord,
+    Staged,
+    StagedVersions,
+    group_record,
+)
+from dataplane.region.engine.intake import ABSENT, BatchIntake, Expectations, take_in
 from dataplane.region.engine.maintenance import RegionMaintenance
 from dataplane.region.engine.reading import RegionReader
 from dataplane.region.engine.serving import Serving, unknown_outcome
 from dataplane.region.engine.shape import BatchShape
 from dataplane.region.format.families import ROWS
+from dataplane.region.format.versions import next_version
 from dataplane.region.log.log_writer import LogWriter
-from metasrv_base.errors import MetaError, Unavailable
+from dataplane.region.log.logged_group import LoggedStatement
+from dataplane.region.manifests.floor import check_floor, check_index, check_maintained
+from dataplane.region.memory.statements import StatementMemory
+from dataplane.region.reads.lookup import LookupView, newest_versions
+from metasrv_base.errors import Conflict, MetaError, Refused, Unavailable
 from metasrv_base.wire.node.batches import BatchHeader
+
+FAILED_KEYS_SHOWN = 10
 
 
 class RegionWriter:
@@ -57,7 +73,7 @@ class RegionWriter:
                 version = group.admit(header, batch, version, wall_ms)
             if not group.staged:
                 return group.results()
-            record = group.record()
+            record = group_record(group.staged, rules.shape)
             failure = self._write(record)
             if failure is None:
                 content.add(record.content, wall_ms)
@@ -83,3 +99,130 @@ class RegionWriter:
         except MetaError as error:
             return unknown_outcome(error)
         return None
+
+
+class WriteGroup:
+    """Judges the batches of a group, each on the rows as those before it leave them. Writes
+    nothing."""
+
+    def __init__(
+        self, terms: BatchRules, views: Mapping[int, LookupView], statements: StatementMemory
+    ) -> None:
+        self._terms = terms
+        self._views = views
+        self._statements = statements
+        self._current = {family: StagedVersions() for family in views}
+        self._slots: dict[str, int] = {}
+        self._resting: set[int] = set()
+        """Slots of refusals that rest on what this very group has staged."""
+        self._results: list[Applied | MetaError] = []
+        self.staged: list[Staged] = []
+
+    def admit(self, header: BatchHeader, batch: pa.RecordBatch, last: int, wall_ms: int) -> int:
+        """Judges the next batch; `last` is the highest version given so far.
+
+        Returns the highest version after it.
+        """
+        try:
+            self._results.append(self._judge(header, batch, last, wall_ms))
+        except MetaError as error:
+            self._results.append(error)
+        return self.staged[-1].statement.version if self.staged else last
+
+    def results(self, failure: MetaError | None = None) -> list[Applied | MetaError]:
+        """One answer for each batch, in order. `failure`: why nothing staged is acknowledged.
+
+        A refusal that rests on a staged batch is not given then: nobody knows the batch."""
+        if failure is None:
+            return self._results
+        # A repeat of a statement of this very group bears its version: no answer is out yet.
+        staged = {batch.statement.version for batch in self.staged}
+        not_judged = failure if isinstance(failure, Unavailable) else Unavailable(**failure.facts)
+        results: list[Applied | MetaError] = []
+        for slot, result in enumerate(self._results):
+            if isinstance(result, Applied):
+                results.append(failure if result.version in staged else result)
+            else:
+                results.append(not_judged if slot in self._resting else result)
+        return results
+
+    def _judge(
+        self, header: BatchHeader, batch: pa.RecordBatch, last: int, wall_ms: int
+    ) -> Applied:
+        if header.epoch != self._terms.epoch:
+            raise Conflict("epoch-mismatch", epoch=self._terms.epoch, found=header.epoch)
+        if (first := self._first_answer(header.statement_id)) is not None:
+            return replace(first, repeated=True)
+        sent_ms = self._statements.time_of(header.sent_ms, wall_ms)
+        check_floor(self._terms.schema, header.schema_version)
+        check_maintained(self._terms.schema, header.maintains_indexes)
+        intake = self._taken_in(header, batch)
+        self._check_families([part.family for part in intake.parts], header.schema_version)
+        self._check_expectations(intake.expected)
+        if not self._terms.remembers_more:
+            raise Unavailable("statement-memory-full", what="the node")
+        version = next_version(last, wall_ms)
+        self._stage(header, intake, version, sent_ms)
+        return Applied(version, intake.rows)
+
+    def _taken_in(self, header: BatchHeader, batch: pa.RecordBatch) -> BatchIntake:
+        """A region that is opened anew has the columns of the newest version, of which its sender
+        may not know yet: what does not fit them is made again for that version."""
+        try:
+            return take_in(batch, self._terms.shape)
+        except Refused as error:
+            newest = self._terms.schema.version
+            if header.schema_version >= newest:
+                raise
+            facts = {"current": newest, "found": header.schema_version}
+            raise Conflict("schema-version-stale", **facts) from error
+
+    def _first_answer(self, statement_id: str) -> Applied | None:
+        if statement_id in self._slots:
+            earlier = self._results[self._slots[statement_id]]
+            assert isinstance(earlier, Applied), "only admitted statements have a slot"
+            return earlier
+        statement = self._statements.find(statement_id)
+        return None if statement is None else Applied(statement.version, statement.rows)
+
+    def _check_families(self, families: Sequence[int], schema_version: int) -> None:
+        for family in families:
+            if family != ROWS:
+                check_index(self._terms.schema, family, schema_version)
+
+    def _check_expectations(self, expected: Mapping[int, Expectations]) -> None:
+        """Of what failed, the first family is told."""
+        for family, asked in expected.items():
+            failed = self._failed(family, asked)
+            if failed:
+                if not self._current[family].versions(asked.keys).keys().isdisjoint(failed):
+                    self._resting.add(len(self._results))
+                exists = all(asked.of(key) == ABSENT for key in failed)
+                where = {} if family == ROWS else {"index": family}
+                raise Conflict(
+                    "already-exists" if exists else "version-mismatch",
+                    keys=[key.hex() for key in failed[:FAILED_KEYS_SHOWN]],
+                    failed=len(failed),
+                    **where,
+                )
+
+    def _failed(self, family: int, expected: Expectations) -> list[bytes]:
+        """Keys whose version is another than is expected."""
+        if not len(expected.keys):
+            return []
+        versions = newest_versions(self._views[family], expected.keys)
+        current = self._current[family].versions(expected.keys)
+        if current:
+            versions.update((key, current[key]) for key in expected.keys.values if key in current)
+        if not versions and expected.versions is None:  # new rows, as they should be
+            return []
+        keys = expected.keys.values
+        return [key for key in keys if versions.get(key, ABSENT) != expected.of(key)]
+
+    def _stage(self, header: BatchHeader, intake: BatchIntake, version: int, sent_ms: int) -> None:
+        slot, id = len(self._results), header.statement_id
+        statement = LoggedStatement(id, version, intake.rows, header.schema_version, sent_ms)
+        self.staged.append(Staged(slot, statement, intake.parts))
+        self._slots[id] = slot
+        for part in intake.parts:
+            self._current[part.family].stage(part, version)

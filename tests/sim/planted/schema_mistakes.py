@@ -18,7 +18,7 @@ from dataplane.frontend.statements.write_executor import WriteExecutor
 from dataplane.log.records import HEADER_BYTES, header_of
 from dataplane.region.compaction import rewrite
 from dataplane.region.disk.disk import Disk
-from dataplane.region.engine import content, group, opening, reading
+from dataplane.region.engine import content, opening, reading, writer
 from dataplane.region.format import conforming
 from dataplane.region.format.names import segments
 from dataplane.region.indexes.index_entries import entries_of
@@ -212,7 +212,7 @@ PATCHES: dict[str, Iterable[Patch]] = {
     "reorg skipped": _patched((index_kinds, "continue_reorg", _no_reorg)),
     "dead index not told": _patched((transitions, "dead_indexes", _none_dead)),
     "floor not looked at": _patched(
-        *((module, "check_floor", _any_version) for module in (content, reading, group, rows))
+        *((module, "check_floor", _any_version) for module in (content, reading, writer, rows))
     ),
     "publish before orders": _patched((transitions, "tell", _told_late)),
     "registration ends early": _patched((HolderRegistry, "_free_at", _at_once)),

@@ -12,7 +12,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from dataplane.region.compaction import rewrite
-from dataplane.region.engine import content, group, reading
+from dataplane.region.engine import content, reading, writer
 from dataplane.region.files.file_reader import FileReader
 from dataplane.region.format.columns import VERSION
 from dataplane.region.format.names import attempt_of
@@ -88,7 +88,7 @@ PLANTED: dict[str, Plant] = {
         BESIDE_A_UNIQUE_ONE,
     ),
     "floor not looked at": (
-        tuple((module, "check_floor", any_version) for module in (content, reading, group)),
+        tuple((module, "check_floor", any_version) for module in (content, reading, writer)),
         WITH_FLOORS,
     ),
 }
