@@ -29,6 +29,11 @@ from metasrv_base.wire.http.asgi import (
 
 OPEN = frozenset({"/livez", "/readyz"})
 """For probes that cannot hold a secret; they say nothing but yes or no."""
+PAGES = frozenset({"/", "/docs", "/openapi.json"})
+PAGE_FOLDERS = frozenset({"/docs", "/problems"})
+"""Pages about the program, with the files directly below these folders (serving/pages/). A browser
+cannot show a token, and they say only what the documents in this repository say
+(docs/decisions/0180)."""
 CLUSTER_PATHS = ("/internal/", "/node/v1/orders")
 """Registration, heartbeats, the feed of the catalog, and orders to nodes."""
 _CHALLENGE = (b"www-authenticate", b'Bearer realm="metasrv"')
@@ -99,6 +104,14 @@ class _Stream:
         await self._send(message)
 
 
+def _is_open(method: str, path: str) -> bool:
+    """Whether a request needs no token."""
+    if path in OPEN:
+        return True
+    is_page = path in PAGES or path.rpartition("/")[0] in PAGE_FOLDERS
+    return is_page and method in ("GET", "HEAD")
+
+
 class TokenDoor:
     """`scope["state"]["principal"]` is the name of who holds the token."""
 
@@ -108,7 +121,7 @@ class TokenDoor:
         self._refused = refused
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in OPEN:
+        if scope["type"] != "http" or _is_open(scope["method"], scope["path"]):
             await self._app(scope, receive, send)
             return
         token = bearer(scope)

@@ -16,6 +16,7 @@ from dataplane.datanode.main import main as datanode
 from metasrv.server.main import EXIT_CONFIG
 from metasrv.server.main import main as metasrv
 from metasrv_base.token import Tokens, hash_of, line_of
+from metasrv_base.wire.http.asgi import Message, Scope
 from serving.guard import Bounds
 from serving.tokens import TokenBook, guarded, secrets_of
 from tests.metasrv.api.held_up import create_held_up
@@ -300,6 +301,46 @@ async def test_given_a_probe_without_a_token_then_it_learns_yes_or_no_and_no_mor
         asked = {path: await client.get(path) for path in ("/livez", "/readyz", "/metrics")}
 
         assert [answer.status_code for answer in asked.values()] == [200, 200, 401]
+
+
+PAGES = ("/", "/docs", "/docs/start.js", "/openapi.json", "/problems/unauthenticated")
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_given_a_browser_without_a_token_then_it_reads_the_pages_about_the_program(
+    path: str,
+) -> None:
+    async with leader(nodes=0) as one, door(one) as client:
+        answers = [await client.request(method, path) for method in ("GET", "HEAD", "POST")]
+
+        assert [answer.status_code for answer in answers] == [200, 200, 401]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/version", "/v1/cluster", "/problems", "/problems/../v1/cluster", "/docs/../version", "//docs"],
+)
+async def test_given_no_token_when_a_path_only_looks_like_a_page_then_401(
+    path: str,
+) -> None:
+    async with leader(nodes=0) as one:
+        asked: Scope = {
+            "type": "http", "method": "GET", "path": path, "raw_path": path.encode(),
+            "query_string": b"", "headers": [(b"host", b"ms-1")], "scheme": "http",
+            "server": ("ms-1", 80), "client": ("127.0.0.1", 1), "http_version": "1.1",
+            "asgi": {"version": "3.0"}, "root_path": "",
+        }  # fmt: skip
+        sent: list[Message] = []
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        await guarded(one.app, TokenBook(TOKENS))(asked, receive, send)
+
+    assert sent[0]["status"] == 401
 
 
 @pytest.mark.case("input 107")
