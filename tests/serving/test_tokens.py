@@ -318,7 +318,14 @@ async def test_given_a_browser_without_a_token_then_it_reads_the_pages_about_the
 
 @pytest.mark.parametrize(
     "path",
-    ["/version", "/v1/cluster", "/problems", "/problems/../v1/cluster", "/docs/../version", "//docs"],
+    [
+        "/version",
+        "/v1/cluster",
+        "/problems",
+        "/problems/../v1/cluster",
+        "/docs/../version",
+        "//docs",
+    ],
 )
 async def test_given_no_token_when_a_path_only_looks_like_a_page_then_401(
     path: str,
