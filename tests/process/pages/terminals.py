@@ -8,8 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.docs.pages import Command, agrees
 from tests.metasrv.playground.waiting import until
+from tests.process.pages.commands import Command, agrees
 
 READY_S_MAX = 120
 STOP_S_MAX = 90

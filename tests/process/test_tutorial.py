@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import agrees, commands_of
-from tests.docs.terminals import BusyTerminal, Shell
+from tests.process.pages.commands import agrees, commands_of
+from tests.process.pages.terminals import BusyTerminal, Shell
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("tutorial", "rest")
 
 
+@pytest.mark.long
 @pytest.mark.process
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("page", PAGES)
