@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from benchmarks.stub_node import content_length
+from benchmarks.service.stub_node import content_length
 
 MakeRequest = Callable[[int], bytes]
 """The bytes of request number n, head and body."""

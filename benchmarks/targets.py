@@ -34,10 +34,10 @@ class Target:
         return value <= bound if self.better == "<" else value >= bound
 
 
-COSTS = ("region_costs",)
-ROWS = ("rows",)
-CREATES = ("creates",)
-METASTORES = ("metastores",)
+COSTS = ("data.region_costs",)
+ROWS = ("data.rows",)
+CREATES = ("service.creates",)
+METASTORES = ("service.metastores",)
 TARGETS = (
     Target(COSTS, "one-row statement of 10 columns, us", "<", 300, 150),
     Target(COSTS, "its bytes in the log, groups of 64, B", "<", 500, 250),
@@ -53,10 +53,10 @@ TARGETS = (
     Target(ROWS, "insert, frontend, 4 / ", ">", 0.5, 1),
     Target(ROWS, "delete of 10,000 under a unique index, s", "<", 2, 0.5),
     Target(ROWS, "import, metasrv / import, PostgreSQL COPY", ">", 1, 3),
-    Target(("backfills",), "Spark to PostgreSQL", ">", 0.7, 1),
-    Target(("backfills", "--large"), "Spark to PostgreSQL", ">", 0.7, 1),
-    Target(("failovers", "--mib", "1024"), "Spark / cp", ">", 0.35, 0.5),
-    Target(("foreground",), "paced: p99 / nothing beside", "<", 2, 1.3),
+    Target(("schema.backfills",), "Spark to PostgreSQL", ">", 0.7, 1),
+    Target(("schema.backfills", "--large"), "Spark to PostgreSQL", ">", 0.7, 1),
+    Target(("data.failovers", "--mib", "1024"), "Spark / cp", ">", 0.35, 0.5),
+    Target(("schema.foreground",), "paced: p99 / nothing beside", "<", 2, 1.3),
     Target(CREATES, "rate at 32 clients / raw", ">", 0.22, 0.3),
     Target(CREATES, "latency at one client / raw", "<", 4, 2.5),
     Target(METASTORES, "metasrv / Hive Metastore, 1 client ", ">", 1.3, 2),
@@ -103,7 +103,7 @@ def main() -> int:
     words = parser.parse_args().words
     found: dict[Target, float | None] = {}
     for command in dict.fromkeys(target.command for target in TARGETS):
-        if words and not set(words) & set(command):
+        if words and not set(words) & {*command, command[0].rpartition(".")[2]}:
             continue
         mine = [target for target in TARGETS if target.command == command]
         found |= dict.fromkeys(mine)

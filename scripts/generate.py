@@ -21,9 +21,9 @@ GENERATORS: tuple[str, ...] = (
     "dataplane.frontend.http.app:documents",
     "metasrv.api.openapi:documents",
     "metasrv.check.invariants_page:pages",
-    "scripts.conformance:pages",
-    "scripts.planted:pages",
-    "scripts.rooms:pages",
+    "scripts.documents.conformance:pages",
+    "scripts.documents.planted:pages",
+    "scripts.documents.rooms:pages",
 )
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.citations import PAGES, Rules, cited_files
+from scripts.documents.citations import PAGES, Rules, cited_files
 
 ROOT = Path(__file__).parents[2]
 RULES = Rules(ROOT)

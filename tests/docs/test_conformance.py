@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from scripts.catalogue import Catalogue
-from scripts.conformance import CATALOGUES, marked, shown_cases
-from scripts.conformance_cases import APPLY_MIN, GREPTIME
+from scripts.documents.catalogue import Catalogue
+from scripts.documents.conformance import CATALOGUES, marked, shown_cases
+from scripts.documents.conformance_cases import APPLY_MIN, GREPTIME
 
 ROOT = Path(__file__).parents[2]
 SIZES = {"greptime": 109, "input": 108, "online": 80}

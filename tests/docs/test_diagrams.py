@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from procedures.kinds.failover.failover_table import FAILOVER_TABLE
-from scripts.references import PACKAGES
+from scripts.documents.references import PACKAGES
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text()

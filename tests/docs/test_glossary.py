@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from scripts.references import Checkout
+from scripts.documents.references import Checkout
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "glossary.md"

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from scripts import planted, planted_suites
-from scripts.planted import finder_of, names_of, part_of
-from scripts.planted_suites import NOT_PLANTED, RULE, SUITES
-from scripts.references import Checkout
+from scripts.documents import planted, planted_suites
+from scripts.documents.planted import finder_of, names_of, part_of
+from scripts.documents.planted_suites import NOT_PLANTED, RULE, SUITES
+from scripts.documents.references import Checkout
 
 ROOT = Path(__file__).parents[2]
 TESTS = {finder_of((key, name)) for key, suite in SUITES.items() for name in names_of(suite)}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.references import Checkout, missing
+from scripts.documents.references import Checkout, missing
 
 ROOT = Path(__file__).parents[2]
 CHECKOUT = Checkout(ROOT)

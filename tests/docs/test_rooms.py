@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from scripts.references import PACKAGES
-from scripts.rooms import PAGE, imports_of, pages
+from scripts.documents.references import PACKAGES
+from scripts.documents.rooms import PAGE, imports_of, pages
 
 ROOT = Path(__file__).parents[2]
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from scripts.references import Checkout, missing
-from scripts.seeds import ROWS_MIN, ROWS_PER_TEST_MAX, faults_of, rows_of, summary_of
+from scripts.documents.references import Checkout, missing
+from scripts.documents.seeds import ROWS_MIN, ROWS_PER_TEST_MAX, faults_of, rows_of, summary_of
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "seeds.md"

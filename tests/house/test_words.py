@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.references import PACKAGES
+from scripts.documents.references import PACKAGES
 from tests.house.vague_names import allowed, bindings, counted, lowered
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from scripts.references import PACKAGES
+from scripts.documents.references import PACKAGES
 
 ROOT = Path(__file__).parents[2]
 ALLOWED = Path(__file__).with_name("vague_names.json")

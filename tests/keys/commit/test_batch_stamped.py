@@ -1,6 +1,6 @@
 """Tables that are stamped are byte for byte those that the committer would write."""
 
-from benchmarks.filled import Filling, create_txn, stamped_tables
+from benchmarks.service.filled import Filling, create_txn, stamped_tables
 from keys.commit.batch import LogHead, PendingTxn, share
 from keys.store.kv import Compare
 

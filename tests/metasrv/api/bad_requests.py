@@ -1,4 +1,4 @@
-"""What clients may ask wrong: rows of scripts/input_cases.py, by their numbers.
+"""What clients may ask wrong: rows of scripts/documents/input_cases.py, by their numbers.
 
 Where two rows share a number they are two cases of it.
 """

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from benchmarks.filled import Filling, write_tables
+from benchmarks.service.filled import Filling, write_tables
 from keys.commit.log_head import read_log_head
 from keys.store.kv import Compare, Delete, Get, KeyPage, KeyValue, Put, Request, TxnAnswer
 from keys.store.memory import MemoryKv

@@ -1,4 +1,4 @@
-"""20,000 idempotency keys: the short form of `python -m benchmarks.event_loop keys`, counted."""
+"""20,000 idempotency keys: the short form of `benchmarks.service.event_loop keys`, counted."""
 
 from collections.abc import Iterator
 from typing import Any

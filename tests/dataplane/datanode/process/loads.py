@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 import orjson
 
+from benchmarks.data.memory_load import key_of
 from benchmarks.load import request_of
-from benchmarks.memory_load import key_of
 from dataplane.datanode.config import DatanodeConfig
 from dataplane.datanode.regions.scan_slots import ReaderKind
 from tests.node_conformance.node import ARROW, TABLE, Node

@@ -8,8 +8,8 @@ from pathlib import Path
 import orjson
 import pytest
 
+from benchmarks.data.memory_load import Bench, Shape, bench
 from benchmarks.load import connected, request_of
-from benchmarks.memory_load import Bench, Shape, bench
 from tests.dataplane.datanode.process.loads import stalled
 from tests.node_conformance.node import ARROW, TABLE
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from benchmarks.memory_load import Shape, key_of
+from benchmarks.data.memory_load import Shape, key_of
 from tests.dataplane.datanode.conftest import StartNode
 from tests.dataplane.datanode.process.loads import FLAGS, rows_bytes
 from tests.dataplane.datanode.process.program import DatanodeProcess

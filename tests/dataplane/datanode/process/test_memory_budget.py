@@ -1,14 +1,14 @@
 """A datanode's resident memory stays within 1.3 times its budget, with many regions.
 
-The same as `python -m benchmarks.memory`, which has more of it, at one budget.
+The same as `python -m benchmarks.data.memory`, which has more of it, at one budget.
 """
 
 from pathlib import Path
 
 import pytest
 
-from benchmarks.memory import BATCH_ROWS, RATIO_MAX
-from benchmarks.memory_load import Bench, Shape, bench
+from benchmarks.data.memory import BATCH_ROWS, RATIO_MAX
+from benchmarks.data.memory_load import Bench, Shape, bench
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 

@@ -4,7 +4,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from benchmarks.memory_load import Shape, key_of
+from benchmarks.data.memory_load import Shape, key_of
 from dataplane.datanode.regions.scan_slots import SLOTS, ReaderKind
 from tests.dataplane.datanode.conftest import StartNode
 from tests.dataplane.datanode.process.loads import READS, ROWS, stalled, status

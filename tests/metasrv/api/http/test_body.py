@@ -7,7 +7,7 @@ import pytest
 
 from metasrv.api.http.body import BodyLimits
 from metasrv_base.wire.problem.problems import Problem
-from scripts.conformance import marked
+from scripts.documents.conformance import marked
 from tests.metasrv.api import bad_nodes
 from tests.metasrv.api.bad_requests import Row, rows
 from tests.metasrv.api.raw import Sent, send
