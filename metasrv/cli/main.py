@@ -26,7 +26,7 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
     (
         "config",
         "metasrv.cli.tools.config",
-        "Every setting of the programs: its value, and where from.",
+        "Show every setting of the programs, its value and its source.",
     ),
     (
         "server",
@@ -35,10 +35,10 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
     ),
     ("datanode", "metasrv.cli.programs.datanode", "Run one datanode; its flags as for `server`."),
     ("frontend", "metasrv.cli.programs.frontend", "Run one frontend; its flags as for `server`."),
-    ("table", "metasrv.cli.catalog.table", "Make, look at, change and drop tables."),
-    ("catalog", "metasrv.cli.catalog.catalog", "Make, look at and drop catalogs."),
-    ("schema", "metasrv.cli.catalog.schema", "Make, look at and drop schemas."),
-    ("index", "metasrv.cli.catalog.index", "Make, look at and drop indexes."),
+    ("table", "metasrv.cli.catalog.table", "Create, show, change and drop tables."),
+    ("catalog", "metasrv.cli.catalog.catalog", "Create, show and drop catalogs."),
+    ("schema", "metasrv.cli.catalog.schema", "Create, show and drop schemas."),
+    ("index", "metasrv.cli.catalog.index", "Create, show and drop indexes."),
     ("import", "metasrv.cli.rows.import_rows", "Load a Parquet, CSV or NDJSON file into a table."),
     ("export", "metasrv.cli.rows.export", "Write a table to a Parquet, CSV or NDJSON file."),
     ("scan", "metasrv.cli.rows.scan", "Read the rows of a table."),
@@ -47,29 +47,33 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
     (
         "explain",
         "metasrv.cli.cluster.explain",
-        "What a change would do, step by step; why it is safe.",
+        "Show what a change would do, step by step, and why it is safe.",
     ),
-    ("procedure", "metasrv.cli.cluster.procedure", "Follow and cancel changes."),
-    ("node", "metasrv.cli.cluster.node", "Who is alive, and what they hold."),
+    ("procedure", "metasrv.cli.cluster.procedure", "Follow, pause and cancel changes."),
+    ("node", "metasrv.cli.cluster.node", "Show, drain and remove datanodes."),
     (
         "schema-lease",
         "metasrv.cli.cluster.schema_lease",
-        "Which frontends hold one, and who keeps a schema change waiting.",
+        "Show which frontends hold schema leases, and which block a change.",
     ),
-    ("region", "metasrv.cli.cluster.region", "Where each region is."),
-    ("failover", "metasrv.cli.cluster.failover", "Open the regions of a node elsewhere, now."),
+    ("region", "metasrv.cli.cluster.region", "Show where each region is."),
+    ("failover", "metasrv.cli.cluster.failover", "Open the regions of a node on other nodes, now."),
     (
         "cluster",
         "metasrv.cli.cluster.cluster",
-        "Who leads; maintenance, and the pause of procedures.",
+        "Show the leader; switch maintenance, and the pause of procedures.",
     ),
-    ("top", "metasrv.cli.cluster.top", "Leader, nodes, leases, and what runs and waits; live."),
+    ("top", "metasrv.cli.cluster.top", "Show leader, nodes, leases and procedures, live."),
     (
         "token",
         "metasrv.cli.tools.token",
-        "Make the secrets that a service beyond loopback asks for.",
+        "Create tokens, which a service beyond loopback asks for.",
     ),
-    ("setting", "metasrv.cli.cluster.setting", "What can be changed while the service runs."),
+    (
+        "setting",
+        "metasrv.cli.cluster.setting",
+        "Show and change the settings of a running service.",
+    ),
 )
 
 

@@ -35,15 +35,17 @@ Url = Annotated[
     typer.Option(
         "--metasrv",
         envvar="METASRV_URL",
-        help="URL of the service, or several with commas between.",
+        help="URLs of the service, separated by commas.",
         metavar="URL",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document instead of text.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 WaitS = Annotated[
     float,
     typer.Option(
-        "--wait", min=0, help="Seconds to wait for the end; it goes on anyway. 0: only start it."
+        "--wait",
+        min=0,
+        help="Seconds to wait for the end; the change goes on afterwards. 0: only start it.",
     ),
 ]
 GraceS = Annotated[
@@ -56,10 +58,10 @@ GraceS = Annotated[
     ),
 ]
 Cascade = Annotated[
-    bool, typer.Option("--cascade", help="With all it holds, which is hidden at once.")
+    bool, typer.Option("--cascade", help="Drop all that it holds too; it is hidden at once.")
 ]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Change nothing; show the plan and what is in its way.")
+    bool, typer.Option("--dry-run", help="Change nothing; show the plan and what blocks it.")
 ]
 TableArg = Annotated[
     str,

@@ -9,7 +9,7 @@ app = commands(Namespace("catalog", "schema", "As `main`.", lambda client: clien
 
 @app.command("list")
 def list_(metasrv: Url = None, as_json: AsJson = False) -> None:
-    """The catalogs, by name."""
+    """List the catalogs, by name."""
     with service(metasrv, as_json) as client:
         found = client.catalogs.list()
     rows = [(one.id, one.name, one.options, one.created_at) for one in found]

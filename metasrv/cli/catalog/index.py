@@ -23,10 +23,17 @@ IndexArg = Annotated[str, typer.Argument(metavar="INDEX")]
 def create(  # noqa: PLR0913  # a parameter is an option of the command
     table: TableArg,
     index: IndexArg,
-    column: Annotated[list[str], typer.Option(help="In the order of the index. Repeated.")],
-    unique: Annotated[bool, typer.Option("--unique", help="No two rows have the same.")] = False,
+    column: Annotated[
+        list[str], typer.Option(help="A column, in the order of the index. May be repeated.")
+    ],
+    unique: Annotated[
+        bool, typer.Option("--unique", help="No two rows may have the same values.")
+    ] = False,
     not_valid: Annotated[
-        bool, typer.Option("--not-valid", help="If two rows have, keep it write-only.")
+        bool,
+        typer.Option(
+            "--not-valid", help="If rows have the same values, keep the index write-only."
+        ),
     ] = False,
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists")] = False,
     wait: WaitS = WAIT_S,
@@ -34,7 +41,7 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make an index, while rows are written. It is public when this returns."""
+    """Create an index while rows are written. Statements use it when this returns."""
     from metasrv.sdk.control.tables import model_of
     from metasrv_base.wire.api.tables import IndexSpec
 
@@ -62,7 +69,7 @@ def validate(  # noqa: PLR0913  # a parameter is an option of the command
 
 @app.command("list")
 def list_(table: TableArg, metasrv: Url = None, as_json: AsJson = False) -> None:
-    """The indexes of a table, also those on their way in or out."""
+    """List the indexes of a table, with those that are being created or dropped."""
     with service(metasrv, as_json) as client:
         found = client.indexes.list(table)
     show(found, as_json, lambda: show_indexes(found))
@@ -70,7 +77,7 @@ def list_(table: TableArg, metasrv: Url = None, as_json: AsJson = False) -> None
 
 @app.command("get")
 def get(table: TableArg, index: IndexArg, metasrv: Url = None, as_json: AsJson = False) -> None:
-    """One index."""
+    """Show one index."""
     with service(metasrv, as_json) as client:
         found = client.indexes.get(table, index)
     show(found, as_json, lambda: show_index(found))

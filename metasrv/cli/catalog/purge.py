@@ -9,9 +9,13 @@ from metasrv.cli.progress import procedure_bar
 
 
 def purge(  # noqa: PLR0913  # a parameter is an option of the command
-    table: Annotated[str, typer.Argument(metavar="TABLE", help="Its name, or its id.")],
-    reason: Annotated[str, typer.Option(help="Kept with the procedure.")],
-    table_id: Annotated[int | None, typer.Option(help="Which one, of several.")] = None,
+    table: Annotated[
+        str, typer.Argument(metavar="TABLE", help="The name or the id of a dropped table.")
+    ],
+    reason: Annotated[str, typer.Option(help="A reason, stored with the procedure.")],
+    table_id: Annotated[
+        int | None, typer.Option(help="The id, if several dropped tables have the name.")
+    ] = None,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
     metasrv: Url = None,

@@ -17,7 +17,7 @@ app = commands(Namespace("schema", "table", NAMED, lambda client: client.schemas
 def list_(
     catalog: Annotated[str, typer.Argument()] = "main", metasrv: Url = None, as_json: AsJson = False
 ) -> None:
-    """The schemas of a catalog, by name."""
+    """List the schemas of a catalog, by name."""
     with service(metasrv, as_json) as client:
         found = client.schemas.list(catalog)
     rows = [(one.id, one.name, one.options, one.created_at) for one in found]

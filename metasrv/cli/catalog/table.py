@@ -34,7 +34,10 @@ Pairs = list[str]
 @app.command("create")
 def create(  # noqa: PLR0913  # a parameter is an option of the command
     name: Annotated[
-        str | None, typer.Argument(metavar="[TABLE]", help="Not with --file, which names it.")
+        str | None,
+        typer.Argument(
+            metavar="[TABLE]", help="The name of the table; with --file it is in the file."
+        ),
     ] = None,
     file: Annotated[
         Path | None, typer.Option(help="A TableSpec as JSON; `-` is stdin.", allow_dash=True)
@@ -44,18 +47,25 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
         typer.Option(help=f"NAME:TYPE, then ! for not null, then =DEFAULT. Repeated. {TYPES}"),
     ] = None,
     key: Annotated[
-        Pairs | None, typer.Option(help="A column of the primary key, in order.")
+        Pairs | None, typer.Option(help="A column of the primary key, in order. May be repeated.")
     ] = None,
-    partitions: Annotated[int, typer.Option(min=1, help="Regions, by hash of the key.")] = 1,
-    option: Annotated[Pairs | None, typer.Option(help="NAME=VALUE, as app.owner=ada.")] = None,
-    schema: Annotated[str, typer.Option(help="With --file: where it is made.")] = "main.public",
+    partitions: Annotated[
+        int,
+        typer.Option(min=1, help="Number of regions; rows are distributed by a hash of the key."),
+    ] = 1,
+    option: Annotated[
+        Pairs | None, typer.Option(help="An option as NAME=VALUE, e.g. app.owner=ada.")
+    ] = None,
+    schema: Annotated[
+        str, typer.Option(help="With --file: the schema of the table.")
+    ] = "main.public",
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists")] = False,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a table. It takes rows when this returns."""
+    """Create a table. It takes rows when this returns."""
     if (name is None) == (file is None):
         raise typer.BadParameter("either a TABLE with --column and --key, or --file")
     if file is not None:
@@ -76,7 +86,7 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
 
 @app.command("get")
 def get(name: TableArg, metasrv: Url = None, as_json: AsJson = False) -> None:
-    """What a table is."""
+    """Show one table."""
     with service(metasrv, as_json) as client:
         body = client.tables.get(name)
     if as_json:
@@ -88,12 +98,12 @@ def get(name: TableArg, metasrv: Url = None, as_json: AsJson = False) -> None:
 @app.command("list")
 def list_(
     schema: Annotated[str, typer.Argument(help="`public` or `main.public`")] = "main.public",
-    prefix: Annotated[str, typer.Option(help="Only names that begin with it.")] = "",
-    dropped: Annotated[bool, typer.Option("--dropped", help="Dropped ones too.")] = False,
+    prefix: Annotated[str, typer.Option(help="List only names with this prefix.")] = "",
+    dropped: Annotated[bool, typer.Option("--dropped", help="List dropped tables too.")] = False,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """The tables of a schema, by name."""
+    """List the tables of a schema, by name."""
     with service(metasrv, as_json) as client:
         found = client.tables.list(schema, prefix, dropped)
     rows = [(one.id, one.name, one.version, one.created_at, one.dropped_at) for one in found]
@@ -105,9 +115,11 @@ def list_(
 def rename(  # noqa: PLR0913  # a parameter is an option of the command
     name: TableArg,
     new_name: str,
-    new_schema: Annotated[str | None, typer.Option(help="Another schema of the catalog.")] = None,
+    new_schema: Annotated[
+        str | None, typer.Option(help="Move the table to this schema of the catalog.")
+    ] = None,
     exchange: Annotated[
-        bool, typer.Option("--exchange", help="The table of that name takes the old one.")
+        bool, typer.Option("--exchange", help="Exchange names with the table of that name.")
     ] = False,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
@@ -141,22 +153,24 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
         typer.Option(help="NAME:TYPE, then ! for not null, then =DEFAULT. Repeated."),
     ] = None,
     drop_column: Annotated[Pairs | None, typer.Option(help="NAME, with its values.")] = None,
-    alter_type: Annotated[Pairs | None, typer.Option(help="NAME:TYPE, with its values.")] = None,
-    set_default: Annotated[
-        Pairs | None, typer.Option(help="NAME=DEFAULT, of rows that come; JSON, or a bare word.")
+    alter_type: Annotated[
+        Pairs | None, typer.Option(help="NAME:TYPE. Values are converted.")
     ] = None,
-    drop_not_null: Annotated[Pairs | None, typer.Option(help="NAME: it may be null.")] = None,
+    set_default: Annotated[
+        Pairs | None, typer.Option(help="NAME=DEFAULT for new rows; JSON or a bare word.")
+    ] = None,
+    drop_not_null: Annotated[Pairs | None, typer.Option(help="NAME, to allow nulls.")] = None,
     set_not_null: Annotated[
-        Pairs | None, typer.Option(help="NAME: it may not; every row is looked at.")
+        Pairs | None, typer.Option(help="NAME, to forbid nulls; every row is checked.")
     ] = None,
     check: Annotated[
         Pairs | None, typer.Option(help="NAME=CONDITION, as 'paid=price > 0'. Repeated.")
     ] = None,
     not_valid: Annotated[
-        bool, typer.Option("--not-valid", help="Of --check: rows that are there are let be.")
+        bool, typer.Option("--not-valid", help="With --check: do not check existing rows.")
     ] = False,
     validate: Annotated[
-        Pairs | None, typer.Option(help="A constraint for which now all rows are looked at.")
+        Pairs | None, typer.Option(help="NAME of a constraint to check all rows against.")
     ] = None,
     drop_constraint: Annotated[Pairs | None, typer.Option(help="NAME. Repeated.")] = None,
     set_option: Annotated[Pairs | None, typer.Option(help="NAME=VALUE. Repeated.")] = None,
@@ -206,8 +220,12 @@ def drop(
 @app.command("undrop")
 def undrop(  # noqa: PLR0913  # a parameter is an option of the command
     name: TableArg,
-    table_id: Annotated[int | None, typer.Option(help="Which one, of several.")] = None,
-    new_name: Annotated[str | None, typer.Option(help="Another name than it had.")] = None,
+    table_id: Annotated[
+        int | None, typer.Option(help="The id, if several dropped tables have the name.")
+    ] = None,
+    new_name: Annotated[
+        str | None, typer.Option(help="Bring the table back under this name.")
+    ] = None,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
     metasrv: Url = None,
@@ -241,7 +259,7 @@ def undrop_column(
 @app.command("truncate")
 def truncate(  # noqa: PLR0913  # a parameter is an option of the command
     name: TableArg,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
     metasrv: Url = None,
@@ -257,7 +275,7 @@ def truncate(  # noqa: PLR0913  # a parameter is an option of the command
 
 @app.command("route")
 def route(name: TableArg, metasrv: Url = None, as_json: AsJson = False) -> None:
-    """Where the regions of a table are."""
+    """Show where the regions of a table are."""
     with service(metasrv, as_json) as client:
         body = client.tables.route(name)
     show(body, as_json, lambda: show_route(body))

@@ -24,7 +24,7 @@ class Switch(StrEnum):
 
 @app.command("get")
 def get(metasrv: Url = None, as_json: AsJson = False) -> None:
-    """The servers, the leader and the version of the catalog."""
+    """Show the servers, the leader and the version of the catalog."""
     with service(metasrv, as_json) as client:
         found = client.cluster.get()
     if as_json:
@@ -45,14 +45,16 @@ def get(metasrv: Url = None, as_json: AsJson = False) -> None:
 @app.command("maintenance")
 def maintenance(
     switch: Annotated[Switch, typer.Argument()] = Switch.SHOW,
-    reason: Annotated[str | None, typer.Option(help="Shown to everybody.")] = None,
+    reason: Annotated[
+        str | None, typer.Option(help="A reason, shown with the status of the cluster.")
+    ] = None,
     expires_in: Annotated[
-        int | None, typer.Option(min=1, help="Seconds; then it is off by itself.")
+        int | None, typer.Option(min=1, help="Switch it off after this many seconds.")
     ] = None,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """While it is on, nothing is failed over automatically, and `failover run` needs --force."""
+    """Switch maintenance: no automatic failover, and `failover run` needs --force."""
     with service(metasrv, as_json) as client:
         if switch is Switch.SHOW:
             found = client.cluster.maintenance()
@@ -69,11 +71,13 @@ def maintenance(
 @app.command("pause")
 def pause(
     switch: Annotated[Switch, typer.Argument()] = Switch.SHOW,
-    reason: Annotated[str | None, typer.Option(help="Shown to everybody.")] = None,
+    reason: Annotated[
+        str | None, typer.Option(help="A reason, shown with the status of the cluster.")
+    ] = None,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """While it is on, no procedure begins a step: no change, and no failover either."""
+    """Pause all procedures: no change begins a step, and no failover either."""
     with service(metasrv, as_json) as client:
         if switch is Switch.SHOW:
             found = client.cluster.pause()

@@ -24,13 +24,19 @@ def command(
     change: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="COMMAND...", help="As `index create t by_a --column a`; it is not run."
+            metavar="COMMAND...",
+            help="A command, e.g. `index create t by_a --column a`; it is not run.",
         ),
     ] = None,
     proof: Annotated[
-        bool, typer.Option("--proof", help="Which two states of an element go together, and why.")
+        bool,
+        typer.Option(
+            "--proof", help="Show which states of an element may be in use together, and why."
+        ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document instead of text.")
+    ] = False,
 ) -> None:
     """The plan of a change: each step with the schema version it makes, whom it waits for, the
     rows it reads, how long that takes, and until when it can be cancelled. Nothing is changed."""

@@ -22,11 +22,18 @@ app = typer.Typer(no_args_is_help=True)
 @app.command("run")
 def run(  # noqa: PLR0913  # a parameter is an option of the command
     node: Annotated[str | None, typer.Argument(metavar="[NODE]")] = None,
-    region: Annotated[list[str] | None, typer.Option(help="A region id. Repeated.")] = None,
-    reason: Annotated[str, typer.Option(help="Kept with the procedure.")] = "asked for by hand",
-    to: Annotated[list[str] | None, typer.Option(help="A node that may take them.")] = None,
+    region: Annotated[
+        list[str] | None, typer.Option(help="Id of a region. May be repeated.")
+    ] = None,
+    reason: Annotated[
+        str, typer.Option(help="A reason, stored with the procedure.")
+    ] = "asked for by hand",
+    to: Annotated[
+        list[str] | None, typer.Option(help="A node that may take the regions. May be repeated.")
+    ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Though the node lives: it is fenced first.")
+        bool,
+        typer.Option("--force", help="Fail over even if the node is alive; it is fenced first."),
     ] = False,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
@@ -58,7 +65,7 @@ def run(  # noqa: PLR0913  # a parameter is an option of the command
 def list_(
     limit: Annotated[int, typer.Option(min=1)] = 50, metasrv: Url = None, as_json: AsJson = False
 ) -> None:
-    """Newest first; then those that are due and held back."""
+    """List failovers, newest first; then those that are held back."""
     with service(metasrv, as_json) as client:
         found = client.failovers.list(limit)
         nodes = () if as_json else client.nodes.list()

@@ -26,7 +26,7 @@ Reason = Annotated[str, typer.Option(help="Kept, and shown to everybody.")]
 
 @app.command("list")
 def list_(metasrv: Url = None, as_json: AsJson = False) -> None:
-    """All registered nodes."""
+    """List the registered nodes."""
     with service(metasrv, as_json) as client:
         found = client.nodes.list()
     if as_json:
@@ -47,7 +47,7 @@ def get(
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """One node, with the regions it has reported."""
+    """Show one node, with the regions it has reported."""
     with service(metasrv, as_json) as client:
         found = client.nodes.get(node)
     if as_json:
@@ -71,7 +71,7 @@ def get(
 
 @app.command("cordon")
 def cordon(node: NodeArg, reason: Reason, metasrv: Url = None, as_json: AsJson = False) -> None:
-    """No new region comes to it; those it has stay."""
+    """Place no new regions on a node; those it has stay."""
     with service(metasrv, as_json) as client:
         found = client.nodes.cordon(node, reason)
     _show(found, as_json)
@@ -79,7 +79,7 @@ def cordon(node: NodeArg, reason: Reason, metasrv: Url = None, as_json: AsJson =
 
 @app.command("uncordon")
 def uncordon(node: NodeArg, metasrv: Url = None, as_json: AsJson = False) -> None:
-    """It takes new regions again."""
+    """Place new regions on a node again."""
     with service(metasrv, as_json) as client:
         found = client.nodes.uncordon(node)
     _show(found, as_json)
@@ -103,7 +103,7 @@ def rebind(
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Another token speaks for it: it registers and reports with that one from now on."""
+    """Bind a node to another token, with which it registers and reports from now on."""
     with service(metasrv, as_json) as client:
         found = client.nodes.rebind(node, principal)
     if as_json:
@@ -122,7 +122,7 @@ def drain(  # noqa: PLR0913  # a parameter is an option of the command
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Cordon it and move its regions away while it lives; waits for the end."""
+    """Cordon a node and move its regions away while it is alive; waits for the end."""
     with service(metasrv, as_json) as client:
         started = client.nodes.drain(node, reason, to or (), dry_run=dry_run)
         with procedure_bar("drain") as tell:

@@ -33,12 +33,14 @@ IdArg = Annotated[
     str,
     typer.Argument(
         metavar="ID",
-        help="Or its first characters, as `list` shows them.",
+        help="Id of a procedure, or its first characters, as `list` shows them.",
         autocompletion=procedure_ids,
     ),
 ]
-Reason = Annotated[str | None, typer.Option(help="Kept in its history.")]
-By = Annotated[str, typer.Option(help="Who says so; kept in its history.")]
+Reason = Annotated[
+    str | None, typer.Option(help="A reason, stored in the history of the procedure.")
+]
+By = Annotated[str, typer.Option(help="Who asks for it; stored in the history of the procedure.")]
 USER = getuser()
 SEARCHED_MAX = 1_000
 """Procedures among which the beginning of an id is looked up, newest first."""
@@ -50,20 +52,29 @@ _BEGINNING = re.compile(r"[0-9a-f]{4}[0-9a-f-]*")
 
 @app.command("list")
 def list_(  # noqa: PLR0913  # a parameter is an option of the command
-    state: Annotated[str, typer.Option(help="As `running`; several with commas.")] = "",
-    kind: Annotated[str, typer.Option(help="As `create_table`; several with commas.")] = "",
-    resource: Annotated[str, typer.Option(help="As `main.public.t` or `table:1024`.")] = "",
-    parent: Annotated[str, typer.Option(help="Id of the procedure that began them.")] = "",
-    since: Annotated[str, typer.Option(help="As 2013-01-31T23:59:59Z: then or later.")] = "",
-    until: Annotated[str, typer.Option(help="As --since, and before.")] = "",
+    state: Annotated[str, typer.Option(help="States, e.g. `running`; separated by commas.")] = "",
+    kind: Annotated[
+        str, typer.Option(help="Kinds, e.g. `create_table`; separated by commas.")
+    ] = "",
+    resource: Annotated[
+        str, typer.Option(help="A resource, e.g. `main.public.t` or `table:1024`.")
+    ] = "",
+    parent: Annotated[str, typer.Option(help="Id of the parent procedure.")] = "",
+    since: Annotated[
+        str, typer.Option(help="Submitted at or after this time, e.g. 2013-01-31T23:59:59Z.")
+    ] = "",
+    until: Annotated[str, typer.Option(help="Submitted before this time.")] = "",
     stalled: Annotated[
-        bool | None, typer.Option("--stalled/--moving", help="Without progress for long, or not.")
+        bool | None,
+        typer.Option(
+            "--stalled/--moving", help="Only procedures that are stalled, or only others."
+        ),
     ] = None,
     limit: Annotated[int, typer.Option(min=1)] = 50,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Newest first."""
+    """List procedures, newest first."""
     from metasrv_base.wire.api.procedures import ProcedureState
 
     for one in filter(None, state.split(",")):
@@ -86,7 +97,7 @@ def list_(  # noqa: PLR0913  # a parameter is an option of the command
 
 @app.command("get")
 def get(id: IdArg, metasrv: Url = None, as_json: AsJson = False) -> None:
-    """One procedure, with its timeline."""
+    """Show one procedure, with its timeline."""
     with service(metasrv, as_json) as client:
         found = client.procedures.get(full_id(client, id))
     if as_json:
@@ -104,7 +115,7 @@ def get(id: IdArg, metasrv: Url = None, as_json: AsJson = False) -> None:
 
 @app.command("watch")
 def watch(id: IdArg, wait: WaitS = WAIT_S, metasrv: Url = None, as_json: AsJson = False) -> None:
-    """Follow it to its end. Exit 0: it succeeded."""
+    """Follow a procedure to its end. Exit 0: it succeeded."""
     with service(metasrv, as_json) as client, procedure_bar(id) as tell:
         found = client.procedures.wait(full_id(client, id), wait, tell)
     if as_json:
@@ -142,7 +153,7 @@ def _control(
 def cancel(
     id: IdArg, reason: Reason = None, by: By = USER, metasrv: Url = None, as_json: AsJson = False
 ) -> None:
-    """Ask for it to be undone; past its point of no return it is refused."""
+    """Cancel a procedure and undo it. Refused past its point of no return."""
     _control(id, "cancel", (by, reason, None), metasrv, as_json)
 
 
@@ -150,7 +161,7 @@ def cancel(
 def pause(
     id: IdArg, reason: Reason = None, by: By = USER, metasrv: Url = None, as_json: AsJson = False
 ) -> None:
-    """Stop it where it stands. It keeps its locks, and its deadline moves."""
+    """Pause a procedure. It keeps its locks, and its deadline moves."""
     _control(id, "pause", (by, reason, None), metasrv, as_json)
 
 
@@ -158,7 +169,7 @@ def pause(
 def resume(
     id: IdArg, reason: Reason = None, by: By = USER, metasrv: Url = None, as_json: AsJson = False
 ) -> None:
-    """Let a paused one go on."""
+    """Resume a paused procedure."""
     _control(id, "resume", (by, reason, None), metasrv, as_json)
 
 
@@ -166,7 +177,7 @@ def resume(
 def retry(
     id: IdArg, reason: Reason = None, by: By = USER, metasrv: Url = None, as_json: AsJson = False
 ) -> None:
-    """Try again now; of a poisoned one, its undo."""
+    """Retry a procedure now; of a poisoned one, its undo."""
     _control(id, "retry", (by, reason, None), metasrv, as_json)
 
 
@@ -175,13 +186,14 @@ def throttle(  # noqa: PLR0913  # a parameter is an option of the command
     id: IdArg,
     percent: Annotated[int, typer.Argument(min=0, max=PERCENT_MAX)] = 0,
     rows_per_s: Annotated[
-        int | None, typer.Option(min=1, help="Of a reorg; else it finds its own rate.")
+        int | None,
+        typer.Option(min=1, help="Rows per second of a reorg. Default: it adapts its rate."),
     ] = None,
     by: By = USER,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """The share of time that the steps which move data rest; 0: none."""
+    """Let the steps that move data rest for this percentage of the time; 0: no rest."""
     from metasrv_base.wire.api.control import ThrottleRequest
 
     request = ThrottleRequest(percent=percent, rows_per_s=rows_per_s)
@@ -190,7 +202,7 @@ def throttle(  # noqa: PLR0913  # a parameter is an option of the command
 
 @app.command("locks")
 def locks(metasrv: Url = None, as_json: AsJson = False) -> None:
-    """Who holds what, and who waits for it."""
+    """List locks, with their holders and those that wait."""
     with service(metasrv, as_json) as client:
         found = client.procedures.locks()
     if as_json:
@@ -207,7 +219,7 @@ def locks(metasrv: Url = None, as_json: AsJson = False) -> None:
 
 @app.command("poisons")
 def poisons(metasrv: Url = None, as_json: AsJson = False) -> None:
-    """What failed changes have left half undone."""
+    """List resources that failed changes left half undone."""
     with service(metasrv, as_json) as client:
         found = client.procedures.poisons()
     if as_json:
@@ -222,13 +234,15 @@ def poisons(metasrv: Url = None, as_json: AsJson = False) -> None:
 
 @app.command("clear")
 def clear(
-    resource: Annotated[str, typer.Argument(help="As `poisons` shows it: `table:1024`.")],
-    reason: Annotated[str, typer.Option(help="What was mended, and how.")],
+    resource: Annotated[
+        str, typer.Argument(help="A resource as `poisons` shows it, e.g. `table:1024`.")
+    ],
+    reason: Annotated[str, typer.Option(help="What was repaired, and how.")],
     by: By = USER,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Clear a poison: the undo has been finished by hand."""
+    """Clear a poison, after the undo was finished by hand."""
     with service(metasrv, as_json) as client:
         found = client.procedures.clear_poison(resource, reason, by)
     show(found, as_json, lambda: typer.echo(f"{found.id}: {found.state}"))

@@ -12,7 +12,7 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.command("list")
 def list_(metasrv: Url = None, as_json: AsJson = False) -> None:
-    """All regions of living tables."""
+    """List the regions of all tables."""
     with service(metasrv, as_json) as client:
         found = client.regions.list()
     if as_json:
@@ -35,11 +35,11 @@ def list_(metasrv: Url = None, as_json: AsJson = False) -> None:
 
 @app.command("get")
 def get(
-    region: Annotated[str, typer.Argument(metavar="REGION", help="Decimal id.")],
+    region: Annotated[str, typer.Argument(metavar="REGION", help="Id of the region, decimal.")],
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """One region."""
+    """Show one region."""
     with service(metasrv, as_json) as client:
         found = client.regions.get(region)
     if as_json:

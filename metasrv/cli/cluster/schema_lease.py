@@ -23,15 +23,19 @@ def _group() -> None:
 @app.command("list")
 def list_(
     table: Annotated[
-        str | None, typer.Option(help="Only who uses it: CATALOG.SCHEMA.TABLE")
+        str | None,
+        typer.Option(help="List only frontends that use this table: CATALOG.SCHEMA.TABLE"),
     ] = None,
     older_than: Annotated[
-        int | None, typer.Option(min=0, help="Only who may use it below this schema version.")
+        int | None,
+        typer.Option(
+            min=0, help="List only frontends that may use a schema version below this one."
+        ),
     ] = None,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """All holders; with both options exactly those that a change of the table waits for."""
+    """List holders; with both options exactly those that a change of the table waits for."""
     with service(metasrv, as_json) as client:
         table_id = None if table is None else client.tables.get(table).id
         found = client.nodes.schema_leases(table_id, older_than)

@@ -21,7 +21,7 @@ NameArg = Annotated[str, typer.Argument(metavar="NAME", autocompletion=setting_n
 
 @app.command("list")
 def list_(metasrv: Url = None, as_json: AsJson = False) -> None:
-    """All of them, with who changed them."""
+    """List all settings, and who changed them."""
     with service(metasrv, as_json) as client:
         found = client.settings.list()
     if as_json:
@@ -33,7 +33,7 @@ def list_(metasrv: Url = None, as_json: AsJson = False) -> None:
 
 @app.command("get")
 def get(name: NameArg, metasrv: Url = None, as_json: AsJson = False) -> None:
-    """One setting, with its default and its meaning."""
+    """Show one setting, with its default and its meaning."""
     with service(metasrv, as_json) as client:
         found = client.settings.get(name)
     _show(found, as_json)
@@ -42,9 +42,11 @@ def get(name: NameArg, metasrv: Url = None, as_json: AsJson = False) -> None:
 @app.command("set", context_settings={"ignore_unknown_options": True})  # -1 is a value
 def set_(
     name: NameArg,
-    value: Annotated[str, typer.Argument(help="JSON: 0.2, 128, null for the default.")],
+    value: Annotated[
+        str, typer.Argument(help="The value as JSON, e.g. 0.2 or 128; null is the default.")
+    ],
     expected_version: Annotated[
-        int | None, typer.Option(min=0, help="Refuse if it is at another version by now.")
+        int | None, typer.Option(min=0, help="Change it only if the setting is at this version.")
     ] = None,
     metasrv: Url = None,
     as_json: AsJson = False,

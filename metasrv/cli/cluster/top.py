@@ -20,11 +20,11 @@ PIPE_WIDTH = 1_000
 
 
 def command(
-    once: Annotated[bool, typer.Option("--once", help="One look, for scripts.")] = False,
-    every: Annotated[float, typer.Option(min=0.2, help="Seconds between looks.")] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="Print once and exit.")] = False,
+    every: Annotated[float, typer.Option(min=0.2, help="Seconds between updates.")] = 2.0,
     metasrv: Url = None,
 ) -> None:
-    """Who leads, the nodes and their leases, what runs and what it waits for. Ends with ^C."""
+    """Show leader, nodes, leases and procedures, and refresh until ^C."""
     from rich.console import Console
     from rich.live import Live
 

@@ -28,14 +28,17 @@ TOLD, FAILED = 0, 1
 
 def command(
     rows: Annotated[
-        int | None, typer.Option(min=1_000, help="Of each table at most; all by default.")
+        int | None,
+        typer.Option(min=1_000, help="Maximum number of rows of each table. Default: all."),
     ] = None,
     data_dir: Annotated[
-        Path | None, typer.Option(help="Where the cluster lies; a temporary folder by default.")
+        Path | None,
+        typer.Option(help="Folder for the files of the cluster. Default: a temporary one."),
     ] = None,
     keep: Annotated[bool, typer.Option(help="Leave the cluster running until ^C.")] = False,
     sabotage: Annotated[
-        bool, typer.Option(help="Damage a file and a key at the end: this must exit with 1.")
+        bool,
+        typer.Option(help="Damage a file and a key at the end; the command must then exit with 1."),
     ] = False,
 ) -> None:
     """Exit 0: every promise held. Exit 1: one did not, and the last line names it."""

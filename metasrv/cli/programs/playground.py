@@ -44,24 +44,24 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
             help="A TOML file; its table `playground` counts.",
         ),
     ] = None,
-    data_dir: Annotated[Path, typer.Option(help="Made if need be; kept.")] = Path(
+    data_dir: Annotated[Path, typer.Option(help="Folder of the cluster's files, which are kept.")] = Path(
         ".run/playground"
     ),
     metasrvs: Annotated[int, typer.Option(min=1, max=9)] = 1,
     datanodes: Annotated[int, typer.Option(min=0, max=64)] = 3,
-    frontends: Annotated[int, typer.Option(min=0, max=16, help="Rows go through them.")] = 1,
+    frontends: Annotated[int, typer.Option(min=0, max=16, help="Frontends take statements on rows.")] = 1,
     port: Annotated[
         int | None,
-        typer.Option(min=1, max=65535, help="Of the first metasrv. Default: a free one."),
+        typer.Option(min=1, max=65535, help="Port of the first metasrv. Default: a free one."),
     ] = None,
     etcd: Annotated[
-        str | None, typer.Option(help="URLs of an etcd that is there. Default: one of its own.")
+        str | None, typer.Option(help="URLs of a running etcd. Default: start one.")
     ] = None,
     key_prefix: Annotated[
-        str, typer.Option("--key-prefix", "--prefix", help="Under which all keys stand.")
+        str, typer.Option("--key-prefix", "--prefix", help="Prefix of all keys in etcd.")
     ] = KEY_PREFIX,
-    reset: Annotated[bool, typer.Option("--reset", help="Delete an earlier one's data.")] = False,
-    supervise: Annotated[bool, typer.Option("--supervise", help="Start again what dies.")] = False,
+    reset: Annotated[bool, typer.Option("--reset", help="Delete earlier data first.")] = False,
+    supervise: Annotated[bool, typer.Option("--supervise", help="Restart programs that end.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Start etcd, metasrvs, datanodes and frontends; stop them all when this is stopped."""

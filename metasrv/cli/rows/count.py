@@ -15,7 +15,11 @@ LOOK_S = 0.2
 def command(
     name: TableArg,
     checksum: Annotated[
-        bool, typer.Option("--checksum", help="Equal for equal rows, wherever they lie.")
+        bool,
+        typer.Option(
+            "--checksum",
+            help="Show a checksum too; it is equal for equal rows, in whatever regions.",
+        ),
     ] = False,
     metasrv: Url = None,
     as_json: AsJson = False,

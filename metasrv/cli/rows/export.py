@@ -19,13 +19,15 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
         ),
     ],
     format: Annotated[
-        RowFormat | None, typer.Option(help="Default: as the name of the file ends.")
+        RowFormat | None, typer.Option(help="Format. Default: by the extension of the file.")
     ] = None,
-    columns: Annotated[str | None, typer.Option(help="Names, with commas between.")] = None,
+    columns: Annotated[
+        str | None, typer.Option(help="Columns to write, separated by commas.")
+    ] = None,
     from_: Annotated[
         str | None, typer.Option("--from", help="First key, or its first values: 5, '[5, \"a\"]'.")
     ] = None,
-    to: Annotated[str | None, typer.Option(help="The key before which to end.")] = None,
+    to: Annotated[str | None, typer.Option(help="Stop before this key.")] = None,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:

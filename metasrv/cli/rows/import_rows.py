@@ -23,8 +23,12 @@ class FileFormat(StrEnum):
 
 
 Delimiter = Annotated[str, typer.Option(help="CSV: between fields, one character; `\\t` is a tab.")]
-Format = Annotated[FileFormat | None, typer.Option(help="Default: as the name of the file ends.")]
-JudgeOnly = Annotated[bool, typer.Option("--dry-run", help="Read and judge every row; load none.")]
+Format = Annotated[
+    FileFormat | None, typer.Option(help="Format. Default: by the extension of the file.")
+]
+JudgeOnly = Annotated[
+    bool, typer.Option("--dry-run", help="Read and check every row, and load none.")
+]
 
 
 def command(  # noqa: PLR0913  # a parameter is an option of the command
@@ -38,15 +42,15 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
         ),
     ],
     create: Annotated[
-        bool, typer.Option("--create", help="Make the table from the file; shows what is made.")
+        bool, typer.Option("--create", help="Create the table from the file, and show it.")
     ] = False,
     key: Annotated[
         list[str] | None, typer.Option(help="With --create: a column of the primary key. Repeated.")
     ] = None,
-    partitions: Annotated[int, typer.Option(min=1, help="With --create: regions.")] = 1,
+    partitions: Annotated[int, typer.Option(min=1, help="With --create: number of regions.")] = 1,
     insert: Annotated[
         bool,
-        typer.Option("--insert", help="Stop at a key that is there. Default: replace its row."),
+        typer.Option("--insert", help="Stop at a key that exists. Default: replace its row."),
     ] = False,
     bulk: Annotated[
         bool,

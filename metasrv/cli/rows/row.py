@@ -20,7 +20,9 @@ KeyArg = Annotated[
 ]
 ValuesArg = Annotated[
     list[str],
-    typer.Argument(metavar="COLUMN=VALUE...", help="As note=hello price=1.5 seen=null."),
+    typer.Argument(
+        metavar="COLUMN=VALUE...", help="Values of columns, e.g. note=hello price=1.5 seen=null."
+    ),
 ]
 VERBS = {"insert": "inserted", "upsert": "written", "update": "updated"}
 

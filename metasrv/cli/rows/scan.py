@@ -20,11 +20,17 @@ class Format(StrEnum):
 
 def command(  # noqa: PLR0913  # a parameter is an option of the command
     name: TableArg,
-    format: Annotated[Format, typer.Option(help="`arrow` is an IPC stream.")] = Format.TABLE,
-    columns: Annotated[str | None, typer.Option(help="Names, with commas between.")] = None,
+    format: Annotated[
+        Format, typer.Option(help="Output format; `arrow` is an IPC stream.")
+    ] = Format.TABLE,
+    columns: Annotated[
+        str | None, typer.Option(help="Columns to show, separated by commas.")
+    ] = None,
     index: Annotated[
         str | None,
-        typer.Option(help="In its order; --eq, --from and --to are of its columns."),
+        typer.Option(
+            help="Read by this index, in its order; --eq, --from and --to are of its columns."
+        ),
     ] = None,
     eq: Annotated[
         str | None, typer.Option(help="With --index: values, or the first ones: 5, '[5, \"a\"]'.")
@@ -32,7 +38,7 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     from_: Annotated[
         str | None, typer.Option("--from", help="First key, or its first values: 5, '[5, \"a\"]'.")
     ] = None,
-    to: Annotated[str | None, typer.Option(help="The key before which to end.")] = None,
+    to: Annotated[str | None, typer.Option(help="Stop before this key.")] = None,
     where: Annotated[
         list[str] | None,
         typer.Option(

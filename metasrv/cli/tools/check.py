@@ -62,18 +62,25 @@ class Target:
 # Typer makes an option of each parameter, so there are as many as the command has.
 def command(  # noqa: PLR0913
     metasrv: Annotated[
-        str | None, typer.Option(help="Servers to ask too, with commas.", envvar="METASRV_URL")
+        str | None,
+        typer.Option(
+            help="URLs of servers to compare with, separated by commas.", envvar="METASRV_URL"
+        ),
     ] = None,
-    etcd: Annotated[str | None, typer.Option(help="Endpoints of etcd, with commas.")] = None,
+    etcd: Annotated[
+        str | None, typer.Option(help="Endpoints of etcd, separated by commas.")
+    ] = None,
     prefix: Annotated[str | None, typer.Option(help=f"Of the cluster's keys; {PREFIX}.")] = None,
     playground: Annotated[
-        Path | None, typer.Option(help="The playground.json that names all of them.")
+        Path | None, typer.Option(help="A playground.json, in place of the options above.")
     ] = None,
-    deep: Annotated[bool, typer.Option(help="Read every value of every row.")] = False,
+    deep: Annotated[bool, typer.Option(help="Read every value of every row in files too.")] = False,
     data: Annotated[
         bool, typer.Option(help="Rows and entries of all tables too, read by the servers' Spark.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document instead of text.")
+    ] = False,
     ca_file: CaFile = None,
     cert_file: CertFile = None,
     key_file: KeyFile = None,

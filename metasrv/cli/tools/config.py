@@ -27,11 +27,12 @@ class ConfigFormat(StrEnum):
 
 
 def command(
-    form: Annotated[ConfigFormat, typer.Option("--format", help="For people, or for programs.")] = (
+    form: Annotated[ConfigFormat, typer.Option("--format", help="Output format.")] = (
         ConfigFormat.TABLE
     ),
     config: Annotated[
-        Path | None, typer.Option(help="A TOML file, as the programs take it.", dir_okay=False)
+        Path | None,
+        typer.Option(help="A TOML file of settings, as programs read it.", dir_okay=False),
     ] = None,
 ) -> None:
     """Flags win over the environment, that over a TOML file, that over the default."""

@@ -37,8 +37,10 @@ class Finding:
 
 
 def command(
-    root: Annotated[Path, typer.Option(help="A storage root to judge.")] = Path(".run"),
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+    root: Annotated[Path, typer.Option(help="A storage root to check.")] = Path(".run"),
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document instead of text.")
+    ] = False,
 ) -> None:
     """Exit 0 when all is there, 1 when something is missing."""
     findings = list(examine(root.resolve()))

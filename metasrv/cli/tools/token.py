@@ -19,9 +19,13 @@ def _several() -> None:
 
 @app.command("new")
 def new(
-    name: Annotated[str, typer.Argument(help="Who will hold it; shown as who changed what.")],
-    token_file: Annotated[Path, typer.Option(help="Made here: the token, for who holds it.")],
-    tokens_file: Annotated[Path, typer.Option(help="Its hash is added: for `server`, `datanode`.")],
+    name: Annotated[str, typer.Argument(help="Name of the holder; changes are recorded under it.")],
+    token_file: Annotated[
+        Path, typer.Option(help="New file for the token; give it to the holder.")
+    ],
+    tokens_file: Annotated[
+        Path, typer.Option(help="File of hashes to add to; the `tokens_file` of programs.")
+    ],
 ) -> None:
     """Make a token: the secret into one file, its hash into another, both mode 0600."""
     token = new_token()
