@@ -44,12 +44,14 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
             help="A TOML file; its table `playground` counts.",
         ),
     ] = None,
-    data_dir: Annotated[Path, typer.Option(help="Folder of the cluster's files, which are kept.")] = Path(
-        ".run/playground"
-    ),
+    data_dir: Annotated[
+        Path, typer.Option(help="Folder of the cluster's files, which are kept.")
+    ] = Path(".run/playground"),
     metasrvs: Annotated[int, typer.Option(min=1, max=9)] = 1,
     datanodes: Annotated[int, typer.Option(min=0, max=64)] = 3,
-    frontends: Annotated[int, typer.Option(min=0, max=16, help="Frontends take statements on rows.")] = 1,
+    frontends: Annotated[
+        int, typer.Option(min=0, max=16, help="Frontends take statements on rows.")
+    ] = 1,
     port: Annotated[
         int | None,
         typer.Option(min=1, max=65535, help="Port of the first metasrv. Default: a free one."),
@@ -61,7 +63,9 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
         str, typer.Option("--key-prefix", "--prefix", help="Prefix of all keys in etcd.")
     ] = KEY_PREFIX,
     reset: Annotated[bool, typer.Option("--reset", help="Delete earlier data first.")] = False,
-    supervise: Annotated[bool, typer.Option("--supervise", help="Restart programs that end.")] = False,
+    supervise: Annotated[
+        bool, typer.Option("--supervise", help="Restart programs that end.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Start etcd, metasrvs, datanodes and frontends; stop them all when this is stopped."""
