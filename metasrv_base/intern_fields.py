@@ -1,4 +1,4 @@
-"""What stays in memory by the million, made smaller; what it says is the same.
+"""Shares equal parts of values that stay in memory by the million.
 
 A value keeps a set of the names of the fields it was given, which is larger than all the rest of
 it: those of one class share one. Columns are most of a table, and many tables have the same ones:

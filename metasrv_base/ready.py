@@ -1,4 +1,4 @@
-"""How a program says that it listens: one line of JSON on stdout, and in a file if asked to."""
+"""Reports that a program listens: a line of JSON on stdout, and in a file if one is set."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a program can be told at its start, read off the model that judges it: one row a setting."""
+"""Lists the settings of a program from its model, one row each."""
 
 import json
 import tomllib
@@ -19,7 +19,7 @@ DEFAULT, FILE, ENVIRONMENT = "default", "file", "environment"
 class SettingFlag(NamedTuple):
     flag: str
     variable: str
-    """Of the environment."""
+    """Name of the environment variable."""
     default: Any
     """As JSON; None: there is none."""
     required: bool
@@ -85,7 +85,7 @@ def as_json(settings: list[SettingFlag]) -> str:
 
 
 def table_of(toml: Path | None, program: str) -> Mapping[str, Any]:
-    """What a file of settings says to one program, in the table of its name; no file: nothing.
+    """Reads the table *program* of a file of settings; empty without a file.
 
     Raises ValueError (tomllib's), TypeError if that is no table, OSError for a file that cannot be
     read.

@@ -31,7 +31,7 @@ class Tokens:
     """The name of who holds a token, by the token's hash."""
 
     def holder(self, token: str) -> str | None:
-        """Who holds it; None: nobody. Looks at every hash, so that time says nothing."""
+        """Returns the holder's name; None: nobody. Compares every hash, in constant time."""
         given = hash_of(token)
         found = [name for known, name in self.holders.items() if hmac.compare_digest(known, given)]
         return found[0] if found else None

@@ -1,4 +1,4 @@
-"""How long to wait before trying again: a pure, bounded schedule."""
+"""A bounded schedule of delays between retries. Pure."""
 
 from dataclasses import dataclass
 

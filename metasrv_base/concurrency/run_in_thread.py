@@ -29,7 +29,7 @@ def is_short_columnar(rows: int, size_bytes: int) -> bool:
 async def run_in_thread(
     short: bool, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """What *work* returns or raises; done at once if it is *short*, else in a thread."""
+    """Runs *work* at once if it is *short*, else in a thread. Returns or raises as it does."""
     if short:
         return work(*args, **kwargs)
     return await asyncio.to_thread(work, *args, **kwargs)

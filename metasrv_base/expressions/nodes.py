@@ -100,7 +100,7 @@ Node: TypeAlias = Value | Predicate | Not | And | Or
 
 
 def parts_of(node: Node) -> tuple[Node, ...]:
-    """What it is made of, in the order of its text."""
+    """Returns the child nodes, in the order of the text."""
     match node:
         case Ref() | Number() | TextLiteral() | Truth():
             return ()

@@ -34,7 +34,7 @@ from metasrv_base.expressions.tokens import Sort, Token, tokens, unexpected
 
 CHARS_MAX = 4_096
 DEPTH_MAX = 32
-"""Of brackets and signs within each other: what is read by recursion is bounded."""
+"""Bound on nested brackets and signs, which the parser reads by recursion."""
 PARTS_MAX = 256
 """Operators and values."""
 

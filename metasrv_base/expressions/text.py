@@ -30,7 +30,7 @@ from metasrv_base.expressions.parse import parse
 from metasrv_base.expressions.tokens import WORDS
 
 OR, AND, NOT, PREDICATE, SUM, PRODUCT, SIGNED, VALUE = range(8)
-"""What binds tighter is higher."""
+"""Binding strengths; an operator that binds tighter has a higher one."""
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _STORED_COLUMN = re.compile(r"\bc([0-9]+)\b")
 

@@ -56,7 +56,7 @@ _DIVIDE = {"/": "divide_checked"}
 
 @dataclass(frozen=True, slots=True)
 class ColumnValues:
-    """Of a column, as they are stored."""
+    """Values of a column, as they are stored."""
 
     column: int
     type: pa.DataType
@@ -77,7 +77,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class TypedCall:
-    """Of an Arrow function; without its options, for those cannot be sent to another process."""
+    """A call of an Arrow function, without options: those cannot be sent to another process."""
 
     function: str
     of: tuple["Typed", ...]

@@ -33,7 +33,7 @@ class CatalogReplica:
     version: int
     tables: Map[int, FeedTable] = field(default_factory=Map)
     names: Map[FullName, int] = field(default_factory=Map)
-    """Of the tables that statements may find."""
+    """Ids of the tables that statements may find, by name."""
     addresses: Map[str, str] = field(default_factory=Map)
     """Node id -> base URL. Not of the version: as last heard."""
     shapes: Shapes[FeedColumn] = field(default_factory=Shapes, compare=False)
@@ -104,7 +104,7 @@ class FeedReader:
 
     mirror: CatalogReplica | None = None
     _coming: CatalogReplica | None = None
-    """Of a snapshot whose last part has not come yet."""
+    """A snapshot whose last part has not arrived yet."""
 
     def ended(self) -> "FeedReader":
         """The stream is gone: a snapshot that was not whole never was."""

@@ -1,4 +1,4 @@
-"""What an Arrow stream may be made of, judged before anything in it is decoded.
+"""Checks the messages of an Arrow stream before anything in it is decoded.
 
 A compressed buffer of a few kilobytes can ask for gigabytes; so batches come uncompressed, and
 nothing but a schema and record batches is read. Arrow's messages are flatbuffers (Arrow format,
@@ -59,7 +59,7 @@ def kind_of(metadata: bytes | memoryview) -> int:
 
 
 def is_compressed(metadata: bytes | memoryview) -> bool:
-    """Of a record batch's message. A damaged one is taken for compressed."""
+    """Returns whether a record batch's message is compressed; True for a damaged one."""
     try:
         (root,) = struct.unpack_from("<I", metadata)
         slot = _field(metadata, root, _HEADER_FIELD)
@@ -72,7 +72,7 @@ def is_compressed(metadata: bytes | memoryview) -> bool:
 
 
 def body_bytes(metadata: bytes | memoryview) -> int:
-    """How many bytes of buffers follow a message's metadata. Raises Refused for none that can."""
+    """Returns the bytes of buffers after a message's metadata. Raises Refused if damaged."""
     try:
         (root,) = struct.unpack_from("<I", metadata)
         slot = _field(metadata, root, _BODY_FIELD)

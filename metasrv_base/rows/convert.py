@@ -34,7 +34,7 @@ def to_json_rows(
 
 
 def array_of(column: LayoutColumn, values: Sequence[object]) -> pa.Array:
-    """Of values as `from_python` gives them."""
+    """Makes an array of values that `from_python` returned."""
     return arrow_array(column.type, values)
 
 

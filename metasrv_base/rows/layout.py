@@ -40,7 +40,7 @@ class LayoutColumn:
 
 @dataclass(frozen=True)
 class Layout:
-    """What rows of a table look like at one schema version."""
+    """The columns, key and partitions of a table's rows at one schema version."""
 
     table_id: int
     name: str

@@ -31,7 +31,7 @@ def named_batch(layout: Layout, rows: Rows, *, fills: bool) -> pa.RecordBatch:
 
 
 def key_batch(layout: Layout, keys: Sequence[KeyLike]) -> pa.RecordBatch:
-    """Of the columns of the primary key, each key once. Raises Refused."""
+    """Makes a batch of the primary key's columns, each key once. Raises Refused."""
     distinct = {layout.key_bytes(key): layout.key_values(key) for key in keys}
     columns = zip(*distinct.values(), strict=True) if distinct else [()] * len(layout.key)
     arrays = [array_of(*pair) for pair in zip(layout.key, columns, strict=True)]

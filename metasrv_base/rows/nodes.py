@@ -18,14 +18,14 @@ M = TypeVar("M", bound=BaseModel)
 
 ARROW = "application/vnd.apache.arrow.stream"
 ANSWER_MS = 5_000
-"""How long a node may be silent. A node that was stopped keeps its connections open."""
+"""Limit of a node's silence, in ms. A process that is stopped keeps its connections open."""
 ROWS_BYTES_MAX = 256 << 20
 """The longest answer with rows that is read, in bytes."""
 MORE = b"metasrv.more"
 """In the metadata of a table that was read: the answer ended at its bound of bytes. Its value is
 the key at which a scan of values goes on, in hexadecimal."""
 BYTES_PER_MS = 2_000
-"""What a slow disk takes of a body meanwhile."""
+"""Bytes of a body that a slow disk writes in a millisecond."""
 
 
 def has_more(found: pa.Table) -> bool:

@@ -1,4 +1,4 @@
-"""What a statement did, region by region, and the error that it is when that is less than all."""
+"""The outcome of a statement, region by region, and its error unless all was applied."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ Done = Literal["applied", "not-applied", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class RegionOutcome:
-    """What became of the part of one region."""
+    """The outcome of the part of one region."""
 
     region_id: str
     outcome: Done
     rows: int
-    """Of the part, whatever became of it."""
+    """Rows of the part, whatever its outcome."""
     version: int | None = None
     """Row version given to all of them; None unless applied."""
     repeated: bool = False

@@ -15,7 +15,7 @@ from metasrv_base.rng import Rng
 
 MOVED = frozenset({"stale-epoch", "epoch-mismatch", "schema-version-stale"})
 JUDGED = frozenset({"already-exists", "version-mismatch"})
-"""What a region says once it has held a batch against its rows: it remembers no copy of it."""
+"""Codes of a region that compared a batch with its rows; it remembers no copy of the batch."""
 SERVICE_BACKOFF = Backoff(first_ms=100, max_ms=2_000)
 SENT_MS_MAX = 60_000
 """The longest time for which one of our programs sends a statement, unless it is told otherwise:
@@ -39,8 +39,8 @@ def may_send_again(error: BaseException) -> bool:
 
 
 def at_the_end(error: NotFound) -> MetaError:
-    """What to say once time is up: a region that no node had until then is the table's all the
-    same, and will be had. Of a table that is gone, *error*."""
+    """Returns the error after the last attempt: *error* if the table is gone; not-ready for a
+    region that no node has opened yet."""
     if error.code != NotFound.default_code:
         return error
     return Unavailable("not-ready", **error.facts)

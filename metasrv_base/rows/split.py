@@ -18,7 +18,7 @@ class RegionPart:
     """Rows of one region. Atomic there."""
 
     number: int
-    """Of the region."""
+    """Number of the region in its table."""
     rows: pa.RecordBatch
     """With `_key`."""
 
@@ -33,7 +33,7 @@ def by_region(layout: Layout, rows: pa.RecordBatch, keyed: pa.RecordBatch) -> li
 
 
 def newest_of_each_key(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Of rows with one key the last, as if they had been sent one after the other."""
+    """Returns the last row of each key, as if rows had been sent one after the other."""
     keys: list[bytes] = rows.column("_key").to_pylist()
     last = {key: place for place, key in enumerate(keys)}
     if len(last) == len(keys):

@@ -20,15 +20,15 @@ class StatementKey:
 
 
 def id_of_key(key: str) -> str:
-    """Of a request, whatever its key is made of."""
+    """Returns the statement id of a request, for a key of any characters."""
     return sha256(key.encode("utf-8", "replace")).hexdigest()[:ID_CHARS]
 
 
 def id_of_batch(statement_id: str, number: int) -> str:
-    """Of a batch of a stream, by its place."""
+    """Returns the statement id of batch *number* of a stream."""
     return f"{statement_id[:ID_CHARS]}-{number}"
 
 
 def id_of_part(statement_id: str, region: int) -> str:
-    """What a region is sent; *region*: its number."""
+    """Returns the id that a region is sent. *region*: its number."""
     return f"{statement_id}-{region}"

@@ -14,7 +14,7 @@ _EPOCH = date(1970, 1, 1)
 
 
 def arrow_array(type: ColumnType, values: Sequence[object]) -> pa.Array:
-    """Of a timestamp, its number of units."""
+    """Makes an Arrow array; values of a timestamp are numbers of units."""
     if type.name == "timestamp":
         return pa.array(values, pa.int64()).cast(type.arrow)
     return pa.array(values, type.arrow)

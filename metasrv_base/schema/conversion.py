@@ -1,4 +1,4 @@
-"""What a column reads as in rows that were written with another type: one value, or an array."""
+"""Converts values of a column that were written with another type: one, or an array."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ from metasrv_base.schema.values import Value
 @dataclass(frozen=True, slots=True)
 class ConvertedArray:
     values: pa.Array
-    """Of the target's Arrow type; null where there was null, and where a value did not fit."""
+    """Array of the target's Arrow type; null where a value was null or did not fit."""
     misfits: pa.Array
     """Booleans, never null: which values did not fit."""
 
@@ -52,7 +52,7 @@ class Conversion:
         return found
 
     def of_array(self, array: pa.Array) -> ConvertedArray:
-        """What `of_value` says of each value."""
+        """Converts each value as `of_value` does."""
         try:
             values = self._cast(array)
         except pa.ArrowInvalid:

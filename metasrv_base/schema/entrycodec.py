@@ -33,8 +33,8 @@ NAN: Mapping[str, bytes] = {
 
 
 def encode_values(types: Sequence[ColumnType], values: Sequence[Value | None]) -> bytes:
-    """What the entries of all rows with these values begin with; `values` may be the first of the
-    indexed ones only."""
+    """Returns the common prefix of the entries of all rows with these values; *values* may be the
+    first of the indexed ones only."""
     return b"".join(_part(*pair) for pair in zip(types, values, strict=True))
 
 

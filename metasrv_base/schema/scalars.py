@@ -1,4 +1,4 @@
-"""What models of tables need to know of the schema; imports no Arrow."""
+"""Constants and types of the schema for models of tables; imports no Arrow."""
 
 PARTITIONS_MAX = 1024  # a route of more regions outgrows 256 KiB (docs/protocols.md P1)
 

@@ -37,7 +37,7 @@ def from_json(type: ColumnType, value: object, pointer: str = "") -> Value:
 
 
 def to_json(type: ColumnType, value: Value) -> JsonScalar:
-    """What `from_json` reads back as the same value. binary is base64, decimal is text."""
+    """Returns the JSON form, which `from_json` reads back. binary is base64, decimal is text."""
     match value:
         case bytes():
             return base64.b64encode(value).decode("ascii")
