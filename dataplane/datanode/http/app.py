@@ -9,8 +9,9 @@ from dataplane.datanode.http.api import admin, node
 from dataplane.datanode.http.direct import DirectRows
 from dataplane.datanode.http.middleware import doorway
 from dataplane.datanode.service import DatanodeService
+from metasrv_base.wire.http.asgi import App
 from serving.answers import PROBLEM, answer_errors
-from serving.middleware import ServingMiddleware
+from serving.middleware import behind_door
 from serving.pages.program_pages import StartPage, pages_router
 
 TITLE = "metasrv datanode"
@@ -42,12 +43,11 @@ def _included() -> tuple[BaseRoute, ...]:
 ROUTES = _included()
 
 
-def build_app(service: DatanodeService) -> FastAPI:
+def build_app(service: DatanodeService) -> App:
     app = bare_app()
     app.state.service = service
     direct = DirectRows(service).called
-    app.add_middleware(ServingMiddleware, doorway=doorway(service.metrics, service.clock, direct))
-    return app
+    return behind_door(app, doorway(service.metrics, service.clock, direct))
 
 
 def bare_app() -> FastAPI:

@@ -9,8 +9,9 @@ from dataplane.frontend.http import direct
 from dataplane.frontend.http.api import BY_ID, BY_NAME, admin, rows
 from dataplane.frontend.http.documents import completed
 from dataplane.frontend.service import FrontendService
+from metasrv_base.wire.http.asgi import App
 from serving.answers import PROBLEM, answer_errors
-from serving.middleware import MiddlewareDeps, ServingMiddleware, counted
+from serving.middleware import MiddlewareDeps, behind_door, counted
 from serving.openapi import document_text
 from serving.pages.program_pages import StartPage, pages_router
 
@@ -27,14 +28,13 @@ DOCUMENT = "openapi/frontend.v1.json"
 _TABLE = re.compile(r"/v1/tables/([0-9]+(?=/[^/]+(/get)?$)|[^/]+/[^/]+/[^/]+)")
 
 
-def build_app(service: FrontendService) -> FastAPI:
+def build_app(service: FrontendService) -> App:
     app = bare_app()
     app.state.service = service
     metrics = service.metrics
     count = counted(metrics.requests, metrics.request_seconds, _call_of)
     doorway = MiddlewareDeps(service.statements.clock, count, direct=direct.called)
-    app.add_middleware(ServingMiddleware, doorway=doorway)
-    return app
+    return behind_door(app, doorway)
 
 
 def documents() -> dict[str, str]:

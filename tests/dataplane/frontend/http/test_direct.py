@@ -12,6 +12,7 @@ import pytest
 from dataplane.frontend.http import direct
 from dataplane.frontend.http.app import build_app
 from dataplane.frontend.planning.row_input import Op
+from dataplane.frontend.service import FrontendService
 from dataplane.region.engine.region import Region
 from metasrv_base.rows.split import body_of
 from metasrv_base.wire.node.batches import BatchHeader
@@ -57,6 +58,8 @@ BODIES: Mapping[str, Mapping[str, object]] = {
     "another table": {"table_id": 5},
     "no key": {"keys": ["zz"]},
     "no body": {"keys": 1},
+    "an epoch that is none": {"epoch": "7"},
+    "a field too many": {"more": 1},
     "a bound": {"bytes_max": 1},
 }
 
@@ -194,3 +197,16 @@ async def test_given_a_lock_that_is_held_when_asked_on_the_loop_then_it_is_not_w
         assert there is not None
         assert there.num_rows == 1
         assert waiting is None
+
+
+async def test_given_a_route_of_the_framework_that_fails_when_asked_then_the_door_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(service: FrontendService) -> str:
+        raise RuntimeError("a fault")
+
+    async with running() as bench:
+        monkeypatch.setattr(FrontendService, "exposition", fail)
+        failed = await send(build_app(bench.service), Sent("GET", "/metrics"))
+
+    assert (failed.status, failed.json["code"]) == (500, "internal")
