@@ -331,8 +331,7 @@ def _written_schema(metadata: pq.FileMetaData) -> pa.Schema:
 
 def _names(footer: Footer, columns: Sequence[ColumnDef]) -> tuple[str, ...]:
     """Of the columns that the file has of these, or has in their place."""
-    stored = set(footer.metadata.schema.names)
-    found = (column.name_in(stored) for column in columns)
+    found = (column.name_in(footer.names) for column in columns)
     return tuple(dict.fromkeys([*SYSTEM, *filter(None, found)]))
 
 

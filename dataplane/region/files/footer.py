@@ -62,6 +62,8 @@ class RowGroup(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Footer:
     metadata: pq.FileMetaData
+    names: frozenset[str]
+    """Of its columns."""
     body: FileBody
     bounds: tuple[tuple[bytes, bytes], ...]
     """The least and greatest key of each row group."""
@@ -142,6 +144,7 @@ def read_footer(disk: Disk, path: str, entry: FileEntry) -> Footer:
     groups_end = body_bytes - sum(span.bytes for span in spans)
     return Footer(
         metadata,
+        frozenset(metadata.schema.names),
         FileBody(path, body_bytes, _numbers(ours, BLOCK_SUMS, path)),
         bounds,
         array("Q", [*_starts(metadata), groups_end]),

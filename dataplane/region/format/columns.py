@@ -73,7 +73,9 @@ class ColumnDef(BaseModel):
 
     def name_in(self, names: Collection[str]) -> str | None:
         """Which of these its values are read from; None: none."""
-        ids = (self.id, *(one.id for one in self.origin_columns))
+        if (own := self.name) in names:
+            return own
+        ids = (one.id for one in self.origin_columns)
         return next((name for id in ids if (name := column_name(id)) in names), None)
 
 

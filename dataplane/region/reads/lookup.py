@@ -70,8 +70,11 @@ def newest_rows(
     `keys` are sorted and distinct. Raises NoRoomError where *room* has not enough for the rows.
     """
     room = room or LookupRoom()
-    memtables = view.memtables if as_seen else view.counted_now()
-    parts, known = _newest_in_memory(memtables, keys, columns, room)
+    parts: list[pa.Table] = []
+    known: dict[bytes, int] = {}
+    if view.memtables:
+        memtables = view.memtables if as_seen else view.counted_now()
+        parts, known = _newest_in_memory(memtables, keys, columns, room)
     parts += _newest_in_files(view.files, keys, columns, known, room)
     if not parts:
         return file_schema(columns).empty_table()

@@ -49,7 +49,7 @@ async def _filled(bench: Bench) -> None:
     await bench.service.writes.rows(T, Op.INSERT, rows, "fill")
     (slot,) = bench.node
     assert slot.owner is not None
-    slot.owner.region.flush()
+    slot.owner.region.maintenance.flush()
     for key in (1, 2, 3):
         await _read(bench, key)
 
