@@ -60,6 +60,7 @@ class RegionContent:
         """Nobody reads or writes here any more."""
         with self._lock:
             self._is_given_up = True
+            self._files.close()
             self._share.set(0)
             self._statement_share.set(0)
 

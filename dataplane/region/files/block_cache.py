@@ -1,10 +1,13 @@
 """Footers and decoded row groups in memory, the least recently used out first, within a bound
 that all regions share.
+
+A footer that is larger than the bound is kept beside the rest, one at a time: each page of a scan
+needs it, and would read it anew. Its bytes are told to whoever counts the node's memory.
 """
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple, Protocol, TypeVar, cast
 
 _BLOCK_BYTES = 1_000  # measured: of a block beside its rows
@@ -39,11 +42,20 @@ class Blocks(Protocol):
         ...
 
 
+def _uncounted(size: int) -> None:
+    """Where nobody counts."""
+
+
 class BlockCache:
     """Safe for threads. Two readers may decode one block at once; the second wins."""
 
-    def __init__(self, bytes_max: int = CACHE_BYTES) -> None:
+    def __init__(
+        self, bytes_max: int = CACHE_BYTES, count_beyond: Callable[[int], None] = _uncounted
+    ) -> None:
+        """*count_beyond*: told the bytes of the footer that is kept beyond *bytes_max*; 0: none."""
         self._bytes_max = bytes_max
+        self._count_beyond = count_beyond
+        self._large: tuple[BlockKey, Block] | None = None
         self._blocks: OrderedDict[BlockKey, Block] = OrderedDict()
         self._lock = threading.Lock()
         self.bytes = 0
@@ -59,11 +71,24 @@ class BlockCache:
         with self._lock:
             if key in self._blocks:
                 self._blocks.move_to_end(key)
+            elif self._large is not None and self._large[0] == key:
+                return self._large[1]
             return self._blocks.get(key)
+
+    def forget_large(self, paths: Collection[str]) -> None:
+        """Lets a footer of one of these files go, which no reader needs any more."""
+        with self._lock:
+            if self._large is not None and self._large[0].path in paths:
+                self._large = None
+                self._count_beyond(0)
 
     def _keep(self, key: BlockKey, block: Block) -> None:
         size = _taken(key, block)
         if size > self._bytes_max:
+            if key.row_group is None:
+                with self._lock:
+                    self._large = key, block
+                    self._count_beyond(size)
             return
         with self._lock:
             replaced = self._blocks.pop(key, None)

@@ -35,6 +35,14 @@ class OpenFiles:
             reader = known.get(entry) or FileReader(self._source, entry)
             found.setdefault(entry.family, []).append(reader)
         self._readers = {family: tuple(readers) for family, readers in found.items()}
+        stay = {reader.entry for reader in self._all()}
+        self._source.cache.forget_large(
+            [one.path for entry, one in known.items() if entry not in stay]
+        )
+
+    def close(self) -> None:
+        """Nobody reads here any more."""
+        self._source.cache.forget_large([reader.path for reader in self._all()])
 
     def take(self, family: int) -> Readers:
         """The family's files as they are now; to be given back."""
