@@ -224,11 +224,12 @@ class RowService:
         yield (stream or ArrowParts(pa.schema(value_fields(columns)))).end()
 
     async def checksum(self, region_id: int, wanted: ChecksumRequest) -> ChecksumResult:
+        """Raises Unavailable where there is no memory to scan the region."""
         slot, region = self._readable(region_id, wanted)
         async with self._checksums:
-            found = await asyncio.to_thread(
-                region.reader.digest, wanted.schema_version, wanted.index
-            )
+            with self._scans.slot(ReaderKind.STREAM, REQUEST_BYTES) as held:
+                digest, version = region.reader.digest, wanted.schema_version
+                found = await asyncio.to_thread(digest, version, wanted.index, held.grow)
         self._regions.must_have_lease(slot)
         return ChecksumResult(region_id=str(region_id), rows=found.rows, checksum=found.hex)
 

@@ -188,13 +188,19 @@ class RegionReader:
             found = live_entries(views[index], keys or KeyRange(), rows_at_once(limit))
             yield from batches_of(limited(found, limit))
 
-    def digest(self, schema_version: int | None = None, index: int | None = None) -> RowsDigest:
+    def digest(
+        self,
+        schema_version: int | None = None,
+        index: int | None = None,
+        reserve: Reserve = _unbounded,
+    ) -> RowsDigest:
         """Count and order-independent checksum over (key, values) of the live rows, or entries of
-        an index: a full scan."""
+        an index: a full scan. *reserve*: as of `scan`."""
         if index is None:
-            found = self.scan(schema_version=schema_version)
+            found = self.scan(schema_version=schema_version, reserve=reserve)
         else:
-            found = map(as_stored, self.scan_entries(index, schema_version=schema_version))
+            entries = self.scan_entries(index, schema_version=schema_version, reserve=reserve)
+            found = map(as_stored, entries)
         return sum(map(digest_rows, found), RowsDigest())
 
     @contextmanager
