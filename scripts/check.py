@@ -27,6 +27,7 @@ LANES: tuple[tuple[Check, ...], ...] = (
                 "pytest",
                 "tests/test_tidy.py",
                 "tests/house/test_folders.py",
+                "tests/house/test_words.py",
                 "tests/docs",
                 "tests/metasrv/check/test_rules_registered.py",
             ),

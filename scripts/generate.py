@@ -24,6 +24,7 @@ GENERATORS: tuple[str, ...] = (
     "scripts.documents.conformance:pages",
     "scripts.documents.planted:pages",
     "scripts.documents.rooms:pages",
+    "scripts.sync_client:files",
 )
 
 

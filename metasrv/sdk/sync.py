@@ -1,13 +1,24 @@
-"""The client for plain code: the asynchronous one, called through a private loop. No logic here."""
+"""The client for plain code: the asynchronous one, called through a private loop. No logic here.
+
+Its resources and tables are generated from the asynchronous ones (scripts/sync_client.py).
+"""
 
 from collections.abc import Sequence
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from metasrv.sdk import sync_resources as sync
 from metasrv.sdk.client import AsyncClient
 from metasrv.sdk.portal import Portal
+from metasrv.sdk.sync_operations import (
+    SyncCluster,
+    SyncFailovers,
+    SyncNodeBook,
+    SyncProcedures,
+    SyncRegions,
+    SyncSettings,
+)
+from metasrv.sdk.sync_tables import SyncCatalogs, SyncIndexes, SyncSchemas, SyncTables
 
 if TYPE_CHECKING:
     from metasrv.sdk.sync_table import Table
@@ -25,44 +36,44 @@ class Client:
         return self._client.urls
 
     @cached_property
-    def tables(self) -> sync.SyncTables:
-        return sync.SyncTables(self._portal, self._client.tables)
+    def tables(self) -> SyncTables:
+        return SyncTables(self._portal, self._client.tables)
 
     @cached_property
-    def indexes(self) -> sync.SyncIndexes:
-        return sync.SyncIndexes(self._portal, self._client.indexes)
+    def indexes(self) -> SyncIndexes:
+        return SyncIndexes(self._portal, self._client.indexes)
 
     @cached_property
-    def catalogs(self) -> sync.SyncCatalogs:
-        return sync.SyncCatalogs(self._portal, self._client.catalogs)
+    def catalogs(self) -> SyncCatalogs:
+        return SyncCatalogs(self._portal, self._client.catalogs)
 
     @cached_property
-    def schemas(self) -> sync.SyncSchemas:
-        return sync.SyncSchemas(self._portal, self._client.schemas)
+    def schemas(self) -> SyncSchemas:
+        return SyncSchemas(self._portal, self._client.schemas)
 
     @cached_property
-    def procedures(self) -> sync.SyncProcedures:
-        return sync.SyncProcedures(self._portal, self._client.procedures)
+    def procedures(self) -> SyncProcedures:
+        return SyncProcedures(self._portal, self._client.procedures)
 
     @cached_property
-    def failovers(self) -> sync.SyncFailovers:
-        return sync.SyncFailovers(self._portal, self._client.failovers)
+    def failovers(self) -> SyncFailovers:
+        return SyncFailovers(self._portal, self._client.failovers)
 
     @cached_property
-    def nodes(self) -> sync.SyncNodes:
-        return sync.SyncNodes(self._portal, self._client.nodes)
+    def nodes(self) -> SyncNodeBook:
+        return SyncNodeBook(self._portal, self._client.nodes)
 
     @cached_property
-    def regions(self) -> sync.SyncRegions:
-        return sync.SyncRegions(self._portal, self._client.regions)
+    def regions(self) -> SyncRegions:
+        return SyncRegions(self._portal, self._client.regions)
 
     @cached_property
-    def cluster(self) -> sync.SyncCluster:
-        return sync.SyncCluster(self._portal, self._client.cluster)
+    def cluster(self) -> SyncCluster:
+        return SyncCluster(self._portal, self._client.cluster)
 
     @cached_property
-    def settings(self) -> sync.SyncSettings:
-        return sync.SyncSettings(self._portal, self._client.settings)
+    def settings(self) -> SyncSettings:
+        return SyncSettings(self._portal, self._client.settings)
 
     def table(self, name: str) -> "Table":
         """A handle; asks nothing yet. Keep it: it remembers where the regions are."""
