@@ -33,11 +33,11 @@ class Described(BaseModel):
 @cache
 def descriptions(model: type[BaseModel]) -> Mapping[str, str]:
     """Field -> its text, of those that have one."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for part in reversed(model.__mro__):
         if issubclass(part, Described) and part is not Described:
-            found |= _written_in(part)
-    return {name: text for name, text in found.items() if name in model.model_fields}
+            texts |= _written_in(part)
+    return {name: text for name, text in texts.items() if name in model.model_fields}
 
 
 def _written_in(model: type[BaseModel]) -> dict[str, str]:

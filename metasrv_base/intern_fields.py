@@ -39,9 +39,9 @@ class Shapes(Generic[C]):
     def met(self, columns: tuple[C, ...]) -> "tuple[Shapes[C], tuple[C, ...]]":
         """The columns to keep in the place of these, and what is known then."""
         shape = _text_of(columns)
-        found = self.known.get(shape)
-        if found is not None:
-            return self, found
+        interned = self.known.get(shape)
+        if interned is not None:
+            return self, interned
         intern_fields(*columns)
         if len(self.known) == SHAPES_MAX:
             return self, columns

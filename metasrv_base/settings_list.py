@@ -70,14 +70,14 @@ def in_effect(
 ) -> list[SettingFlag]:
     """The same, with values and where they come from: the environment wins over the file."""
 
-    def told(one: SettingFlag) -> SettingFlag:
-        if one.variable in environment:
-            return one._replace(value=environment[one.variable], source=ENVIRONMENT)
-        if one.name in table:
-            return one._replace(value=table[one.name], source=FILE)
-        return one
+    def told(setting: SettingFlag) -> SettingFlag:
+        if setting.variable in environment:
+            return setting._replace(value=environment[setting.variable], source=ENVIRONMENT)
+        if setting.name in table:
+            return setting._replace(value=table[setting.name], source=FILE)
+        return setting
 
-    return [told(one) for one in settings]
+    return [told(setting) for setting in settings]
 
 
 def as_json(settings: list[SettingFlag]) -> str:

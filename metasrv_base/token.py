@@ -33,8 +33,10 @@ class Tokens:
     def holder(self, token: str) -> str | None:
         """Returns the holder's name; None: nobody. Compares every hash, in constant time."""
         given = hash_of(token)
-        found = [name for known, name in self.holders.items() if hmac.compare_digest(known, given)]
-        return found[0] if found else None
+        names = [
+            name for stored, name in self.holders.items() if hmac.compare_digest(stored, given)
+        ]
+        return names[0] if names else None
 
 
 class OwnToken:
@@ -87,10 +89,10 @@ def read_tokens(path: Path) -> Tokens:
     for number, line in enumerate(_secret(path).splitlines(), start=1):
         if not line.strip() or line.startswith("#"):
             continue
-        found = _LINE.fullmatch(line)
-        if found is None or found[2] in holders:
+        match = _LINE.fullmatch(line)
+        if match is None or match[2] in holders:
             raise ValueError(f"{path}, line {number}: a name, then sha256: and 64 new digits")
-        holders[found[2]] = found[1]
+        holders[match[2]] = match[1]
     if not holders:
         raise ValueError(f"{path}: it holds no token")
     return Tokens(holders)
@@ -106,12 +108,12 @@ def read_token(path: Path) -> str:
 
 def _secret(path: Path) -> str:
     try:
-        found, text = path.stat(), path.read_text()
+        status, text = path.stat(), path.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: it cannot be read") from error
-    if found.st_mode & OTHERS:
+    if status.st_mode & OTHERS:
         raise ValueError(f"{path}: others can read it; `chmod 600` it")
-    if found.st_size > FILE_BYTES_MAX:
+    if status.st_size > FILE_BYTES_MAX:
         raise ValueError(f"{path}: it is larger than {FILE_BYTES_MAX} bytes")
     return text
 

@@ -105,7 +105,7 @@ def tell(
     """
     if [result.number for result in results] != list(numbers):
         raise Unknown("outcome-unknown", reason="the node answered other orders")
-    at = 0
+    first = 0
     for member in members:
-        member.succeed(results[at : at + len(member.orders)])
-        at += len(member.orders)
+        member.succeed(results[first : first + len(member.orders)])
+        first += len(member.orders)

@@ -52,10 +52,10 @@ def read_sources(rows_max: int | None) -> tuple[SourceTable, SourceTable]:
 
 
 def _folder() -> Path:
-    found = find_spec(PACKAGE)
-    assert found is not None, f"{PACKAGE} is one of our requirements"
-    assert found.origin is not None
-    return Path(found.origin).parent / "data"
+    spec = find_spec(PACKAGE)
+    assert spec is not None, f"{PACKAGE} is one of our requirements"
+    assert spec.origin is not None
+    return Path(spec.origin).parent / "data"
 
 
 def _read(raw: bytes) -> pa.Table:

@@ -89,7 +89,9 @@ class OnlineChanges:
             making = tasks.create_task(
                 self.client.indexes.create(self.table, INDEX, COLUMNS, wait_s=BUILT_S_MAX)
             )
-            procedure = await self._seen("create_index", lambda one: bool(one.transitions))
+            procedure = await self._seen(
+                "create_index", lambda procedure: bool(procedure.transitions)
+            )
             await self.cluster.kill(FROZEN, signal.SIGSTOP)
             self.page.say(f"[red]SIGSTOP[/red] {FROZEN}: {_last_shift(procedure)}")
             await self._waits_for_frozen()
@@ -100,24 +102,28 @@ class OnlineChanges:
                     on_progress=lambda now: shown.tell(f"index: {now.step}", *_counts(now)),
                 )
             await making
-        for one in ended.transitions:
-            shifts = ", ".join(f"{s.before} → {s.after}" for s in one.shifts)
-            waited = f"everybody there after {one.drain_ms:,} ms" if one.drain_ms else "at once"
-            self.page.say(f"  version {one.schema_version}: {shifts}  [dim]{waited}[/dim]")
+        for transition in ended.transitions:
+            shifts = ", ".join(f"{s.before} → {s.after}" for s in transition.shifts)
+            waited = (
+                f"everybody there after {transition.drain_ms:,} ms"
+                if transition.drain_ms
+                else "at once"
+            )
+            self.page.say(f"  version {transition.schema_version}: {shifts}  [dim]{waited}[/dim]")
         took = (self.clock.mono_ms() - begun) / 1000
         self.page.figure("index built beside the writer", f"{took:.1f} s, a frozen lease included")
         await self._thaws()
 
     async def _waits_for_frozen(self) -> None:
-        def blocker(one: ProcedureBody) -> WaitingBody | None:
-            behind = (w for w in one.waiting_for if w.kind == "schema_lease")
+        def blocker(procedure: ProcedureBody) -> WaitingBody | None:
+            behind = (w for w in procedure.waiting_for if w.kind == "schema_lease")
             return next((w for w in behind if w.holder == FROZEN), None)
 
-        waiting = await self._seen("create_index", lambda one: blocker(one) is not None)
-        one = blocker(waiting)
-        assert one is not None, "it was looked for"
-        left = f", {one.expires_in_s} s at most" if one.expires_in_s is not None else ""
-        self.page.say(f"it waits for {one.holder}{left}, and for nobody else")
+        waiting = await self._seen("create_index", lambda procedure: blocker(procedure) is not None)
+        behind = blocker(waiting)
+        assert behind is not None, "it was looked for"
+        left = f", {behind.expires_in_s} s at most" if behind.expires_in_s is not None else ""
+        self.page.say(f"it waits for {behind.holder}{left}, and for nobody else")
 
     async def _thaws(self) -> None:
         """Whoever slept through its lease serves nothing any more."""
@@ -150,11 +156,11 @@ class OnlineChanges:
 
     async def _checked(self) -> None:
         """Beside the writer: each region is looked at as of one moment."""
-        found = await self.client.tables.check(self.table, wait_s=BUILT_S_MAX)
+        check = await self.client.tables.check(self.table, wait_s=BUILT_S_MAX)
         self.page.must(
-            found.clean and found.entries == found.rows,
-            f"{found.rows:,} rows and {found.entries:,} entries held against the schema: each row "
-            f"has its entry, and each entry its row {found.totals or ''}",
+            check.clean and check.entries == check.rows,
+            f"{check.rows:,} rows and {check.entries:,} entries held against the schema: each row "
+            f"has its entry, and each entry its row {check.totals or ''}",
         )
 
     async def _column(self, writers: Sequence[Traffic]) -> None:
@@ -175,9 +181,9 @@ class OnlineChanges:
                 wait_s=BUILT_S_MAX,
             )
         await self._written(writers)
-        found = await self.client.table(self.table).to_arrow(["checked"])
-        nulls = found.column("checked").null_count
-        self.page.must(not nulls, f"{found.num_rows:,} rows have it, none was rewritten")
+        column = await self.client.table(self.table).to_arrow(["checked"])
+        nulls = column.column("checked").null_count
+        self.page.must(not nulls, f"{column.num_rows:,} rows have it, none was rewritten")
 
     async def _cancelled(self, writers: Sequence[Traffic]) -> None:
         """It is held by the frozen frontend while it is asked to go back."""
@@ -185,7 +191,9 @@ class OnlineChanges:
         await self.cluster.kill(FROZEN, signal.SIGSTOP)
         async with asyncio.TaskGroup() as tasks:
             making = tasks.create_task(self._given_up())
-            procedure = await self._seen("create_index", lambda one: bool(one.transitions))
+            procedure = await self._seen(
+                "create_index", lambda procedure: bool(procedure.transitions)
+            )
             await self.client.procedures.cancel(procedure.id, reason="no longer wanted")
             await self.cluster.kill(FROZEN, signal.SIGCONT)
             await making
@@ -238,9 +246,9 @@ class OnlineChanges:
         """The procedure of *kind* that is under way, once it is so. Raises DemoFailed."""
         until = self.clock.mono_ms() + int(BEGIN_S_MAX * 1000)
         while self.clock.mono_ms() < until:
-            for one in await self.client.procedures.list(kind=kind):
-                if not one.done:
-                    whole = await self.client.procedures.get(one.id)
+            for procedure in await self.client.procedures.list(kind=kind):
+                if not procedure.done:
+                    whole = await self.client.procedures.get(procedure.id)
                     if when(whole):
                         return whole
             await self.clock.sleep_ms(LOOK_MS)
@@ -255,8 +263,8 @@ class _Reading:
 
 def _busiest(rows: pa.Table) -> tuple[str, str]:
     """Carrier and tail number of the aircraft with the most flights."""
-    known = rows.filter(pc.is_valid(rows["tailnum"]))
-    counted = known.group_by(list(COLUMNS)).aggregate([("id", "count")])
+    identified = rows.filter(pc.is_valid(rows["tailnum"]))
+    counted = identified.group_by(list(COLUMNS)).aggregate([("id", "count")])
     first = counted.sort_by([("id_count", "descending"), *((c, "ascending") for c in COLUMNS)])
     carrier, tail = (first.column(name)[0].as_py() for name in COLUMNS)
     return str(carrier), str(tail)

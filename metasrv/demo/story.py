@@ -195,8 +195,8 @@ class Story:
         self.page.figure("all files moved by Spark after", f"{moved:.1f} s ({size:,} bytes)")
 
     async def _nothing_lost(self, writer: Writer) -> None:
-        found = await self.client.table(f"{SCHEMA}.events").to_arrow(["id"])
-        ids = found.column("id").to_pylist()
+        rows = await self.client.table(f"{SCHEMA}.events").to_arrow(["id"])
+        ids = rows.column("id").to_pylist()
         present = set(ids)
         self.page.must(len(ids) == len(present), f"{len(ids):,} rows written, none twice")
         lost = writer.acknowledged - present
@@ -213,14 +213,14 @@ class Story:
         self.page.chapter("Every row is compared with its source")
         for source, renamed in ((self.flights, {}), (self.weather, {"temp": "temperature"})):
             name = source.spec.name
-            found = await self.client.table(f"{SCHEMA}.{name}").to_arrow()
+            stored = await self.client.table(f"{SCHEMA}.{name}").to_arrow()
             names = [renamed.get(column, column) for column in source.rows.column_names]
-            wanted = source.rows.rename_columns(names)
+            expected = source.rows.rename_columns(names)
             self.page.must(
-                found.num_rows == wanted.num_rows,
-                f"{name}: {found.num_rows:,} rows of {wanted.num_rows:,}",
+                stored.num_rows == expected.num_rows,
+                f"{name}: {stored.num_rows:,} rows of {expected.num_rows:,}",
             )
-            self.page.must(_same(found, wanted), f"{name}: every value as in the source")
+            self.page.must(_same(stored, expected), f"{name}: every value as in the source")
 
     # Looking ------------------------------------------------------------------------------------
 
@@ -249,9 +249,9 @@ class Story:
         self.page.must(same, f"{name}: {after.rows:,} rows, checksum {after.checksum} as before")
 
 
-def _same(found: pa.Table, wanted: pa.Table) -> bool:
-    ordered = found.select(wanted.column_names).sort_by("id")
-    return bool(ordered.cast(wanted.schema).combine_chunks().equals(wanted.combine_chunks()))
+def _same(stored: pa.Table, expected: pa.Table) -> bool:
+    ordered = stored.select(expected.column_names).sort_by("id")
+    return bool(ordered.cast(expected.schema).combine_chunks().equals(expected.combine_chunks()))
 
 
 def _progress_of(procedure: ProcedureBody) -> str:

@@ -52,9 +52,9 @@ class Traffic:
 
     async def went_on(self, statements: int, *, within_s: float) -> None:
         """Once it has done so many more. Raises TimeoutError."""
-        wanted = self.statements + statements
+        target = self.statements + statements
         async with asyncio.timeout(within_s):
-            while self.statements < wanted:
+            while self.statements < target:
                 await self._clock.sleep_ms(PAUSE_MS)
 
     async def clean(self) -> None:
@@ -67,15 +67,15 @@ class Traffic:
     async def _send(self, op: str, rows: Sequence[JsonRow]) -> None:
         """How it ended is noted, and how long it took."""
         begun = self._clock.mono_ms()
-        wanted = RowsRequest.model_validate({"op": op, "rows": rows})
+        request = RowsRequest.model_validate({"op": op, "rows": rows})
         try:
-            await self._until_answered(wanted, str(uuid.uuid4()))
+            await self._until_answered(request, str(uuid.uuid4()))
         except MetaError as error:
             self.failures.append(error)
         self.statements += 1
         self.longest_ms = max(self.longest_ms, self._clock.mono_ms() - begun)
 
-    async def _until_answered(self, wanted: RowsRequest, key: str) -> None:
+    async def _until_answered(self, request: RowsRequest, key: str) -> None:
         until = asyncio.get_running_loop().time() + STATEMENT_MS / 1000
         sent_ms = self._clock.wall_ms()
         async for attempt in attempts(until, self._rng, REGION_BACKOFF, may_ask_again):
@@ -83,7 +83,7 @@ class Traffic:
                 answer = await self._client.request(
                     "POST",
                     self._path,
-                    json=wanted,
+                    json=request,
                     headers={"idempotency-key": key, SENT_MS: str(sent_ms)},
                     deadline_ms=STATEMENT_MS,
                     try_ms=TRY_MS,

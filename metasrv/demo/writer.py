@@ -44,7 +44,7 @@ class Writer:
 
     async def written(self, count: int, *, within_s: float) -> None:
         """Once *count* more rows are acknowledged. Raises TimeoutError."""
-        wanted = len(self.acknowledged) + count
+        target = len(self.acknowledged) + count
         async with asyncio.timeout(within_s):
-            while len(self.acknowledged) < wanted:
+            while len(self.acknowledged) < target:
                 await self.clock.sleep_ms(PAUSE_MS)

@@ -168,9 +168,9 @@ def _fence(answer: TxnAnswer, mine: LeaderRecord) -> Compare | None:
     key = LeaderKey()
     if answer.succeeded:
         return Compare(bytes(key), answer.revision)
-    found = answer.ranges[0]
-    if found and _seated(found[0]) == mine:
-        return Compare(bytes(key), found[0].mod_revision)
+    items = answer.ranges[0]
+    if items and _seated(items[0]) == mine:
+        return Compare(bytes(key), items[0].mod_revision)
     return None
 
 

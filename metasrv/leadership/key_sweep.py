@@ -26,8 +26,8 @@ class KeySweep:
     def __init__(self, term: Term, tell: Tell = untold) -> None:
         self._term = term
         self._tell = tell
-        place = int(term.ports.rng.random() * 16**8)
-        self._start = bytes(IdempotencyKey(f"{place:08x}".ljust(64, "0")))
+        prefix = int(term.ports.rng.random() * 16**8)
+        self._start = bytes(IdempotencyKey(f"{prefix:08x}".ljust(64, "0")))
 
     async def tidy(self, now_ms: int) -> int:
         """Looks at some more pages; how many keys it deleted. Raises as reads and `commit`."""
@@ -69,8 +69,10 @@ class KeySweep:
         reads = tuple(Get(bytes(key), keys_only=True) for row in rows for key in _procedure(row))
         ports = self._term.ports
         answer = await ports.kv.txn(Request(reads=reads), deadline_ms=ports.deadline_ms)
-        found = answer.ranges
-        return tuple(bool(found[at] or found[at + 1]) for at in range(0, len(found), 2))
+        ranges = answer.ranges
+        return tuple(
+            bool(ranges[position] or ranges[position + 1]) for position in range(0, len(ranges), 2)
+        )
 
 
 def _is_old(row: Known, now_ms: int) -> bool:

@@ -36,7 +36,7 @@ def due(
             and table.dropped_at_ms <= before_ms
             and not any(region.leader in away for region in table.route.region_routes)
         )
-        first = nsmallest(limit, [*first, *over], key=lambda one: one[:2])
+        first = nsmallest(limit, [*first, *over], key=lambda candidate: candidate[:2])
         yield
     return tuple(table for _, _, table in first)
 
@@ -50,7 +50,7 @@ async def purge_dropped(term: Term, now_ms: int) -> int:
     if not term.ready.is_set() or book.clock.mono_ms() < book.leases.quiet_until_ms:
         return 0
     records = [entry.held.record for _, entry in term.manager.living()]
-    under_way = {one.resource.id for one in records if one.kind == PURGE_TABLE.name}
+    under_way = {record.resource.id for record in records if record.kind == PURGE_TABLE.name}
     away = {node.node_id for node in term.ports.placement.nodes() if not node.alive}
     before_ms = now_ms - term.settings.values.drop_retention_ms
     submitted = 0

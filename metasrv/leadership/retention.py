@@ -84,7 +84,9 @@ class Retention:
         children, and the parent of a living procedure must be found (G17).
         """
         records = [(name, entry.held.record) for name, entry in self._term.manager.living()]
-        return {name for name, _ in records} | {one.parent for _, one in records if one.parent}
+        return {name for name, _ in records} | {
+            record.parent for _, record in records if record.parent
+        }
 
     def _due(self, rows: Iterable[History], kept: set[str], now_ms: int) -> Iterator[Due]:
         """One value is unpacked at a time: a page may unpack to a hundred times its bytes."""
@@ -114,13 +116,13 @@ class Retention:
         """All of *rows*, or none where one of them, or its key, is not as it was read."""
         if not rows:
             return 0
-        known = await self._known(rows)
+        items_by_digest = await self._known(rows)
         txn, going = Txn(), []
         for row in rows:
-            item = known.get(row.idempotency)
-            found = () if item is None else (item,)
-            values = tuple(readable(IdempotencyKey, Idempotency, found, self._tell))
-            if len(values) < len(found):
+            item = items_by_digest.get(row.idempotency)
+            items = () if item is None else (item,)
+            values = tuple(readable(IdempotencyKey, Idempotency, items, self._tell))
+            if len(values) < len(items):
                 continue  # its key cannot be read, and leads to it perhaps
             going.append(row)
             txn = txn.expecting(row.key, row.revision).delete(row.key)
@@ -138,11 +140,11 @@ class Retention:
 
     async def _known(self, rows: tuple[Due, ...]) -> dict[str | None, KeyValue]:
         """The idempotency keys of *rows*, as far as they have one."""
-        digests = tuple(dict.fromkeys(one.idempotency for one in rows if one.idempotency))
+        digests = tuple(dict.fromkeys(row.idempotency for row in rows if row.idempotency))
         if not digests:
             return {}
-        reads = Request(reads=tuple(Get(bytes(IdempotencyKey(one))) for one in digests))
+        reads = Request(reads=tuple(Get(bytes(IdempotencyKey(digest))) for digest in digests))
         ports = self._term.ports
         answer = await ports.kv.txn(reads, deadline_ms=ports.deadline_ms)
-        found = zip(digests, answer.ranges, strict=True)
-        return {digest: items[0] for digest, items in found if items}
+        pairs = zip(digests, answer.ranges, strict=True)
+        return {digest: items[0] for digest, items in pairs if items}

@@ -61,5 +61,5 @@ async def _mark(term: Term, status: NodeStatus, now_ms: int) -> None:
 
 
 async def claims_of(term: Term, status: NodeStatus) -> Claims:
-    living = [(one, entry.held.record) for one, entry in term.manager.living()]
+    living = [(procedure, entry.held.record) for procedure, entry in term.manager.living()]
     return await by_turns(claims_on(status.node, term.nodes.follower.catalog, living))

@@ -47,9 +47,9 @@ def decide(
 ) -> Decision:
     """*leading*: nodes that lead a region. *hold*: a reason that holds for all of them."""
     dead = [status.node.node_id for status in statuses if status.state in GONE]
-    wanted = tuple(node for node in dead if node in leading and node not in under_way)
+    due = tuple(node for node in dead if node in leading and node not in under_way)
     hold = hold or guard(statuses, leading)
-    return Decision(wanted) if hold is None else Decision((), wanted, hold)
+    return Decision(due) if hold is None else Decision((), due, hold)
 
 
 @dataclass(slots=True)
@@ -132,7 +132,9 @@ class Supervisor:
     def _under_way(self, now: int) -> set[str]:
         records = (entry.held.record for _, entry in self.manager.living())
         moving = {r.resource.id for r in records if r.kind == FAILOVER_NODE.name}
-        self._begun = {node: at for node, at in self._begun.items() if at > now - AGAIN_MS}
+        self._begun = {
+            node: until_ms for node, until_ms in self._begun.items() if until_ms > now - AGAIN_MS
+        }
         return moving | self._submitting | self._begun.keys()
 
     async def _start(self, node: str) -> None:

@@ -23,10 +23,10 @@ class Unreadable:
         return len(self._told)
 
     def __call__(self, item: KeyValue, error: Corrupt) -> None:
-        known = (item.key, item.mod_revision)
-        if known in self._told or len(self._told) >= TOLD_MAX:
+        value_id = (item.key, item.mod_revision)
+        if value_id in self._told or len(self._told) >= TOLD_MAX:
             return
-        self._told.add(known)
+        self._told.add(value_id)
         log.error(
             "value_unreadable",
             key=item.key.decode("utf-8", "backslashreplace"),

@@ -45,22 +45,24 @@ def document_of(
 ) -> PlaygroundBody:
     programs = [child.program for child in children.values()]
     pids = {
-        role: {one.id: children[one.id].pid for one in programs if one.role == role}
+        role: {program.id: children[program.id].pid for program in programs if program.role == role}
         for role in ("metasrv", "datanode", "frontend")
     }
     return PlaygroundBody(
         etcd=list(etcd),
         key_prefix=key_prefix,
-        metasrv=[one.url for one in programs if one.role == "metasrv"],
+        metasrv=[program.url for program in programs if program.role == "metasrv"],
         datanodes={
-            one.id: DatanodeEntry(url=one.url, pid=children[one.id].pid, root=str(one.root))
-            for one in programs
-            if one.role == "datanode"
+            program.id: DatanodeEntry(
+                url=program.url, pid=children[program.id].pid, root=str(program.root)
+            )
+            for program in programs
+            if program.role == "datanode"
         },
         frontends={
-            one.id: FrontendEntry(url=one.url, pid=children[one.id].pid)
-            for one in programs
-            if one.role == "frontend"
+            program.id: FrontendEntry(url=program.url, pid=children[program.id].pid)
+            for program in programs
+            if program.role == "frontend"
         },
         pids=Pids(
             metasrv=pids["metasrv"],
@@ -68,7 +70,7 @@ def document_of(
             frontend=pids["frontend"],
             etcd=children["etcd"].pid if "etcd" in children else None,
         ),
-        restart={one.id: list(one.argv) for one in programs},
+        restart={program.id: list(program.argv) for program in programs},
     )
 
 

@@ -99,7 +99,7 @@ def plan(settings: PlaygroundOptions, etcd_path: str, free_ports: Sequence[int])
     for number in range(1, settings.metasrvs + 1):
         port = first if number == 1 and first is not None else next(ports)
         programs.append(_metasrv(settings, f"m-{number}", port, etcd))
-    servers = [one.url for one in programs if one.role == "metasrv"]
+    servers = [program.url for program in programs if program.role == "metasrv"]
     numbers = range(1, settings.datanodes + 1)
     nodes = [_datanode(settings, f"dn-{number}", next(ports), servers) for number in numbers]
     numbers = range(1, settings.frontends + 1)

@@ -84,22 +84,22 @@ class Playground:
 
     @property
     def metasrv_urls(self) -> tuple[str, ...]:
-        return tuple(one.url for one in self.programs if one.role == "metasrv")
+        return tuple(program.url for program in self.programs if program.role == "metasrv")
 
     @property
     def datanode_urls(self) -> dict[str, str]:
         """By id."""
-        return {one.id: one.url for one in self.programs if one.role == "datanode"}
+        return {program.id: program.url for program in self.programs if program.role == "datanode"}
 
     @property
     def frontend_urls(self) -> dict[str, str]:
         """By id."""
-        return {one.id: one.url for one in self.programs if one.role == "frontend"}
+        return {program.id: program.url for program in self.programs if program.role == "frontend"}
 
     @property
     def datanode_roots(self) -> dict[str, Path]:
         """By id."""
-        return {one.id: one.root for one in self.programs if one.role == "datanode"}
+        return {program.id: program.root for program in self.programs if program.role == "datanode"}
 
     @property
     def programs(self) -> list[Program]:

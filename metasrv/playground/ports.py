@@ -28,10 +28,10 @@ def free_ports(count: int, rng: Rng, host: str = "127.0.0.1") -> list[int]:
     drawn = (lowest + int(rng.random() * (end - lowest)) for _ in range(TRIES_MAX))
     with ExitStack() as held:
         probes = ((port, held.enter_context(socket.socket())) for port in drawn)
-        found = list(islice((port for port, probe in probes if _takes(probe, host, port)), count))
-    if len(found) < count:
+        ports = list(islice((port for port, probe in probes if _takes(probe, host, port)), count))
+    if len(ports) < count:
         raise OSError(errno.EADDRINUSE, f"not {count} free ports between {lowest} and {end}")
-    return found
+    return ports
 
 
 def _takes(probe: socket.socket, host: str, port: int) -> bool:

@@ -18,12 +18,12 @@ async def fan_out(calls: Iterable[Callable[[], Awaitable[T]]], *, at_once: int) 
         async with gate:
             return await call()
 
-    found: list[T] = []
+    results: list[T] = []
     for result in await asyncio.gather(*map(one, waiting), return_exceptions=True):
         if isinstance(result, BaseException):
             try:
                 raise result
             finally:
                 del result  # this frame stands in its traceback: a cycle, which only gc would free
-        found.append(result)
-    return found
+        results.append(result)
+    return results

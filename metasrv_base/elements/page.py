@@ -103,10 +103,10 @@ def prove(graph: Graph) -> Proof:
     """Takes seconds. Fails, with the shortest trace, for a graph that is not consistent."""
     for edge in graph.edges():
         assert go_together(graph, edge), f"{graph.name}: {edge} do not go together"
-    found = [explore(change) for change in changes_of(graph)]
-    for each in found:
+    explorations = [explore(change) for change in changes_of(graph)]
+    for each in explorations:
         assert each.fault is None, str(each)
-    states = [each.states for each in found]
+    states = [each.states for each in explorations]
     return Proof(digest(graph), states[0], states[-1])
 
 
@@ -114,7 +114,7 @@ def changes_of(graph: Graph) -> tuple[ProofChange, ...]:
     """What is explored of it: its add and its drop, or both columns of a change of type."""
     if not graph.mirrors:
         return tuple(ProofChange((graph,), (way,)) for way in (Direction.ADD, Direction.DROP))
-    both = tuple(graph if one.name == graph.name else one for one in TYPE_CHANGE)
+    both = tuple(graph if member.name == graph.name else member for member in TYPE_CHANGE)
     return (ProofChange(both, (Direction.ADD, Direction.DROP)),)
 
 
@@ -130,11 +130,11 @@ def _document(proofs: Mapping[str, Proof]) -> Iterator[str]:
 
 def _pair_table() -> Iterator[str]:
     pairs = list(check_pairs(next(iter(GRAPHS.values()))))
-    yield "| element | " + " | ".join(f"{one} and {other}" for one, other in pairs) + " |"
+    yield "| element | " + " | ".join(f"{former} and {other}" for former, other in pairs) + " |"
     yield "| --- " * (len(pairs) + 1) + "|"
     for name, graph in GRAPHS.items():
-        found = check_pairs(graph)
-        cells = ["" if p not in found else "no" if found[p] else "yes" for p in pairs]
+        verdicts = check_pairs(graph)
+        cells = ["" if p not in verdicts else "no" if verdicts[p] else "yes" for p in pairs]
         yield f"| {name} | " + " | ".join(cells) + " |"
 
 
@@ -153,11 +153,11 @@ def _diagram(graph: Graph) -> Iterator[str]:
     yield "```mermaid"
     yield "stateDiagram-v2"
     yield f"  [*] --> {_id(graph.add[1])}: add"
-    for one, other in pairwise(graph.add[1:]):
+    for former, other in pairwise(graph.add[1:]):
         done = graph.reorg is not Reorg.NONE and other is PUBLIC
-        yield f"  {_id(one)} --> {_id(other)}: {f'add, after {graph.reorg}' if done else 'add'}"
-    for one, other in pairwise(graph.drop[:-1]):
-        yield f"  {_id(one)} --> {_id(other)}: drop"
+        yield f"  {_id(former)} --> {_id(other)}: {f'add, after {graph.reorg}' if done else 'add'}"
+    for former, other in pairwise(graph.drop[:-1]):
+        yield f"  {_id(former)} --> {_id(other)}: drop"
     if graph.undrop_limit is not PUBLIC:
         yield f"  {_id(graph.undrop_limit)} --> {_id(PUBLIC)}: undrop"
     end = "drop, after the delete reorg" if graph.cleans else "drop"

@@ -28,13 +28,16 @@ class Check:
     def broken(self, columns: Mapping[int, pa.Array]) -> pa.BooleanArray:
         """The rows that are known to break it. What is null is unknown and breaks nothing; what
         cannot be computed, an overflow or a division by zero, does."""
-        (count,) = {len(columns[one]) for one in self.columns}
+        (count,) = {len(columns[column]) for column in self.columns}
         try:
             return _not_true(computed(self.condition, columns), count)
         except pa.ArrowInvalid:
             if count == 1:
                 return pa.array([True])
-        rows = [{one: columns[one].slice(row, 1) for one in self.columns} for row in range(count)]
+        rows = [
+            {column: columns[column].slice(row, 1) for column in self.columns}
+            for row in range(count)
+        ]
         return pa.concat_arrays([self.broken(row) for row in rows])
 
 
@@ -49,6 +52,6 @@ def asked(text: str, names: Mapping[str, int], types: Types, pointer: str = "") 
     return stored(node)
 
 
-def _not_true(found: pa.BooleanArray, count: int) -> pa.BooleanArray:
-    broken = pc.fill_null(pc.invert(found), False)
+def _not_true(truth: pa.BooleanArray, count: int) -> pa.BooleanArray:
+    broken = pc.fill_null(pc.invert(truth), False)
     return pa.repeat(broken, count) if isinstance(broken, pa.Scalar) else broken

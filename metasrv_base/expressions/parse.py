@@ -38,7 +38,9 @@ DEPTH_MAX = 32
 PARTS_MAX = 256
 """Operators and values."""
 
-_COMPARISONS: Mapping[str, Comparisons] = {one: one for one in get_args(Comparisons)}
+_COMPARISONS: Mapping[str, Comparisons] = {
+    comparison: comparison for comparison in get_args(Comparisons)
+}
 _SUMS: Mapping[str, Arithmetics] = {"+": "+", "-": "-"}
 _PRODUCTS: Mapping[str, Arithmetics] = {"*": "*", "/": "/"}
 
@@ -48,18 +50,18 @@ def parse(text: str, columns: Mapping[str, int], pointer: str = "") -> Node:
     if len(text) > CHARS_MAX:
         expected = f"at most {CHARS_MAX} characters"
         raise Refused("invalid-request", pointer=pointer, found=len(text), expected=expected)
-    found = list(tokens(text, pointer))
-    if len(found) > PARTS_MAX:
+    parts = list(tokens(text, pointer))
+    if len(parts) > PARTS_MAX:
         expected = f"at most {PARTS_MAX} words"
-        raise Refused("invalid-request", pointer=pointer, found=len(found), expected=expected)
-    return _Reader(found, columns, pointer).whole()
+        raise Refused("invalid-request", pointer=pointer, found=len(parts), expected=expected)
+    return _Reader(parts, columns, pointer).whole()
 
 
 class _Reader:
     """One text from left to right."""
 
-    def __init__(self, found: list[Token], columns: Mapping[str, int], pointer: str) -> None:
-        self._tokens = found
+    def __init__(self, parts: list[Token], columns: Mapping[str, int], pointer: str) -> None:
+        self._tokens = parts
         self._columns = columns
         self._pointer = pointer
         self._at = 0
@@ -111,11 +113,11 @@ class _Reader:
 
     def _choices(self) -> tuple[Node, ...]:
         self._must_take(Sort.MARK, "(")
-        found = [self._sum()]
+        choices = [self._sum()]
         while self._takes(Sort.MARK, ","):
-            found.append(self._sum())
+            choices.append(self._sum())
         self._must_take(Sort.MARK, ")")
-        return tuple(found)
+        return tuple(choices)
 
     def _sum(self) -> Node:
         node = self._product()

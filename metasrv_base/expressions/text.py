@@ -45,7 +45,7 @@ def stored(node: Node) -> str:
 
 def restored(text: str) -> Node:
     """The inverse of `stored`."""
-    names = {found[0]: int(found[1]) for found in _STORED_COLUMN.finditer(text)}
+    names = {match[0]: int(match[1]) for match in _STORED_COLUMN.finditer(text)}
     return parse(text, names)
 
 
@@ -101,7 +101,7 @@ class _Writer:
             case IsNull():
                 return f"{of} is {negation}null"
             case Among():
-                choices = ", ".join(self.write(one, SUM) for one in node.choices)
+                choices = ", ".join(self.write(choice, SUM) for choice in node.choices)
                 return f"{of} {negation}in ({choices})"
             case Between():
                 low, high = self.write(node.low, SUM), self.write(node.high, SUM)

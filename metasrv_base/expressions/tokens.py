@@ -42,28 +42,28 @@ _TOKEN = re.compile(
 
 def tokens(text: str, pointer: str) -> Iterator[Token]:
     """The last one is the END. Raises Refused for a character that no word begins with."""
-    at = 0
-    while at < len(text):
-        found = _TOKEN.match(text, at)
-        if found is None:
-            raise unexpected(pointer, text[at], at, "a column, a constant or an operator")
-        if found.lastgroup is not None:
-            yield _token(found.lastgroup, found[found.lastgroup], at)
-        at = found.end()
-    yield Token(Sort.END, "", at)
+    offset = 0
+    while offset < len(text):
+        match = _TOKEN.match(text, offset)
+        if match is None:
+            raise unexpected(pointer, text[offset], offset, "a column, a constant or an operator")
+        if match.lastgroup is not None:
+            yield _token(match.lastgroup, match[match.lastgroup], offset)
+        offset = match.end()
+    yield Token(Sort.END, "", offset)
 
 
-def unexpected(pointer: str, found: str, at: int, expected: str) -> Refused:
-    shown = f"{found!r} at character {at}" if found else "the end"
+def unexpected(pointer: str, text: str, offset: int, expected: str) -> Refused:
+    shown = f"{text!r} at character {offset}" if text else "the end"
     return Refused("invalid-request", pointer=pointer, found=shown, expected=expected)
 
 
-def _token(group: str, text: str, at: int) -> Token:
+def _token(group: str, text: str, offset: int) -> Token:
     if group == "bare":
         is_word = text.lower() in WORDS
-        return Token(Sort.WORD, text.lower(), at) if is_word else Token(Sort.NAME, text, at)
+        return Token(Sort.WORD, text.lower(), offset) if is_word else Token(Sort.NAME, text, offset)
     if group == "text":
-        return Token(Sort.TEXT, text.replace("''", "'"), at)
+        return Token(Sort.TEXT, text.replace("''", "'"), offset)
     if group == "mark":
-        return Token(Sort.MARK, "<>" if text == "!=" else text, at)
-    return Token(Sort(group), text, at)
+        return Token(Sort.MARK, "<>" if text == "!=" else text, offset)
+    return Token(Sort(group), text, offset)

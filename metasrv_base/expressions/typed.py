@@ -95,10 +95,10 @@ Types: TypeAlias = Mapping[int, ColumnType]
 def typed(node: Node, types: Types, pointer: str = "") -> Typed:
     """*types*: of columns by id. Raises Refused `invalid-request` unless it is true or false (or
     null) of every row."""
-    found = _Judge(types, pointer).judged(node)
-    if found.type != BOOLEAN:
-        raise _wrong(pointer, str(found.type), "a condition, true or false of a row")
-    return found
+    condition = _Judge(types, pointer).judged(node)
+    if condition.type != BOOLEAN:
+        raise _wrong(pointer, str(condition.type), "a condition, true or false of a row")
+    return condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +130,8 @@ class _Judge:
             case Truth(value):
                 return Constant(pa.scalar(value, BOOLEAN))
             case Negative(of):
-                found = self._computable(self.judged(of))
-                return TypedCall("negate_checked", (found,), found.type)
+                operand = self._computable(self.judged(of))
+                return TypedCall("negate_checked", (operand,), operand.type)
             case Arithmetic():
                 return self._arithmetic(node)
             case _:
@@ -144,7 +144,7 @@ class _Judge:
             case IsNull(of, negated):
                 return TypedCall("is_valid" if negated else "is_null", (self.judged(of),), BOOLEAN)
             case Among(of, choices, negated):
-                equal = [self._compared("=", of, one) for one in choices]
+                equal = [self._compared("=", of, choice) for choice in choices]
                 return _negated(reduce(_either, equal), negated)
             case Between(of, low, high, negated):
                 ends = (self._compared(">=", of, low), self._compared("<=", of, high))
@@ -153,10 +153,10 @@ class _Judge:
                 assert_never(node)
 
     def _condition(self, node: Node) -> Typed:
-        found = self.judged(node)
-        if found.type != BOOLEAN:
-            raise _wrong(self.pointer, str(found.type), "a condition beside and, or, not")
-        return found
+        operand = self.judged(node)
+        if operand.type != BOOLEAN:
+            raise _wrong(self.pointer, str(operand.type), "a condition beside and, or, not")
+        return operand
 
     def _number(self, text: str) -> Constant:
         if not set(text) <= set("0123456789."):
@@ -171,18 +171,18 @@ class _Judge:
             raise _wrong(self.pointer, text, f"a number of at most {DIGITS_MAX} digits")
         return Constant(pa.scalar(value, pa.decimal256(digits, scale)))
 
-    def _computable(self, found: Typed) -> Typed:
+    def _computable(self, operand: Typed) -> Typed:
         """A number as it is computed with."""
-        if pa.types.is_integer(found.type):
-            return _cast(found, INTEGER)
-        if pa.types.is_floating(found.type):
-            return _cast(found, FLOAT)
-        if pa.types.is_decimal(found.type):
-            return _cast(found, pa.decimal256(found.type.precision, found.type.scale))
-        raise _wrong(self.pointer, str(found.type), "a number to compute with")
+        if pa.types.is_integer(operand.type):
+            return _cast(operand, INTEGER)
+        if pa.types.is_floating(operand.type):
+            return _cast(operand, FLOAT)
+        if pa.types.is_decimal(operand.type):
+            return _cast(operand, pa.decimal256(operand.type.precision, operand.type.scale))
+        raise _wrong(self.pointer, str(operand.type), "a number to compute with")
 
     def _arithmetic(self, node: Arithmetic) -> Typed:
-        left, right = (self._computable(self.judged(one)) for one in (node.left, node.right))
+        left, right = (self._computable(self.judged(side)) for side in (node.left, node.right))
         is_decimal = pa.types.is_decimal(left.type) or pa.types.is_decimal(right.type)
         if FLOAT in (left.type, right.type):
             left, right = _cast(left, FLOAT), _cast(right, FLOAT)
@@ -197,13 +197,13 @@ class _Judge:
             raise self._too_wide()
         if node.op != "*":
             left, right = self._alike(left, right, spare=1)
-        none = [pa.array([], one.type) for one in (left, right)]
+        none = [pa.array([], side.type) for side in (left, right)]
         return TypedCall(name, (left, right), pc.call_function(name, none).type)
 
     def _alike(self, left: Typed, right: Typed, spare: int = 0) -> tuple[Typed, Typed]:
         """Two decimals at one scale. *spare*: digits that the result may need more."""
         scale = max(left.type.scale, right.type.scale)
-        whole = max(one.type.precision - one.type.scale for one in (left, right))
+        whole = max(side.type.precision - side.type.scale for side in (left, right))
         if scale + whole + spare > DIGITS_MAX:
             raise self._too_wide()
         type = pa.decimal256(scale + whole, scale)
@@ -231,12 +231,12 @@ class _Judge:
             return left, right
         return self._alike(_as_decimal(left), _as_decimal(right))
 
-    def _said_for(self, found: Typed, other: pa.DataType) -> Typed:
+    def _said_for(self, operand: Typed, other: pa.DataType) -> Typed:
         """A text beside a date, a timestamp or bytes is one of those."""
         type = _WRITTEN.get(other)
-        if type is None or not isinstance(found, Constant) or found.type != pa.string():
-            return found
-        value = from_json(type, found.value.as_py(), self.pointer)
+        if type is None or not isinstance(operand, Constant) or operand.type != pa.string():
+            return operand
+        value = from_json(type, operand.value.as_py(), self.pointer)
         stored = pa.int64() if type.name == "timestamp" else type.arrow
         return Constant(pa.scalar(value, stored).cast(type.arrow))
 
@@ -257,19 +257,19 @@ def _is_number(type: pa.DataType) -> bool:
     )
 
 
-def _as_decimal(found: Typed) -> Typed:
-    is_decimal = pa.types.is_decimal(found.type)
-    return found if is_decimal else _cast(found, pa.decimal256(INTEGER_DIGITS, 0))
+def _as_decimal(operand: Typed) -> Typed:
+    is_decimal = pa.types.is_decimal(operand.type)
+    return operand if is_decimal else _cast(operand, pa.decimal256(INTEGER_DIGITS, 0))
 
 
-def _cast(found: Typed, type: pa.DataType) -> Typed:
-    if found.type == type:
-        return found
-    return TypedCall(CAST, (found,), type)
+def _cast(operand: Typed, type: pa.DataType) -> Typed:
+    if operand.type == type:
+        return operand
+    return TypedCall(CAST, (operand,), type)
 
 
-def _negated(found: Typed, negated: bool) -> Typed:
-    return TypedCall("invert", (found,), BOOLEAN) if negated else found
+def _negated(operand: Typed, negated: bool) -> Typed:
+    return TypedCall("invert", (operand,), BOOLEAN) if negated else operand
 
 
 def _both(left: Typed, right: Typed) -> Typed:
@@ -280,21 +280,21 @@ def _either(left: Typed, right: Typed) -> Typed:
     return TypedCall("or_kleene", (left, right), BOOLEAN)
 
 
-def _wrong(pointer: str, found: str, expected: str) -> Refused:
-    return Refused("invalid-request", pointer=pointer, found=found, expected=expected)
+def _wrong(pointer: str, actual: str, expected: str) -> Refused:
+    return Refused("invalid-request", pointer=pointer, found=actual, expected=expected)
 
 
-def computed(found: Typed, columns: Mapping[int, pa.Array]) -> pa.Array | pa.Scalar:
+def computed(operand: Typed, columns: Mapping[int, pa.Array]) -> pa.Array | pa.Scalar:
     """One value for each row; of constants alone one for all. Raises ArrowInvalid if a row's
     cannot be computed."""
-    match found:
+    match operand:
         case ColumnValues(column):
             return columns[column]
         case Constant(value):
             return value
         case TypedCall(function, of, type):
-            arguments: Sequence[object] = [computed(one, columns) for one in of]
+            arguments: Sequence[object] = [computed(argument, columns) for argument in of]
             options = pc.CastOptions.unsafe(type) if function == CAST else None
             return pc.call_function(function, arguments, options)
         case _:
-            assert_never(found)
+            assert_never(operand)

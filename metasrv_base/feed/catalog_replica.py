@@ -53,7 +53,9 @@ class CatalogReplica:
         if update.version != self.version + 1:
             raise Corrupt(log="gap", expected=self.version + 1, found=update.version)
         changed = {table.id for table in update.tables}
-        hidden = tuple(_hidden(self.tables[one]) for one in update.hidden if one in self.tables)
+        hidden = tuple(
+            _hidden(self.tables[table_id]) for table_id in update.hidden if table_id in self.tables
+        )
         left = self._without(*changed, *update.hidden, *update.gone)
         return replace(left._with((*update.tables, *hidden)), version=update.version)
 
@@ -63,13 +65,13 @@ class CatalogReplica:
         defaults of columns. A floor, a route or a new table can wait."""
         if any(table_id in self.tables for table_id in (*update.gone, *update.hidden)):
             return True
-        found = ((self.tables.get(new.id), new) for new in update.tables)
-        return any(old and _is_other(old, new) for old, new in found)
+        pairs = ((self.tables.get(new.id), new) for new in update.tables)
+        return any(old and _is_other(old, new) for old, new in pairs)
 
     def moved(self, change: AddressChange) -> "CatalogReplica":
         if change.address is None:
-            known = change.node in self.addresses
-            addresses = self.addresses.delete(change.node) if known else self.addresses
+            has_address = change.node in self.addresses
+            addresses = self.addresses.delete(change.node) if has_address else self.addresses
         else:
             addresses = self.addresses.set(change.node, change.address)
         return replace(self, addresses=addresses)

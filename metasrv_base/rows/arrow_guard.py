@@ -25,26 +25,26 @@ _SLOTS_START = 4  # of a vtable: behind its own size and the table's
 def check_messages(body: bytes) -> None:
     """Raises Refused for what is no stream of messages with their lengths before them, and for a
     message that is neither the schema, at the begin, nor an uncompressed record batch."""
-    view, at, wanted = memoryview(body), 0, SCHEMA
-    while at < len(view):
-        mark, size = _prefix(view, at)
-        if mark != CONTINUES or not 0 <= size <= len(view) - at - PREFIX.size:
+    view, offset, expected = memoryview(body), 0, SCHEMA
+    while offset < len(view):
+        mark, size = _prefix(view, offset)
+        if mark != CONTINUES or not 0 <= size <= len(view) - offset - PREFIX.size:
             raise _damaged()
-        at += PREFIX.size
+        offset += PREFIX.size
         if size == 0:
             return
-        metadata = view[at : at + size]
-        check_message(metadata, wanted)
-        at += size + body_bytes(metadata)
-        wanted = RECORD_BATCH
+        metadata = view[offset : offset + size]
+        check_message(metadata, expected)
+        offset += size + body_bytes(metadata)
+        expected = RECORD_BATCH
 
 
-def check_message(metadata: bytes | memoryview, wanted: int) -> None:
+def check_message(metadata: bytes | memoryview, expected: int) -> None:
     """Raises Refused for a message of another kind, and for a compressed batch."""
-    found = kind_of(metadata)
-    if found != wanted:
-        raise Refused("invalid-request", reason=f"the Arrow stream holds {_named(found)}")
-    if wanted == RECORD_BATCH and is_compressed(metadata):
+    kind = kind_of(metadata)
+    if kind != expected:
+        raise Refused("invalid-request", reason=f"the Arrow stream holds {_named(kind)}")
+    if expected == RECORD_BATCH and is_compressed(metadata):
         raise Refused("invalid-request", reason="the Arrow stream is compressed")
 
 
@@ -88,9 +88,9 @@ def _named(kind: int) -> str:
     return _KINDS.get(kind, f"a message of type {kind}")
 
 
-def _prefix(view: memoryview, at: int) -> tuple[int, int]:
+def _prefix(view: memoryview, offset: int) -> tuple[int, int]:
     try:
-        mark, size = PREFIX.unpack_from(view, at)
+        mark, size = PREFIX.unpack_from(view, offset)
     except struct.error as error:
         raise _damaged() from error
     return mark, size
@@ -107,8 +107,8 @@ def _field(metadata: bytes | memoryview, table: int, number: int) -> int:
     if vtable < 0:
         raise struct.error
     (size,) = struct.unpack_from("<H", metadata, vtable)
-    place = _SLOTS_START + 2 * number
-    if place + 2 > size:
+    slot = _SLOTS_START + 2 * number
+    if slot + 2 > size:
         return 0
-    (offset,) = struct.unpack_from("<H", metadata, vtable + place)
+    (offset,) = struct.unpack_from("<H", metadata, vtable + slot)
     return int(offset)

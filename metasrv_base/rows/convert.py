@@ -38,11 +38,11 @@ def array_of(column: LayoutColumn, values: Sequence[object]) -> pa.Array:
     return arrow_array(column.type, values)
 
 
-def cast_column(column: LayoutColumn, found: pa.Array | pa.ChunkedArray) -> pa.Array:
+def cast_column(column: LayoutColumn, array: pa.Array | pa.ChunkedArray) -> pa.Array:
     """In the exact type of the column, if nothing is lost by it. Raises Refused."""
-    if isinstance(found, pa.ChunkedArray):
-        found = found.combine_chunks()
-    values = found if found.type == column.type.arrow else _exactly(column, found)
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    values = array if array.type == column.type.arrow else _exactly(column, array)
     if has_nameless(column.type, values):
         raise Refused(
             "invalid-request", pointer=f"/rows/{column.name}", expected="a year from 0001 to 9999"
@@ -50,14 +50,14 @@ def cast_column(column: LayoutColumn, found: pa.Array | pa.ChunkedArray) -> pa.A
     return values
 
 
-def _exactly(column: LayoutColumn, found: pa.Array) -> pa.Array:
+def _exactly(column: LayoutColumn, array: pa.Array) -> pa.Array:
     try:
-        return exactly(column.type, found)
+        return exactly(column.type, array)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise Refused(
             "invalid-request",
             pointer=f"/rows/{column.name}",
-            found=str(found.type),
+            found=str(array.type),
             expected=column.type.text,
             reason=str(error).partition("\n")[0],
         ) from error
@@ -70,10 +70,10 @@ def check_nulls(
     request."""
     if column.nullable or not array.null_count:
         return
-    place = place_of(pc.index(array.is_null(), True).as_py())
+    position = place_of(pc.index(array.is_null(), True).as_py())
     raise Refused(
         "invalid-request",
-        pointer=f"/rows/{place}/{column.name}",
+        pointer=f"/rows/{position}/{column.name}",
         found="null",
         expected=f"a value: {column.name} is not nullable",
     )

@@ -13,31 +13,31 @@ from metasrv_base.schema.conversion_rules import WAYS, family
 from metasrv_base.schema.types import ColumnType
 
 
-def exactly(type: ColumnType, found: pa.Array) -> pa.Array:
+def exactly(type: ColumnType, array: pa.Array) -> pa.Array:
     """Raises ArrowInvalid or ArrowNotImplementedError for what *type* cannot hold."""
-    if pa.types.is_dictionary(found.type):
-        found = found.dictionary_decode()
-    if pa.types.is_decimal(found.type) and type.name == "decimal":
-        return cast_to_decimals(found, type)
-    source = holding(found.type)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_decimal(array.type) and type.name == "decimal":
+        return cast_to_decimals(array, type)
+    source = holding(array.type)
     if source is None or family(source) == family(type):
-        return _cast_within(type, found)
+        return _cast_within(type, array)
     if (family(source), family(type)) not in WAYS:
-        return found.cast(type.arrow)  # as a number of units, of which nothing is lost
-    converted = Conversion(source, type).of_array(found.cast(source.arrow))
-    place = pc.index(converted.misfits, True).as_py()
-    if place >= 0:
-        raise pa.ArrowInvalid(f"the value at {place} is none of {type.text}")
+        return array.cast(type.arrow)  # as a number of units, of which nothing is lost
+    converted = Conversion(source, type).of_array(array.cast(source.arrow))
+    position = pc.index(converted.misfits, True).as_py()
+    if position >= 0:
+        raise pa.ArrowInvalid(f"the value at {position} is none of {type.text}")
     return converted.values
 
 
-def _cast_within(type: ColumnType, found: pa.Array) -> pa.Array:
+def _cast_within(type: ColumnType, array: pa.Array) -> pa.Array:
     """To another type of its family. A float is rounded to the nearest, as in JSON; one beyond the
     greatest float32 would become infinite."""
-    values = found.cast(type.arrow)
-    if values.type == pa.float32() and found.type == pa.float64():
-        overflows = pc.and_(pc.is_inf(values), pc.is_finite(found))
-        place = pc.index(overflows, True).as_py()
-        if place >= 0:
-            raise pa.ArrowInvalid(f"the value at {place} is none of {type.text}")
+    values = array.cast(type.arrow)
+    if values.type == pa.float32() and array.type == pa.float64():
+        overflows = pc.and_(pc.is_inf(values), pc.is_finite(array))
+        position = pc.index(overflows, True).as_py()
+        if position >= 0:
+            raise pa.ArrowInvalid(f"the value at {position} is none of {type.text}")
     return values

@@ -53,10 +53,14 @@ class Layout:
 
     @classmethod
     def of(cls, body: TableBody) -> "Layout":
-        columns = tuple(LayoutColumn.of(one) for one in body.columns if one.state == "public")
+        columns = tuple(
+            LayoutColumn.of(column) for column in body.columns if column.state == "public"
+        )
         named = {column.name: column for column in columns}
         by_id = {column.id: column for column in columns}
-        rule = rule_of(body.partition, body.primary_key, {one.name: one.id for one in columns})
+        rule = rule_of(
+            body.partition, body.primary_key, {column.name: column.id for column in columns}
+        )
         routed_by = tuple(by_id[id] for id in rule.columns)
         return cls(
             table_id=body.id,
@@ -83,7 +87,9 @@ class Layout:
 
     @staticmethod
     def arrow_of(columns: Iterable[LayoutColumn]) -> pa.Schema:
-        return pa.schema([pa.field(one.name, one.type.arrow, one.nullable) for one in columns])
+        return pa.schema(
+            [pa.field(column.name, column.type.arrow, column.nullable) for column in columns]
+        )
 
     def chosen(self, names: Sequence[str] | None) -> tuple[LayoutColumn, ...]:
         """Columns by name, in the order asked for; None: all. Raises Refused."""
@@ -107,8 +113,8 @@ class Layout:
 
     def has(self, columns: Iterable[LayoutColumn]) -> bool:
         """Whether these are columns of it still, whatever they are called."""
-        known = {(one.id, one.type) for one in self.columns}
-        return all((one.id, one.type) in known for one in columns)
+        own = {(column.id, column.type) for column in self.columns}
+        return all((column.id, column.type) in own for column in columns)
 
     def key_values(self, key: KeyLike) -> tuple[Value, ...]:
         """The values of a whole key. Raises Refused."""
@@ -127,8 +133,8 @@ class Layout:
 
     def number_of(self, key: Sequence[Value]) -> int:
         """The region of a whole key."""
-        place = {column.id: at for at, column in enumerate(self.key)}
-        return self.router.number([key[place[column.id]] for column in self.routed_by])
+        positions = {column.id: position for position, column in enumerate(self.key)}
+        return self.router.number([key[positions[column.id]] for column in self.routed_by])
 
     def key_shown(self, key: bytes) -> dict[str, Value]:
         """An encoded key by column name."""
@@ -146,8 +152,11 @@ class Layout:
             first = len(self.key) - len(missing)
             names = [column.name for column in self.key[:first]]
             if set(key) != set(names):
-                found, expected = ", ".join(map(str, key)), ", ".join(one.name for one in self.key)
-                raise Refused("invalid-request", pointer="/key", found=found, expected=expected)
+                actual, expected = (
+                    ", ".join(map(str, key)),
+                    ", ".join(column.name for column in self.key),
+                )
+                raise Refused("invalid-request", pointer="/key", found=actual, expected=expected)
             return tuple(key[name] for name in names)
         return tuple(key) if isinstance(key, tuple | list) else (key,)
 
@@ -156,10 +165,12 @@ class Layout:
             expected = f"at most {len(self.key)} values"
             raise Refused("invalid-request", pointer="/key", found=len(values), expected=expected)
         pairs = zip(self.key, values, strict=False)
-        return tuple(from_python(one.type, value, f"/key/{one.name}") for one, value in pairs)
+        return tuple(
+            from_python(column.type, value, f"/key/{column.name}") for column, value in pairs
+        )
 
 
 def spelled(name: str, names: Iterable[str]) -> str:
     """*name* as it stands in *names*, where case alone tells none from another."""
-    same = (one for one in names if one.lower() == name.lower())
+    same = (candidate for candidate in names if candidate.lower() == name.lower())
     return name if name in names else next(same, name)

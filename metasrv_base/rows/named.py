@@ -20,9 +20,9 @@ def named_batch(layout: Layout, rows: Rows, *, fills: bool) -> pa.RecordBatch:
     """
     if isinstance(rows, pa.RecordBatch | pa.Table):
         return _of_arrow(layout, rows)
-    for place, row in enumerate(rows):
+    for position, row in enumerate(rows):
         for name in row:
-            layout.must_know(name, f"/rows/{place}")
+            layout.must_know(name, f"/rows/{position}")
     names = dict.fromkeys(name for row in rows for name in row)
     if not fills and any(len(row) < len(names) for row in rows):
         raise Refused("invalid-request", pointer="/rows", expected="the same columns in every row")
@@ -52,17 +52,19 @@ def _of_arrow(layout: Layout, rows: pa.Table | pa.RecordBatch) -> pa.RecordBatch
     if len(set(names)) < len(names):
         raise Refused("invalid-request", pointer="/rows", reason="a column stands twice")
     columns = [layout.named[name] for name in names]
-    return _batch(columns, [cast_column(one, rows.column(one.name)) for one in columns])
+    return _batch(columns, [cast_column(column, rows.column(column.name)) for column in columns])
 
 
 def _array(column: LayoutColumn, rows: Sequence[Row]) -> pa.Array:
-    return array_of(column, [_value(column, row, place) for place, row in enumerate(rows)])
+    return array_of(column, [_value(column, row, position) for position, row in enumerate(rows)])
 
 
-def _value(column: LayoutColumn, row: Row, place: int) -> Value | None:
+def _value(column: LayoutColumn, row: Row, position: int) -> Value | None:
     value = row.get(column.name, column.default)
     return (
-        None if value is None else from_python(column.type, value, f"/rows/{place}/{column.name}")
+        None
+        if value is None
+        else from_python(column.type, value, f"/rows/{position}/{column.name}")
     )
 
 
@@ -73,5 +75,5 @@ def _batch(columns: Iterable[LayoutColumn], arrays: Sequence[pa.Array]) -> pa.Re
 def _python(array: pa.Array) -> list[object]:
     if pa.types.is_timestamp(array.type) and array.type.unit == "ns":
         array = array.cast(pa.int64())
-    found: list[object] = array.to_pylist()
-    return found
+    values: list[object] = array.to_pylist()
+    return values

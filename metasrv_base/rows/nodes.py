@@ -28,18 +28,18 @@ BYTES_PER_MS = 2_000
 """Bytes of a body that a slow disk writes in a millisecond."""
 
 
-def has_more(found: pa.Table) -> bool:
-    """Returns whether *found*, a table that `read_rows` returned, ended at its bound of bytes."""
-    return MORE in (found.schema.metadata or {})
+def has_more(rows: pa.Table) -> bool:
+    """Returns whether *rows*, a table that `read_rows` returned, ended at its bound of bytes."""
+    return MORE in (rows.schema.metadata or {})
 
 
-def key_behind(found: pa.Table) -> bytes:
-    """Where a scan goes on whose last answer was *found*: as the node says it of values alone, else
+def key_behind(rows: pa.Table) -> bytes:
+    """Where a scan goes on whose last answer was *rows*: as the node says it of values alone, else
     behind the last key."""
-    said = (found.schema.metadata or {}).get(MORE)
+    said = (rows.schema.metadata or {}).get(MORE)
     if said:
         return bytes.fromhex(said.decode())
-    last: bytes = found.column("_key")[-1].as_py()
+    last: bytes = rows.column("_key")[-1].as_py()
     return last + b"\x00"
 
 
@@ -78,15 +78,15 @@ class NodePools:
         self,
         region: RegionRouteBody,
         what: str,
-        wanted: BaseModel | Mapping[str, object],
+        body: BaseModel | Mapping[str, object],
         left_ms: int,
     ) -> pa.Table:
-        """*what* is `get` or `scan`; *wanted* a `GetRows` or `ScanRows`, or what is in one.
+        """*what* is `get` or `scan`; *body* a `GetRows` or `ScanRows`, or what is in one.
         `has_more` tells whether the answer ended at `bytes_max`."""
         answer = await self._at(region).request(
             "POST",
             f"/node/v1/regions/{region.region_id}/{what}",
-            json=wanted,
+            json=body,
             headers={"accept": ARROW},
             deadline_ms=min(left_ms, 4 * ANSWER_MS),
             answer_bytes_max=ROWS_BYTES_MAX,
@@ -95,19 +95,19 @@ class NodePools:
             raise Unavailable("not-ready", what=answer.url, reason="the answer was cut")
         with pa.ipc.open_stream(pa.py_buffer(answer.content)) as reader:
             parts = list(reader.iter_batches_with_custom_metadata())
-            found = pa.Table.from_batches([part.batch for part in parts], reader.schema)
+            rows = pa.Table.from_batches([part.batch for part in parts], reader.schema)
         if len(parts) > 1 and parts[-1].batch.num_rows == 0:
             following = (parts[-1].custom_metadata or {}).get(NEXT_KEY, b"")
-            found = found.replace_schema_metadata({MORE: following})
-        return found
+            rows = rows.replace_schema_metadata({MORE: following})
+        return rows
 
     async def read(
-        self, region: RegionRouteBody, what: str, wanted: BaseModel, left_ms: int, model: type[M]
+        self, region: RegionRouteBody, what: str, body: BaseModel, left_ms: int, model: type[M]
     ) -> M:
         answer = await self._at(region).request(
             "POST",
             f"/node/v1/regions/{region.region_id}/{what}",
-            json=wanted,
+            json=body,
             deadline_ms=min(left_ms, 4 * ANSWER_MS),
         )
         return answer.body(model)

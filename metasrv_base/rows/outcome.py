@@ -27,8 +27,8 @@ class RegionOutcome:
 
     def shown(self) -> dict[str, Any]:
         """As an answer about rows has it (`outcome`)."""
-        found: dict[str, Any] = {"region_id": self.region_id, "outcome": self.outcome}
-        return found if self.error is None else {**found, "code": self.error.code}
+        fields: dict[str, Any] = {"region_id": self.region_id, "outcome": self.outcome}
+        return fields if self.error is None else {**fields, "code": self.error.code}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +46,20 @@ def settle(outcomes: Sequence[RegionOutcome]) -> WriteResult:
     same statement id. Conflict, Refused: one was refused for good; `regions` says which others
     were applied. Unavailable, NotFound: nothing was done anywhere.
     """
-    failed = [one for one in outcomes if one.outcome != "applied"]
+    failed = [outcome for outcome in outcomes if outcome.outcome != "applied"]
     if not failed:
-        return WriteResult(sum(one.rows for one in outcomes), tuple(outcomes))
-    applied = sum(one.rows for one in outcomes if one.outcome == "applied")
-    shown = {"rows_applied": applied, "regions": [one.shown() for one in outcomes]}
+        return WriteResult(sum(outcome.rows for outcome in outcomes), tuple(outcomes))
+    applied = sum(outcome.rows for outcome in outcomes if outcome.outcome == "applied")
+    shown = {"rows_applied": applied, "regions": [outcome.shown() for outcome in outcomes]}
     for kind in (Unknown, Conflict, Refused):
         errors = [
-            one.error
-            for one in failed
-            if isinstance(one.error, kind) and not isinstance(one.error, NotFound)
+            outcome.error
+            for outcome in failed
+            if isinstance(outcome.error, kind) and not isinstance(outcome.error, NotFound)
         ]
         if errors:
             raise _again(errors[0], {**_keys(errors), **shown}) from errors[0]
-    first = next(one.error for one in failed if one.error is not None)
+    first = next(outcome.error for outcome in failed if outcome.error is not None)
     if applied:
         raise Unknown("outcome-unknown", reason="some regions did it", **shown) from first
     raise _again(first, shown) from first
@@ -81,7 +81,7 @@ def outcome_of(region_id: str, rows: int, error: MetaError, perhaps: bool) -> Re
 
 def _keys(errors: Sequence[MetaError]) -> dict[str, Any]:
     """The keys that all regions named which refused for the same reason."""
-    same = [one.facts.get("keys") for one in errors if one.code == errors[0].code]
+    same = [error.facts.get("keys") for error in errors if error.code == errors[0].code]
     keys = [key for named in same if isinstance(named, list) for key in named]
     return {"keys": keys} if keys else {}
 

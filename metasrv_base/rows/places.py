@@ -21,12 +21,12 @@ def numbered(rows: pa.RecordBatch, first: int) -> pa.RecordBatch:
 def placed(error: MetaError, places: Sequence[int] | pa.Int64Array) -> MetaError:
     """With a pointer to the place that the row has in the source, which *places* names. A detail
     that was told with the old one is left out: it is made again of the facts."""
-    found = _POINTER.fullmatch(str(error.facts.get("pointer")))
-    if found is None or int(found["place"]) >= len(places):
+    match = _POINTER.fullmatch(str(error.facts.get("pointer")))
+    if match is None or int(match["place"]) >= len(places):
         return error
-    place = places[int(found["place"])]
-    number = place.as_py() if isinstance(place, pa.Scalar) else place
-    pointer = f"/rows/{number}{found['rest'] or ''}"
+    position = places[int(match["place"])]
+    number = position.as_py() if isinstance(position, pa.Scalar) else position
+    pointer = f"/rows/{number}{match['rest'] or ''}"
     facts = {name: fact for name, fact in error.facts.items() if name != "detail"}
     return type(error)(error.code, **{**facts, "pointer": pointer})
 

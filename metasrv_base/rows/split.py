@@ -25,7 +25,7 @@ class RegionPart:
 
 def by_region(layout: Layout, rows: pa.RecordBatch, keyed: pa.RecordBatch) -> list[RegionPart]:
     """Splits *keyed* in order of region; *rows* has the columns by which the table is divided."""
-    numbers = layout.router.numbers([rows.column(one.field) for one in layout.routed_by])
+    numbers = layout.router.numbers([rows.column(column.field) for column in layout.routed_by])
     present = sorted(pc.unique(numbers).to_pylist())
     if len(present) == 1:
         return [RegionPart(present[0], keyed)]
@@ -35,7 +35,7 @@ def by_region(layout: Layout, rows: pa.RecordBatch, keyed: pa.RecordBatch) -> li
 def newest_of_each_key(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Returns the last row of each key, as if rows had been sent one after the other."""
     keys: list[bytes] = rows.column("_key").to_pylist()
-    last = {key: place for place, key in enumerate(keys)}
+    last = {key: position for position, key in enumerate(keys)}
     if len(last) == len(keys):
         return rows
     return rows.take(pa.array(sorted(last.values()), pa.int64()))

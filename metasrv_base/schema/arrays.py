@@ -26,8 +26,8 @@ def values_of(type: ColumnType, array: pa.Array) -> list[Value | None]:
         array = array.cast(pa.int64())
     if type.name == "date":
         return [_date(day) for day in array.cast(pa.int32()).to_pylist()]
-    found: list[Value | None] = array.to_pylist()
-    return found
+    values: list[Value | None] = array.to_pylist()
+    return values
 
 
 def has_nameless(type: ColumnType, array: pa.Array) -> bool:
@@ -35,14 +35,14 @@ def has_nameless(type: ColumnType, array: pa.Array) -> bool:
     texts and Python can name."""
     if type.name == "date":
         low, high = (date.min - _EPOCH).days, (date.max - _EPOCH).days
-        found = array.cast(pa.int32())
+        numbers = array.cast(pa.int32())
     elif type.name == "timestamp":
         per_second = PER_SECOND[type.unit]
         low, high = SECONDS_MIN * per_second, SECONDS_MAX * per_second + per_second - 1
-        found = array.cast(pa.int64())
+        numbers = array.cast(pa.int64())
     else:
         return False
-    span = pc.min_max(found).as_py()
+    span = pc.min_max(numbers).as_py()
     return span["min"] is not None and not low <= span["min"] <= span["max"] <= high
 
 

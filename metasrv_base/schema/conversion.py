@@ -40,8 +40,8 @@ class Conversion:
 
     def of_value(self, value: Value, pointer: str = "") -> Value:
         """Raises Refused `invalid-request` if the value does not fit."""
-        found = self._way.of_value(self.source, self.target, value)
-        if found is None:
+        converted = self._way.of_value(self.source, self.target, value)
+        if converted is None:
             raise Refused(
                 "invalid-request",
                 pointer=pointer,
@@ -49,7 +49,7 @@ class Conversion:
                 found=repr(value)[:64],
                 expected=f"a value that {self.target.text} can hold",
             )
-        return found
+        return converted
 
     def of_array(self, array: pa.Array) -> ConvertedArray:
         """Converts each value as `of_value` does."""
@@ -74,9 +74,9 @@ class Conversion:
 
     def _floats(self, array: pa.Array) -> pa.Array:
         """Arrow rounds without a word."""
-        found = array.cast(self.target.arrow)
-        fits = pc.or_(pc.equal(found.cast(self.source.arrow), array), pc.is_nan(array))
-        return pc.if_else(fits, found, pa.scalar(None, self.target.arrow))
+        converted = array.cast(self.target.arrow)
+        fits = pc.or_(pc.equal(converted.cast(self.source.arrow), array), pc.is_nan(array))
+        return pc.if_else(fits, converted, pa.scalar(None, self.target.arrow))
 
     def _one_by_one(self, array: pa.Array) -> pa.Array:
         """Each distinct value once."""

@@ -85,10 +85,10 @@ def _nearest(target: ColumnType, number: float) -> float:
     if target.name == "float64":
         return number
     try:
-        (found,) = struct.unpack("<f", struct.pack("<f", number))
+        (rounded,) = struct.unpack("<f", struct.pack("<f", number))
     except OverflowError:
         return math.copysign(math.inf, number)
-    return float(found)
+    return float(rounded)
 
 
 def _shortest(type: ColumnType, number: float) -> float:
@@ -97,7 +97,7 @@ def _shortest(type: ColumnType, number: float) -> float:
         return number
     digits = range(1, _FLOAT32_DIGITS_MAX + 1)
     tried = (float(f"{number:.{count}g}") for count in digits)
-    return next(found for found in tried if _nearest(type, found) == number)
+    return next(short for short in tried if _nearest(type, short) == number)
 
 
 def _integer_to_integer(source: ColumnType, target: ColumnType, value: Value) -> Converted:
@@ -106,8 +106,8 @@ def _integer_to_integer(source: ColumnType, target: ColumnType, value: Value) ->
 
 def _integer_to_float(source: ColumnType, target: ColumnType, value: Value) -> Converted:
     number = int(_number(value))
-    found = _nearest(target, float(number))
-    return found if int(found) == number else None
+    converted = _nearest(target, float(number))
+    return converted if int(converted) == number else None
 
 
 def _float_to_integer(source: ColumnType, target: ColumnType, value: Value) -> Converted:
@@ -117,8 +117,8 @@ def _float_to_integer(source: ColumnType, target: ColumnType, value: Value) -> C
 
 def _float_to_float(source: ColumnType, target: ColumnType, value: Value) -> Converted:
     number = float(_number(value))
-    found = _nearest(target, number)
-    return found if found == number or math.isnan(number) else None
+    converted = _nearest(target, number)
+    return converted if converted == number or math.isnan(number) else None
 
 
 def _integer_to_decimal(source: ColumnType, target: ColumnType, value: Value) -> Converted:

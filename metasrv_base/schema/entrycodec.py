@@ -42,8 +42,8 @@ def encode_entry(
     types: Sequence[ColumnType], values: Sequence[Value | None], row_key: bytes, *, unique: bool
 ) -> bytes:
     """The key of one row's entry; `values` are the indexed ones, in the index's order."""
-    found = encode_values(types, values)
-    return found if unique and None not in values else found + row_key
+    encoded = encode_values(types, values)
+    return encoded if unique and None not in values else encoded + row_key
 
 
 def encode_entries(
@@ -67,20 +67,20 @@ def decode_values(types: Sequence[ColumnType], key: bytes) -> tuple[Value | None
     """The values that an entry's key begins with; the rest of it is not looked at. Raises Corrupt
     for what is no key of these types."""
     values: list[Value | None] = []
-    at = 0
+    offset = 0
     for type in types:
-        mark, at = key[at : at + 1], at + 1
+        mark, offset = key[offset : offset + 1], offset + 1
         if mark == NULL:
             values.append(None)
             continue
         nan = NAN.get(type.name)
-        if mark == PRESENT and nan is not None and key[at : at + len(nan)] == nan:
+        if mark == PRESENT and nan is not None and key[offset : offset + len(nan)] == nan:
             values.append(math.nan)
-            at += len(nan)
+            offset += len(nan)
             continue
         if mark != PRESENT:
             raise Corrupt("internal", what="entry", key=key[:64].hex())
-        value, at = decode_first(type, key, at)
+        value, offset = decode_first(type, key, offset)
         values.append(value)
     return tuple(values)
 

@@ -28,15 +28,15 @@ def parse_instant(text: str, unit: Unit, pointer: str = "") -> int:
 
     Raises Refused `invalid-request`.
     """
-    found = _TEXT.fullmatch(text)
-    if found is None:
+    match = _TEXT.fullmatch(text)
+    if match is None:
         raise _refused(text, pointer, "an RFC 3339 time in UTC, as 2013-01-31T23:59:59Z")
-    fraction = (found[7] or "").ljust(9, "0")
+    fraction = (match[7] or "").ljust(9, "0")
     kept = _DIGITS[unit]
     if fraction[kept:].strip("0"):
         raise _refused(text, pointer, f"at most {kept} digits after the second")
     try:
-        moment = datetime(*(int(part) for part in found.groups()[:6]), tzinfo=UTC)  # type: ignore[arg-type,misc]  # six fields precede tzinfo
+        moment = datetime(*(int(part) for part in match.groups()[:6]), tzinfo=UTC)  # type: ignore[arg-type,misc]  # six fields precede tzinfo
     except ValueError:
         raise _refused(text, pointer, "a day and a time that exist") from None
     since = moment - _EPOCH
@@ -61,5 +61,5 @@ def instant_text(count: int, unit: Unit) -> str:
     return f"{day}T{clock}{fraction}Z"
 
 
-def _refused(found: str, pointer: str, expected: str) -> Refused:
-    return Refused("invalid-request", pointer=pointer, found=found[:64], expected=expected)
+def _refused(text: str, pointer: str, expected: str) -> Refused:
+    return Refused("invalid-request", pointer=pointer, found=text[:64], expected=expected)

@@ -43,25 +43,25 @@ def encode(types: Sequence[ColumnType], values: Sequence[Value]) -> bytes:
 def decode(types: Sequence[ColumnType], key: bytes) -> tuple[Value, ...]:
     """The inverse of `encode`. Raises Corrupt unless `key` is exactly what `encode` writes."""
     values: list[Value] = []
-    at = 0
+    offset = 0
     try:
         for type in types:
-            value, at = _READERS[type.name](type, key, at)
+            value, offset = _READERS[type.name](type, key, offset)
             values.append(value)
     except (ValueError, struct.error, OverflowError) as error:
         raise Corrupt("internal", what="key", key=key[:64].hex()) from error
-    if at != len(key) or encode(types, values) != key:
+    if offset != len(key) or encode(types, values) != key:
         raise Corrupt("internal", what="key", key=key[:64].hex())
     return tuple(values)
 
 
-def decode_first(type: ColumnType, key: bytes, at: int) -> tuple[Value, int]:
-    """The value that stands in *key* from *at* on, and where it ends. Raises Corrupt."""
+def decode_first(type: ColumnType, key: bytes, offset: int) -> tuple[Value, int]:
+    """The value that stands in *key* from *offset* on, and where it ends. Raises Corrupt."""
     try:
-        value, after = _READERS[type.name](type, key, at)
+        value, after = _READERS[type.name](type, key, offset)
     except (ValueError, struct.error, OverflowError) as error:
         raise Corrupt("internal", what="key", key=key[:64].hex()) from error
-    if key[at:after] != encode([type], [value]):
+    if key[offset:after] != encode([type], [value]):
         raise Corrupt("internal", what="key", key=key[:64].hex())
     return value, after
 
@@ -119,60 +119,60 @@ def _write_binary(type: ColumnType, value: Value) -> bytes:
     return value.replace(b"\x00", ESCAPED_ZERO) + END
 
 
-def _read_boolean(type: ColumnType, key: bytes, at: int) -> tuple[Value, int]:
-    return key[at : at + 1] != b"\x00", at + 1
+def _read_boolean(type: ColumnType, key: bytes, offset: int) -> tuple[Value, int]:
+    return key[offset : offset + 1] != b"\x00", offset + 1
 
 
-def _read_integer(type: ColumnType, key: bytes, at: int) -> tuple[Value, int]:
-    return _unflipped(type, key, at)
+def _read_integer(type: ColumnType, key: bytes, offset: int) -> tuple[Value, int]:
+    return _unflipped(type, key, offset)
 
 
-def _read_date(type: ColumnType, key: bytes, at: int) -> tuple[Value, int]:
-    days, after = _unflipped(type, key, at)
+def _read_date(type: ColumnType, key: bytes, offset: int) -> tuple[Value, int]:
+    days, after = _unflipped(type, key, offset)
     return date.fromordinal(days + DAY_ZERO), after
 
 
-def _read_decimal(type: ColumnType, key: bytes, at: int) -> tuple[Value, int]:
-    number, after = _unflipped(type, key, at)
+def _read_decimal(type: ColumnType, key: bytes, offset: int) -> tuple[Value, int]:
+    number, after = _unflipped(type, key, offset)
     return scaled(number, type.scale), after
 
 
-def _unflipped(type: ColumnType, key: bytes, at: int) -> tuple[int, int]:
+def _unflipped(type: ColumnType, key: bytes, offset: int) -> tuple[int, int]:
     bits = integer_bits(type)
-    after = at + bits // 8
-    return int.from_bytes(key[at:after], "big") - (1 << (bits - 1)), after
+    after = offset + bits // 8
+    return int.from_bytes(key[offset:after], "big") - (1 << (bits - 1)), after
 
 
-def _read_float(type: ColumnType, key: bytes, at: int) -> tuple[Value, int]:
+def _read_float(type: ColumnType, key: bytes, offset: int) -> tuple[Value, int]:
     form, width = _float_form(type)
-    bits = int.from_bytes(key[at : at + width], "big")
+    bits = int.from_bytes(key[offset : offset + width], "big")
     sign = 1 << (width * 8 - 1)
     bits = bits ^ sign if bits & sign else bits ^ (2 * sign - 1)
     (value,) = struct.unpack(form, bits.to_bytes(width, "big"))
     if math.isnan(value):
         raise ValueError("NaN")
-    return value, at + width
+    return value, offset + width
 
 
 def _float_form(type: ColumnType) -> tuple[str, int]:
     return (">d", 8) if type.name == "float64" else (">f", 4)
 
 
-def _read_string(type: ColumnType, key: bytes, at: int) -> tuple[Value, int]:
-    raw, after = _unescaped(key, at)
+def _read_string(type: ColumnType, key: bytes, offset: int) -> tuple[Value, int]:
+    raw, after = _unescaped(key, offset)
     return raw.decode(), after
 
 
-def _read_binary(type: ColumnType, key: bytes, at: int) -> tuple[Value, int]:
-    return _unescaped(key, at)
+def _read_binary(type: ColumnType, key: bytes, offset: int) -> tuple[Value, int]:
+    return _unescaped(key, offset)
 
 
-def _unescaped(key: bytes, at: int) -> tuple[bytes, int]:
+def _unescaped(key: bytes, offset: int) -> tuple[bytes, int]:
     """ValueError if the column has no end. A stray escape is left to the caller's comparison."""
-    zero = key.index(b"\x00", at)
+    zero = key.index(b"\x00", offset)
     while key[zero : zero + 2] == ESCAPED_ZERO:
         zero = key.index(b"\x00", zero + 2)
-    return key[at:zero].replace(ESCAPED_ZERO, b"\x00"), zero + len(END)
+    return key[offset:zero].replace(ESCAPED_ZERO, b"\x00"), zero + len(END)
 
 
 _WRITERS: Mapping[str, Callable[[ColumnType, Value], bytes]] = {

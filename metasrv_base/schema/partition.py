@@ -103,8 +103,8 @@ def encode_bounds(
 ) -> tuple[bytes, ...]:
     """Bounds as keys, checked. Raises Refused `invalid-request`."""
     keys: list[bytes] = []
-    for at, bound in enumerate(bounds):
-        here = f"{pointer}/bounds/{at}"
+    for position, bound in enumerate(bounds):
+        here = f"{pointer}/bounds/{position}"
         if len(bound) != len(types):
             raise Refused(
                 "invalid-request",
@@ -124,10 +124,10 @@ def encode_bounds(
 
 
 def _bound_value(type: ColumnType, value: JsonScalar, pointer: str) -> Value:
-    found = from_json(type, value, pointer)
-    if found != found:
+    converted = from_json(type, value, pointer)
+    if converted != converted:
         raise Refused("invalid-request", pointer=pointer, found="NaN", expected="a number")
-    return found
+    return converted
 
 
 def region_number(

@@ -65,10 +65,10 @@ def parse_type(text: str, pointer: str = "") -> ColumnType:
     """
     if text in _PLAIN:
         return ColumnType(text)
-    if found := _TIMESTAMP.fullmatch(text):
-        return ColumnType("timestamp", unit=_unit(found[1]))
-    if found := _DECIMAL.fullmatch(text):
-        precision, scale = int(found[1]), int(found[2])
+    if match := _TIMESTAMP.fullmatch(text):
+        return ColumnType("timestamp", unit=_unit(match[1]))
+    if match := _DECIMAL.fullmatch(text):
+        precision, scale = int(match[1]), int(match[2])
         if precision <= DECIMAL_PRECISION_MAX and scale <= precision:
             return ColumnType("decimal", precision=precision, scale=scale)
         raise Refused(

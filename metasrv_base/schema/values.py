@@ -149,11 +149,11 @@ def _string(type: ColumnType, value: object, pointer: str) -> Value:
 def _binary(type: ColumnType, value: object, pointer: str) -> Value:
     if isinstance(value, str):
         try:
-            found = base64.b64decode(value, validate=True)
+            raw = base64.b64decode(value, validate=True)
         except (binascii.Error, ValueError):
-            found = b""
-        if base64.b64encode(found) == value.encode("utf-8", "replace"):
-            return found
+            raw = b""
+        if base64.b64encode(raw) == value.encode("utf-8", "replace"):
+            return raw
     raise _refused(type, value, pointer, "base64 with padding (RFC 4648, 4)")
 
 

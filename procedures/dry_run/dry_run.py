@@ -75,14 +75,16 @@ class Rehearsal:
                 plan.blockers += notes.waits or [refusal]
                 return plan
             planned = self._committed(step, notes, context.passages)
-            planned.cancellable = not kind.has_passed(tuple(one.step for one in plan.steps))
+            planned.cancellable = not kind.has_passed(
+                tuple(planned_step.step for planned_step in plan.steps)
+            )
             plan.steps.append(planned)
             plan.blockers += notes.waits
             if isinstance(after, StoredRecord):
                 held = after
             else:
                 plan.ends = True
-        if kind.no_return not in {one.step for one in plan.steps}:
+        if kind.no_return not in {planned_step.step for planned_step in plan.steps}:
             plan.last_cancellable_step = step  # it is over before it gets there
         return plan
 
@@ -108,8 +110,8 @@ class Rehearsal:
             orders=list(notes.orders),
             scans=list(notes.scans),
             publishes=tuple(
-                PlannedVersion(one.table_id, one.schema_version, one.shifts)
-                for one in passages.published
+                PlannedVersion(version.table_id, version.schema_version, version.shifts)
+                for version in passages.published
             ),
             drains=list(notes.drains),
             eta_ms=self._eta_ms(notes),
@@ -117,7 +119,7 @@ class Rehearsal:
 
     def _eta_ms(self, notes: Notes) -> int:
         """Whoever is in the way is waited for at once; all jobs together read at one rate."""
-        waits = [one.expires_in_ms or 0 for one in notes.waits]
+        waits = [blocker.expires_in_ms or 0 for blocker in notes.waits]
         rows = sum(scan.rows or 0 for scan in notes.scans)
         return max(waits, default=0) + rows * 1000 // self.estimates.rate.rows_per_s
 
@@ -142,5 +144,7 @@ async def dry_run(
     Raises Unavailable where the store cannot be read.
     """
     clock = AheadClock(ports.clock)
-    one = Rehearsal(kinds, ports, OverlayStore(ports.kv, clock), clock, wish.client, estimates)
-    return await one.of(ports.ids.procedure_id(), wish.kind, wish.state)
+    rehearsal = Rehearsal(
+        kinds, ports, OverlayStore(ports.kv, clock), clock, wish.client, estimates
+    )
+    return await rehearsal.of(ports.ids.procedure_id(), wish.kind, wish.state)

@@ -55,10 +55,13 @@ class StageNodes:
     async def send(
         self, node: str, orders: Sequence[Order], *, sender: Sender
     ) -> tuple[OrderResult, ...]:
-        if not any(one.node_id == node and one.alive for one in self.ports.placement.nodes()):
+        if not any(
+            candidate.node_id == node and candidate.alive
+            for candidate in self.ports.placement.nodes()
+        ):
             self.notes.waits.append(Blocker(Obstacle.NODE, node))
             raise Unavailable(what="node", name=node)
-        self.notes.orders += [PlannedOrder(node, one.op, one.region_id) for one in orders]
+        self.notes.orders += [PlannedOrder(node, order.op, order.region_id) for order in orders]
         return tuple([await self._result(node, order) for order in orders])
 
     async def _result(self, node: str, order: Order) -> OrderResult:
@@ -105,7 +108,7 @@ class StageNodes:
         """One file for all: no mark is opened in a rehearsal, so nobody can list any."""
         route = await self._route(table_of(RegionId(int(region_id))))
         regions = () if route is None else route.region_routes
-        epoch = next(one.epoch for one in regions if one.region_id == region_id)
+        epoch = next(region.epoch for region in regions if region.region_id == region_id)
         something = BorrowedFile(root="", file=_file_of(self.size_of(node, region_id)))
         return Snapshot(
             region_id=region_id,
@@ -120,8 +123,8 @@ class StageNodes:
     async def _route(self, table_id: int) -> TableRoute | None:
         """As the steps of this rehearsal have left it."""
         key = TableRouteKey(table_id)
-        seen = await snapshot(self.draft, key, deadline_ms=self.ports.deadline_ms)
-        return seen.get(key)
+        read = await snapshot(self.draft, key, deadline_ms=self.ports.deadline_ms)
+        return read.get(key)
 
 
 @dataclass(frozen=True)
@@ -149,7 +152,7 @@ class StageJobs:
         rows = job.snapshot.rows
         return BackfillResult(
             job_id=job.job_id,
-            files=[one.file for one in job.snapshot.files],
+            files=[borrowed.file for borrowed in job.snapshot.files],
             rows_in=rows,
             entries=rows,
             bytes_in=job.snapshot.bytes,
@@ -175,7 +178,7 @@ class StageJobs:
             bytes_in=0,
             bytes_out=0,
             regions=[
-                LoadedRegion(number=one.number, files=[_file_of(None)]) for one in job.regions
+                LoadedRegion(number=region.number, files=[_file_of(None)]) for region in job.regions
             ],
         )
 

@@ -120,7 +120,7 @@ class StageChildren:
         )
 
     async def under_way(self) -> tuple[str, ...]:
-        return tuple(one for one, plan in self.ended.items() if not plan.ends)
+        return tuple(procedure for procedure, plan in self.ended.items() if not plan.ends)
 
     async def at_most(self, left: int) -> None:
         stuck = await self.under_way()
@@ -137,7 +137,7 @@ class StageChildren:
     async def wait(self, procedures: Sequence[str]) -> tuple[ChildEnd, ...]:
         for procedure in procedures:
             self._must_end(procedure)
-        return tuple(ChildEnd(one, ProcedureOutcome.SUCCEEDED, None, {}) for one in procedures)
+        return tuple(ChildEnd(child, ProcedureOutcome.SUCCEEDED, None, {}) for child in procedures)
 
 
 @dataclass

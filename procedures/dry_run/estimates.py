@@ -51,7 +51,7 @@ def measured(ended: Iterable[ProcedureHistory], resource: Resource) -> Rate:
 
     One that an operator had slowed says nothing of the next.
     """
-    told = [(one.last.resource, _told(one)) for one in ended]
+    told = [(history.last.resource, _told(history)) for history in ended]
     every = [pace for _, pace in told if pace is not None]
     own = [pace for of, pace in told if pace is not None and of.id == resource.id]
     paces = (own or every)[:REORGS_MAX]

@@ -24,20 +24,20 @@ class Notes:
 
     def drain(self, table_id: int, schema_version: int, behind: tuple[Behind, ...]) -> None:
         """All *behind* must follow; who has a transaction open, or was not heard, is in the way."""
-        names = tuple(one.holder for one in behind)
+        names = tuple(holder.holder for holder in behind)
         self.drains.append(PlannedDrain(table_id, schema_version, names))
-        for one in behind:
-            in_the_way = one.transaction is not None or one.have is None
-            if in_the_way and one.holder not in self._met:
-                self._met.add(one.holder)
-                self.waits.append(_in_the_way(one))
+        for holder in behind:
+            in_the_way = holder.transaction is not None or holder.have is None
+            if in_the_way and holder.holder not in self._met:
+                self._met.add(holder.holder)
+                self.waits.append(_in_the_way(holder))
 
 
-def _in_the_way(one: Behind) -> Blocker:
+def _in_the_way(behind: Behind) -> Blocker:
     return Blocker(
         Obstacle.SCHEMA_LEASE,
-        one.holder,
-        expires_in_ms=one.expires_in_ms,
-        transaction=one.transaction,
-        transaction_age_ms=one.transaction_age_ms,
+        behind.holder,
+        expires_in_ms=behind.expires_in_ms,
+        transaction=behind.transaction,
+        transaction_age_ms=behind.transaction_age_ms,
     )

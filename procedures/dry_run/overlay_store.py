@@ -55,7 +55,7 @@ class OverlayStore:
             self.silence = error
             raise
         ranges = [
-            self._seen(get, found) for get, found in zip(request.reads, answer.ranges, strict=True)
+            self._seen(get, items) for get, items in zip(request.reads, answer.ranges, strict=True)
         ]
         return replace(answer, ranges=tuple(ranges))
 
@@ -105,14 +105,16 @@ class OverlayStore:
             if before is not None and value is not None:
                 yield from edits(_info(key, before), _info(key, value))
 
-    def _seen(self, get: Get, found: Iterable[KeyValue]) -> tuple[KeyValue, ...]:
-        found = tuple(found)
+    def _seen(self, get: Get, items_read: Iterable[KeyValue]) -> tuple[KeyValue, ...]:
+        items_read = tuple(items_read)
         for start, end in (TableRouteKey.under(), TableInfoKey.under()):
-            self.tables.update((one.key, one.value) for one in found if start <= one.key < end)
-        items = [item for item in found if item.key not in self.written]
+            self.tables.update(
+                (item.key, item.value) for item in items_read if start <= item.key < end
+            )
+        items = [item for item in items_read if item.key not in self.written]
         for key, value in self.written.items():
-            asked = key == get.key if get.end is None else get.key <= key < get.end
-            if value is None or not asked:
+            is_asked = key == get.key if get.end is None else get.key <= key < get.end
+            if value is None or not is_asked:
                 continue
             item = KeyValue(key, value, DRAFTED_REVISION, DRAFTED_REVISION)
             items.insert(bisect_left([item.key for item in items], key), item)

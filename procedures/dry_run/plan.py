@@ -132,11 +132,11 @@ class Plan:
     def eta_ms(self) -> int | None:
         """Of all its steps; children are waited for by one of them. None: nobody knows when what
         is in the way will be gone."""
-        if any(one.expires_in_ms is None for one in self.blockers):
+        if any(blocker.expires_in_ms is None for blocker in self.blockers):
             return None
-        return sum(one.eta_ms for one in self.steps)
+        return sum(step.eta_ms for step in self.steps)
 
     @property
     def family(self) -> list["Plan"]:
         """This plan, then those of its children and of theirs."""
-        return [self, *(one for child in self.children for one in child.family)]
+        return [self, *(plan for child in self.children for plan in child.family)]

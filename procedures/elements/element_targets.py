@@ -53,7 +53,7 @@ Next: TypeAlias = Callable[[ElementTarget, Element], ElementState | None]
 
 def element_of(info: TableInfo, move: ElementTarget) -> Element | None:
     """None: it is absent."""
-    return next((one for one in _all(info, move.what) if one.id == move.id), None)
+    return next((element for element in _all(info, move.what) if element.id == move.id), None)
 
 
 def moved(info: TableInfo, moves: Iterable[ElementTarget], following: Next) -> TableInfo:
@@ -133,13 +133,13 @@ def _placed(
         )
     match new:
         case Column():
-            columns = tuple(new if one.id == new.id else one for one in info.columns)
+            columns = tuple(new if other.id == new.id else other for other in info.columns)
             return info.model_copy(update={"columns": columns})
         case Index():
-            indexes = tuple(new if one.id == new.id else one for one in info.indexes)
+            indexes = tuple(new if other.id == new.id else other for other in info.indexes)
             return info.model_copy(update={"indexes": indexes})
         case Constraint():
-            constraints = tuple(new if one.id == new.id else one for one in info.constraints)
+            constraints = tuple(new if other.id == new.id else other for other in info.constraints)
             return info.model_copy(update={"constraints": constraints})
         case _:
             assert_never(new)
@@ -161,28 +161,30 @@ def _settled(info: TableInfo) -> TableInfo:
         for column in constraint.columns
     }
     columns = [
-        one.model_copy(update={"nullable": nullable[one.id]})
-        if nullable.get(one.id, one.nullable) != one.nullable
-        else one
-        for one in info.columns
+        column.model_copy(update={"nullable": nullable[column.id]})
+        if nullable.get(column.id, column.nullable) != column.nullable
+        else column
+        for column in info.columns
     ]
     return info.model_copy(
         update={
-            "columns": tuple(_alone([one for one in columns if one.state is not ABSENT])),
-            "indexes": tuple(one for one in info.indexes if one.state is not ABSENT),
-            "constraints": tuple(one for one in info.constraints if not _is_said_elsewhere(one)),
+            "columns": tuple(_alone([column for column in columns if column.state is not ABSENT])),
+            "indexes": tuple(index for index in info.indexes if index.state is not ABSENT),
+            "constraints": tuple(
+                constraint for constraint in info.constraints if not _is_said_elsewhere(constraint)
+            ),
         }
     )
 
 
 def _alone(columns: Sequence[Column]) -> Iterator[Column]:
     """What has replaced another, or was to be replaced, is a column like any other afterwards."""
-    ids = {None, *(one.id for one in columns)}
-    for one in columns:
-        if one.replaces in ids and one.replaced_by in ids:
-            yield one
+    ids = {None, *(column.id for column in columns)}
+    for column in columns:
+        if column.replaces in ids and column.replaced_by in ids:
+            yield column
             continue
-        yield one.model_copy(update={"replaces": None, "replaced_by": None})
+        yield column.model_copy(update={"replaces": None, "replaced_by": None})
 
 
 def _is_said_elsewhere(constraint: Constraint) -> bool:

@@ -115,7 +115,9 @@ class Taken:
 
 def pending(reorg: IndexReorg, regions: Sequence[RegionRoute]) -> tuple[RegionRoute, ...]:
     """Regions whose rows are to be read: those of which nothing is known yet."""
-    return tuple(one for one in regions if stage_of(reorg, one.number) is ReorgStage.PENDING)
+    return tuple(
+        region for region in regions if stage_of(reorg, region.number) is ReorgStage.PENDING
+    )
 
 
 def in_turn(
@@ -132,13 +134,13 @@ def stage_of(reorg: IndexReorg, number: int) -> ReorgStage:
         return ReorgStage.FILLED
     if has(reorg.violated, number):
         return ReorgStage.VIOLATED
-    is_made = any(one.region == number for one in reorg.made)
+    is_made = any(files.region == number for files in reorg.made)
     return ReorgStage.READ if is_made else ReorgStage.PENDING
 
 
 def summary(reorg: IndexReorg) -> dict[str, object]:
     """For the history: what was made of which rows."""
-    found: dict[str, object] = {
+    facts: dict[str, object] = {
         "rows": reorg.rows,
         "entries": reorg.entries,
         "bytes": reorg.bytes,
@@ -146,9 +148,9 @@ def summary(reorg: IndexReorg) -> dict[str, object]:
         "read_ms": reorg.read_ms,
     }
     if reorg.duplicates:
-        found["duplicates"] = reorg.duplicates
-        found["offenders"] = [one.model_dump(mode="json") for one in reorg.offenders]
-    return found
+        facts["duplicates"] = reorg.duplicates
+        facts["offenders"] = [offender.model_dump(mode="json") for offender in reorg.offenders]
+    return facts
 
 
 # What became of a round ---------------------------------------------------------------------------
@@ -168,7 +170,7 @@ def surveyed(index: int, regions: Sequence[RegionRoute], rows: Mapping[str, int]
 
 def with_made(reorg: IndexReorg, made: Sequence[BuiltFiles], read_ms: int) -> IndexReorg:
     """Jobs have ended. The next ones are of another round, whatever becomes of these."""
-    pace = RoundPace(rows=sum(one.rows for one in made), ms=read_ms)
+    pace = RoundPace(rows=sum(files.rows for files in made), ms=read_ms)
     return reorg.model_copy(
         update={
             "made": (*reorg.made, *made),
@@ -182,8 +184,8 @@ def with_made(reorg: IndexReorg, made: Sequence[BuiltFiles], read_ms: int) -> In
 def rate_per_s(reorg: IndexReorg, now: RoundPace) -> float | None:
     """Over its last rounds and the one that is under way. None: nothing has been read yet."""
     paces = (*reorg.paces, now)
-    ms = sum(one.ms for one in paces)
-    return sum(one.rows for one in paces) * 1000 / ms if ms else None
+    ms = sum(past.ms for past in paces)
+    return sum(past.rows for past in paces) * 1000 / ms if ms else None
 
 
 def with_taken(reorg: IndexReorg, taken: Sequence[Taken]) -> IndexReorg:
@@ -191,24 +193,24 @@ def with_taken(reorg: IndexReorg, taken: Sequence[Taken]) -> IndexReorg:
     the region is pending again."""
     filled, violated, offenders = reorg.filled, reorg.violated, list(reorg.offenders)
     had: list[BuiltFiles] = []
-    for one in taken:
-        assert one.made in reorg.made, "an answer to an attempt that the record does not know"
-        if one.duplicates:
-            violated = joined(violated, one.made.region)
+    for answer in taken:
+        assert answer.made in reorg.made, "an answer to an attempt that the record does not know"
+        if answer.duplicates:
+            violated = joined(violated, answer.made.region)
         else:
-            filled = joined(filled, one.made.region)
-            had.append(one.made)
-        offenders += one.offenders
+            filled = joined(filled, answer.made.region)
+            had.append(answer.made)
+        offenders += answer.offenders
     return reorg.model_copy(
         update={
             "filled": filled,
             "violated": violated,
             "made": (),
             "refusals": 0 if taken else reorg.refusals + 1,
-            "rows": reorg.rows + sum(one.rows for one in had),
-            "entries": reorg.entries + sum(one.entries for one in had),
-            "bytes": reorg.bytes + sum(one.bytes for one in had),
-            "duplicates": reorg.duplicates + sum(one.duplicates for one in taken),
+            "rows": reorg.rows + sum(files.rows for files in had),
+            "entries": reorg.entries + sum(files.entries for files in had),
+            "bytes": reorg.bytes + sum(files.bytes for files in had),
+            "duplicates": reorg.duplicates + sum(answer.duplicates for answer in taken),
             "offenders": tuple(first_within(offenders[:OFFENDERS_MAX], OFFENDERS_CHARS_MAX)),
         }
     )

@@ -43,8 +43,8 @@ class Pace:
 def paced(pace: Pace, facts: PaceInput) -> Pace:
     """The rate from now on; the same value if it stays."""
     if facts.wanted is not None:
-        asked = Pace(facts.wanted, facts.now_ms, is_wanted=True)
-        return pace if (pace.rows_per_s, pace.is_wanted) == (facts.wanted, True) else asked
+        wanted_pace = Pace(facts.wanted, facts.now_ms, is_wanted=True)
+        return pace if (pace.rows_per_s, pace.is_wanted) == (facts.wanted, True) else wanted_pace
     if pace.is_wanted:
         return Pace(None, facts.now_ms)
     if facts.now_ms - pace.since_ms < HOLD_MS:

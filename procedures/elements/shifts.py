@@ -28,7 +28,7 @@ def _between(
     before: TableInfo,
     after: TableInfo,
 ) -> Iterator[ElementChange]:
-    was, now = {one.id: one for one in old}, {one.id: one for one in new}
+    was, now = {element.id: element for element in old}, {element.id: element for element in new}
     for id in sorted(was.keys() | now.keys()):
         element = now.get(id) or was[id]
         left = was[id].state if id in was else _unlisted(before, element)
@@ -41,7 +41,7 @@ def _unlisted(info: TableInfo, element: Element) -> ElementState:
     """The state of an element that *info* does not list: that no value of a column is null is
     said by the column once it is public."""
     if isinstance(element, Constraint) and element.kind is ConstraintKind.NOT_NULL:
-        held = [one for one in info.columns if one.id in element.columns]
+        held = [column for column in info.columns if column.id in element.columns]
         if held and not any(column.nullable for column in held):
             return ElementState.PUBLIC
     return ElementState.ABSENT

@@ -91,7 +91,7 @@ def hidden(info: TableInfo) -> Published:
 
 
 def drained(table_id: int, schema_version: int, drain: Drain, at_ms: int) -> Drained:
-    slowest = sorted(drain.late, key=lambda one: (-one.ms, one.holder))[:LATE_MAX]
+    slowest = sorted(drain.late, key=lambda holder: (-holder.ms, holder.holder))[:LATE_MAX]
     return Drained(table_id, schema_version, at_ms, drain.holders, tuple(slowest))
 
 

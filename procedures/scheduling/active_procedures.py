@@ -44,7 +44,7 @@ class ActiveProcedures:
     def free_places(self, lane: AdmissionLane, limits: Limits) -> int:
         """None of them: who comes now stands behind all that wait for one."""
         running = (_running(entry) for entry in self.running.values())
-        taken = sum(one.lane is lane and not one.only_waits for one in running)
+        taken = sum(waiting.lane is lane and not waiting.only_waits for waiting in running)
         return max(0, limits.running_max[lane] - taken)
 
     # Coming and going --------------------------------------------------------------------------
@@ -69,7 +69,7 @@ class ActiveProcedures:
         procedure, submission = entry.held.procedure, entry.held.record.submission
         self.entries[procedure] = entry
         if submission < self._newest:  # it turned up late
-            by_age = sorted(self.entries.items(), key=lambda one: one[1].held.record.submission)
+            by_age = sorted(self.entries.items(), key=lambda pair: pair[1].held.record.submission)
             self.entries = dict(by_age)
         self._newest = max(submission, self._newest)
         self._queued += entry.is_ddl
@@ -98,7 +98,7 @@ class ActiveProcedures:
     def _see(self, changed: Iterable[str]) -> None:
         """Updates and offers the procedures that hold all their locks now, or no longer do."""
         entries = [self.entries[procedure] for procedure in changed]
-        for entry in sorted(entries, key=lambda one: one.held.record.submission):
+        for entry in sorted(entries, key=lambda entry: entry.held.record.submission):
             entry.waits = not self.locks.holds(entry.held.procedure)
             self.offer(entry)
 
@@ -143,13 +143,13 @@ class ActiveProcedures:
     def expired(self, now_ms: int) -> list[ActiveProcedure]:
         """Those that still wait though their deadline has come, at *now_ms* by `Gate.worked_ms`:
         each is told once, unless it is `expect`ed again."""
-        found = []
+        expired = []
         while self._deadlines and self._deadlines[0][0] <= now_ms:
             _, procedure = heapq.heappop(self._deadlines)
             entry = self.entries.get(procedure)
             if entry is not None and has_expired(entry, now_ms):
-                found.append(entry)
-        return found
+                expired.append(entry)
+        return expired
 
 
 def _candidate(entry: ActiveProcedure) -> WaitingProcedure:

@@ -38,12 +38,14 @@ class WaitingRoom:
     """Heaps: the oldest is first."""
     _waiters: list[str] = field(default_factory=list)
 
-    def enter(self, one: WaitingProcedure) -> None:
+    def enter(self, procedure: WaitingProcedure) -> None:
         """Entering twice does no harm: see `admit`."""
-        if one.only_waits:
-            self._waiters.append(one.procedure)
+        if procedure.only_waits:
+            self._waiters.append(procedure.procedure)
         else:
-            heapq.heappush(self._takers[one.lane], (one.submission, one.procedure))
+            heapq.heappush(
+                self._takers[procedure.lane], (procedure.submission, procedure.procedure)
+            )
 
     @property
     def is_empty(self) -> bool:
@@ -58,11 +60,11 @@ class WaitingRoom:
         """Who starts now, the oldest of each lane first; they leave the room, as does whoever may
         not start any more: it has started, waits again, or is over."""
         free = dict(limits.running_max)
-        for one in running:
-            free[one.lane] -= 0 if one.only_waits else 1
+        for other in running:
+            free[other.lane] -= 0 if other.only_waits else 1
         waiters = dict.fromkeys(self._waiters)
         self._waiters.clear()
-        started = {one: None for one in waiters if may_start(one)}
+        started = {waiter: None for waiter in waiters if may_start(waiter)}
         for lane, heap in self._takers.items():
             while heap and free[lane] > 0:
                 _, procedure = heapq.heappop(heap)

@@ -42,22 +42,22 @@ class Audit:
         differed, self._differed = self._differed, not await self._is_explained()
         if not (differed and self._differed):
             return ()
-        found = await self._look()
+        unknown = await self._look()
         self._differed = False
-        return found
+        return unknown
 
     async def _is_explained(self) -> bool:
         """Submissions and ends may be on their way before, while and after the store counts."""
         floor, (start, end) = self.floor, ProcedureKey.under()
         arriving, announced = len(floor.arriving), floor.announced
-        known = len(floor.entries) + self._strange
+        expected = len(floor.entries) + self._strange
         counted = await self.ports.kv.range(
             Get(start, end, count_only=True), deadline_ms=self.ports.deadline_ms
         )
         came = arriving + floor.announced - announced
         owned = sum(entry.task is not None for entry in floor.entries.values())
         least = len(floor.entries) + self._strange - owned - came
-        return least <= counted.count <= known + came
+        return least <= counted.count <= expected + came
 
     async def _look(self) -> tuple[KeyValue, ...]:
         """Which ones: keys alone are read, and then what is unknown."""
@@ -69,23 +69,23 @@ class Audit:
                     stored.add(ProcedureKey.parse(item.key).procedure)
                 except Corrupt:
                     self._strange += 1
-        unknown = [one for one in stored if not self._is_known(one)]
+        unknown = [procedure for procedure in stored if not self._is_known(procedure)]
         gone = [
-            one
-            for one in before - stored
-            if one in floor.entries and floor.entries[one].task is None
+            procedure
+            for procedure in before - stored
+            if procedure in floor.entries and floor.entries[procedure].task is None
         ]
-        found: list[KeyValue] = []
+        items: list[KeyValue] = []
         for procedure in unknown:  # what has ended meanwhile is not there any more
             get = Get(bytes(ProcedureKey(procedure)))
-            found += (await kv.range(get, deadline_ms=deadline_ms)).items
-        if found or gone:
+            items += (await kv.range(get, deadline_ms=deadline_ms)).items
+        if items or gone:
             log.error(
                 "procedures_differ",
-                unknown=[ProcedureKey.parse(item.key).procedure for item in found[:NAMED_MAX]],
+                unknown=[ProcedureKey.parse(item.key).procedure for item in items[:NAMED_MAX]],
                 gone=sorted(gone)[:NAMED_MAX],
             )
-        return tuple(found)
+        return tuple(items)
 
     def _is_known(self, procedure: str) -> bool:
         return procedure in self.floor.entries or procedure in self.floor.arriving

@@ -48,10 +48,14 @@ class ChildProcedures:
 
     async def end_of(self, procedure: str) -> ChildEnd | None:
         try:
-            found = await self.house.find(procedure)
+            procedure_or_history = await self.house.find(procedure)
         except NotFound:
             return None
-        return _end(procedure, found) if isinstance(found, ProcedureHistory) else None
+        return (
+            _end(procedure, procedure_or_history)
+            if isinstance(procedure_or_history, ProcedureHistory)
+            else None
+        )
 
     async def under_way(self) -> tuple[str, ...]:
         return tuple(self._under_way())
@@ -63,10 +67,12 @@ class ChildProcedures:
     def _under_way(self) -> dict[str, ActiveProcedure]:
         if self._living is None:
             mine = self.house.living()
-            known = {name: one for name, one in mine if one.held.record.parent == self.parent}
+            living = {
+                name: entry for name, entry in mine if entry.held.record.parent == self.parent
+            }
         else:
-            known = self._living
-        self._living = {name: one for name, one in known.items() if not one.over.is_set()}
+            living = self._living
+        self._living = {name: entry for name, entry in living.items() if not entry.over.is_set()}
         return self._living
 
     async def wait(self, procedures: Sequence[str]) -> tuple[ChildEnd, ...]:
@@ -74,9 +80,9 @@ class ChildProcedures:
 
     async def _end_of(self, procedure: str) -> ChildEnd:
         while True:
-            found = await self.house.wait(procedure, deadline_ms=WAIT_MS)
-            if isinstance(found, ProcedureHistory):
-                return _end(procedure, found)
+            procedure_or_history = await self.house.wait(procedure, deadline_ms=WAIT_MS)
+            if isinstance(procedure_or_history, ProcedureHistory):
+                return _end(procedure, procedure_or_history)
 
 
 def _end(procedure: str, history: ProcedureHistory) -> ChildEnd:

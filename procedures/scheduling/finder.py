@@ -27,8 +27,8 @@ class Finder:
         if procedure in self.recent:
             return self.recent[procedure]
         key = ProcedureHistoryKey(procedure)
-        seen = await snapshot(self.ports.kv, key, deadline_ms=self.ports.deadline_ms)
-        history = seen.get(key)
+        read = await snapshot(self.ports.kv, key, deadline_ms=self.ports.deadline_ms)
+        history = read.get(key)
         if history is None:
             raise NotFound("procedure-not-found", procedure_id=procedure)
         return history

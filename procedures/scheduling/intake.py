@@ -35,8 +35,8 @@ class ProcedureIntake:
 
     async def recover(self, fence: Compare) -> None:
         """Takes in every record, a slice at a time: whoever else has work goes in between."""
-        found = await self._read_all(fence)
-        by_age = sorted(found.values(), key=lambda one: one.held.record.submission)
+        entries = await self._read_all(fence)
+        by_age = sorted(entries.values(), key=lambda entry: entry.held.record.submission)
         for number, entry in enumerate(by_age, start=1):
             self._take_in(entry)
             if number % AT_ONCE == 0:
@@ -56,19 +56,19 @@ class ProcedureIntake:
     async def _read_all(self, fence: Compare) -> dict[str, ActiveProcedure]:
         """Asks until the store answers."""
         ports = self.ports
-        found: dict[str, ActiveProcedure] = {}
+        entries: dict[str, ActiveProcedure] = {}
         while True:
             try:
                 async for items in read_records(ports.kv, fence, deadline_ms=ports.deadline_ms):
                     for entry in entries_of(items, self.kinds):
-                        found[entry.held.procedure] = entry
+                        entries[entry.held.procedure] = entry
                     await asyncio.sleep(0)
             except NotLeader:
                 raise
             except (Unavailable, Conflict):  # silent, or compacted between two pages
                 await ports.clock.sleep_ms(PAUSE_MS)
             else:
-                return found
+                return entries
 
     def _take_in(self, entry: ActiveProcedure) -> None:
         self.floor.take_in(entry)

@@ -150,10 +150,10 @@ class Manager:
         The same idempotency key and request give the same procedure, whoever asks and whenever.
         """
         if submission.parent is None and not self.has_room(kind):
-            known = await self._submitter.known(submission)
-            if known is None:
+            submitted = await self._submitter.known(submission)
+            if submitted is None:
                 raise Unavailable("too-many-procedures", limit=self._limits.queue_max)
-            return known
+            return submitted
         self._must_be_open()
         overtakes = self._floor.announce(submission.procedure, kind.locks(state))
         wish = replace(submission, overtakes=overtakes)
@@ -192,9 +192,9 @@ class Manager:
 
     async def _ask(self, procedure: str, command: Command) -> ActiveProcedure | ProcedureHistory:
         while (entry := self.entry(procedure)) is None:
-            found = await self.find(procedure)
-            if isinstance(found, ProcedureHistory):
-                raise refused(procedure, command.control, found.outcome)
+            procedure_or_history = await self.find(procedure)
+            if isinstance(procedure_or_history, ProcedureHistory):
+                raise refused(procedure, command.control, procedure_or_history.outcome)
         return await self._post(entry, command)
 
     async def _post(

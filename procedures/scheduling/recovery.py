@@ -47,7 +47,7 @@ async def read_records(
 def entries_of(items: Iterable[KeyValue], kinds: Mapping[str, Kind[Any]]) -> list[ActiveProcedure]:
     """One entry per record. What this server cannot run is parked: it keeps its locks. A key that
     is no procedure's is reported, and left."""
-    found = []
+    entries = []
     for item in items:
         try:
             key = ProcedureKey.parse(item.key)
@@ -55,8 +55,8 @@ def entries_of(items: Iterable[KeyValue], kinds: Mapping[str, Kind[Any]]) -> lis
             name = item.key.decode("utf-8", "backslashreplace")
             log.exception("value_unreadable", key=name, revision=item.mod_revision)
         else:
-            found.append(_entry(key, item, kinds))
-    return found
+            entries.append(_entry(key, item, kinds))
+    return entries
 
 
 def _entry(key: ProcedureKey, item: KeyValue, kinds: Mapping[str, Kind[Any]]) -> ActiveProcedure:

@@ -17,7 +17,7 @@ from dataplane.region.format.conforming import conformed
 from dataplane.region.format.families import ROWS
 from dataplane.region.format.room import LookupRoom
 from dataplane.region.format.row_keys import RowKeys
-from dataplane.region.memory.sorted_spans import SPAN_BYTES, SPAN_ROWS_MIN, SortedSpans, Span
+from dataplane.region.memory.sorted_spans import SPAN_BYTES, SPAN_ROWS_MIN, KeySpan, SortedSpans
 from metasrv_base.errors import Corrupt
 
 _INDEX_ENTRY_BYTES = 160  # measured: slot, key object and number of one row of the index
@@ -133,7 +133,7 @@ class Memtable:
         """The keys of the rows from *base* on. They rise, if they are to be a span."""
         first, last = keys.bounds
         if len(keys) >= SPAN_ROWS_MIN and keys.is_rising and self._is_apart(first, last):
-            self._spans = self._spans.with_span(Span(first, last, base, base + len(keys)))
+            self._spans = self._spans.with_span(KeySpan(first, last, base, base + len(keys)))
             self._index_bytes += SPAN_BYTES + len(first) + len(last)
             return
         older = self._keep_older(keys, base)
@@ -182,7 +182,7 @@ class Memtable:
             return False
         return not self._index.keys().isdisjoint(keys.values)
 
-    def _keys_of(self, span: Span) -> pa.BinaryArray:
+    def _keys_of(self, span: KeySpan) -> pa.BinaryArray:
         chunk = _chunk_of(self._chunks, span.start)
         return chunk.rows.column(KEY).slice(span.start - chunk.start, span.end - span.start)
 

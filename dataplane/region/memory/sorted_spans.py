@@ -22,7 +22,7 @@ SPAN_BYTES = 300
 """Taken by a span, without its keys; measured."""
 
 
-class Span(NamedTuple):
+class KeySpan(NamedTuple):
     first: bytes
     """The lowest key."""
     last: bytes
@@ -31,14 +31,14 @@ class Span(NamedTuple):
     end: int
 
 
-KeysOf = Callable[[Span], pa.BinaryArray]
+KeysOf = Callable[[KeySpan], pa.BinaryArray]
 """The keys of the rows of a span."""
 
 
 class SortedSpans:
     """Spans that do not overlap, by key. Immutable: a reader without a lock keeps what it saw."""
 
-    def __init__(self, spans: tuple[Span, ...] = ()) -> None:
+    def __init__(self, spans: tuple[KeySpan, ...] = ()) -> None:
         self.spans = spans
 
     def __len__(self) -> int:
@@ -49,7 +49,7 @@ class SortedSpans:
         low, high = self._near(first, last)
         return low == high
 
-    def with_span(self, span: Span) -> "SortedSpans":
+    def with_span(self, span: KeySpan) -> "SortedSpans":
         at = bisect_left(self.spans, span.first, key=_first_of)
         return SortedSpans((*self.spans[:at], span, *self.spans[at:]))
 
@@ -80,7 +80,7 @@ class SortedSpans:
         return low, max(low, bisect_right(self.spans, last, key=_first_of))
 
 
-def _cuts(column: pa.BinaryArray, spans: Sequence[Span]) -> Sequence[tuple[int, int]]:
+def _cuts(column: pa.BinaryArray, spans: Sequence[KeySpan]) -> Sequence[tuple[int, int]]:
     """For each span the places of the sorted *column* whose keys are in its range."""
     firsts = pa.array([span.first for span in spans], pa.binary())
     lasts = pa.array([span.last for span in spans], pa.binary())
@@ -89,9 +89,9 @@ def _cuts(column: pa.BinaryArray, spans: Sequence[Span]) -> Sequence[tuple[int, 
     return list(zip(starts, ends, strict=True))
 
 
-def _first_of(span: Span) -> bytes:
+def _first_of(span: KeySpan) -> bytes:
     return span.first
 
 
-def _last_of(span: Span) -> bytes:
+def _last_of(span: KeySpan) -> bytes:
     return span.last

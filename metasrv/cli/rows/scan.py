@@ -59,8 +59,8 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
         raise typer.BadParameter("--where goes without --index, --from and --to")
     if format is Format.TABLE and limit is None and not as_json:
         limit = TABLE_ROWS
-    from metasrv.cli.rows.scan_rows import Scan, scan
+    from metasrv.cli.rows.scan_rows import ScanOptions, scan
 
-    asked = Scan(columns, index, eq, from_, to, tuple(where or ()), limit)
+    asked = ScanOptions(columns, index, eq, from_, to, tuple(where or ()), limit)
     with service(metasrv, as_json) as client:
         scan(client, name, asked, "json" if as_json else format)

@@ -27,7 +27,7 @@ JSON = "json"
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
+class ScanOptions:
     """Options of the command, as the user wrote them."""
 
     columns: str | None
@@ -40,7 +40,7 @@ class Scan:
     """Rows; None: all."""
 
 
-def scan(client: Client, name: str, asked: Scan, format: str) -> None:
+def scan(client: Client, name: str, asked: ScanOptions, format: str) -> None:
     """Writes the rows to stdout. *format*: `table`, `json`, or a RowFormat. Raises Refused,
     NotFound."""
     with _unless_nobody_reads():
@@ -57,7 +57,7 @@ def scan(client: Client, name: str, asked: Scan, format: str) -> None:
 
 
 def _pages(
-    table: Table, body: TableBody, asked: Scan, wanted: list[str] | None
+    table: Table, body: TableBody, asked: ScanOptions, wanted: list[str] | None
 ) -> Iterator[pa.RecordBatch]:
     if asked.where:
         return _found(table, *lookup(body, asked.where), wanted, asked.limit)

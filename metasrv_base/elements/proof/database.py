@@ -78,8 +78,8 @@ class ProofFault(StrEnum):
 def databases(graph: Graph) -> Iterator[Database]:
     """Every database that can be stored, the smallest first."""
     rows_of_all = product(_values(graph), repeat=len(KEYS))
-    found = [Database(rows, held) for rows in rows_of_all for held in _held(graph)]
-    sane = [db for db in found if graph.holds is not Holds.VALUES or _has_what_was_given(db)]
+    every = [Database(rows, held) for rows in rows_of_all for held in _held(graph)]
+    sane = [db for db in every if graph.holds is not Holds.VALUES or _has_what_was_given(db)]
     yield from sorted(sane, key=lambda db: (sum(map(bool, db.rows)) + len(db.held), str(db)))
 
 
@@ -169,8 +169,8 @@ def perform(
 
 
 def acts_of(behaviour: Behaviour, does: ProofStatement) -> tuple[Act, ...]:
-    found: tuple[Act, ...] = getattr(behaviour, does.kind, ())
-    return found
+    acts: tuple[Act, ...] = getattr(behaviour, does.kind, ())
+    return acts
 
 
 def _refuses(graph: Graph, db: Database, does: ProofStatement) -> bool:

@@ -67,11 +67,11 @@ def explore(
     on = ProofSetting(kind(change, protocol, perform), journey(change), protocol)
     parents: dict[ProofWorld, ProofWorld | None] = dict.fromkeys(_starts(on))
     happened: set[str] = set()
-    found = None
+    fault = None
     queue = list(parents)
     for world in queue:  # which grows
-        found = _fault(on, world, seek)
-        if found is not None:
+        fault = _fault(on, world, seek)
+        if fault is not None:
             break
         for (form, *_), after in _steps(on, world):
             happened.add(form)
@@ -79,9 +79,9 @@ def explore(
             if canonical not in parents:
                 parents[canonical] = world
                 queue.append(canonical)
-    published = frozenset(str(on.nodes[at]) for at in {world.at for world in parents})
-    trace = () if found is None else tuple(_trace(on, _path(parents, world)))
-    return Exploration(change, len(parents), published, frozenset(happened), found, trace)
+    published = frozenset(str(on.nodes[node]) for node in {world.at for world in parents})
+    trace = () if fault is None else tuple(_trace(on, _path(parents, world)))
+    return Exploration(change, len(parents), published, frozenset(happened), fault, trace)
 
 
 def _starts(on: ProofSetting) -> Iterator[ProofWorld]:

@@ -47,12 +47,14 @@ class Mirrored(Space):
     def _outcomes(self, states: States, db: int) -> tuple[StatementOutcome, ...]:
         behaviours = behaviours_of(self._graphs, states)
         whole = self._wholes[db]
-        found = []
+        outcomes = []
         for does in statements(behaviours, whole):
             after = perform(behaviours, whole, does)
             if after is not None:
-                found.append(StatementOutcome((does,), does.key, self._number(after), frozenset()))
-        return tuple(found)
+                outcomes.append(
+                    StatementOutcome((does,), does.key, self._number(after), frozenset())
+                )
+        return tuple(outcomes)
 
     def _faults(self, states: States, db: int) -> tuple[ProofFault, ...]:
         return tuple(faults(self._graphs, states, self._wholes[db]))
@@ -114,16 +116,16 @@ def perform(behaviours: Behaviours, whole: Whole, does: ProofStatement) -> Whole
 
 def _stored(behaviour: Behaviour, whole: Whole, which: int, does: ProofStatement) -> int | None:
     """What the new row has in one of the two, NO_ROW if nothing; None if an act says no."""
-    found = NO_ROW
+    value = NO_ROW
     for act in acts_of(behaviour, does):
         match act:
             case Act.CHECK | Act.MIRROR if does.value not in FORMS[which]:
                 return None
             case Act.KEEP:
-                found = reading(whole, which)
+                value = reading(whole, which)
             case Act.PUT | Act.MIRROR:
-                found = does.value
-    return found
+                value = does.value
+    return value
 
 
 def reading(whole: Whole, which: int) -> int:

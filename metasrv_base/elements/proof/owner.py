@@ -100,10 +100,10 @@ def _publishes(on: ProofSetting, world: ProofWorld, onward: int) -> Iterator[Ste
     yield event, _at(on, world._replace(job=None), onward)
 
 
-def _at(on: ProofSetting, world: ProofWorld, at: int) -> ProofWorld:
+def _at(on: ProofSetting, world: ProofWorld, node_index: int) -> ProofWorld:
     """A version was published. Of a reorg that was left behind puts may be on their way."""
-    node = on.nodes[at]
-    world = world._replace(at=at, phase=OwnerPhase.WAITING)
+    node = on.nodes[node_index]
+    world = world._replace(at=node_index, phase=OwnerPhase.WAITING)
     if world.job is not None and on.protocol.fences_reorg and not on.protocol.floor:
         world = world._replace(job=None)
     if not on.protocol.reads_after_drain and world.job is None:

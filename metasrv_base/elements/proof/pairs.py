@@ -44,8 +44,8 @@ class Counterexample:
         )
 
 
-def _text(found: Database | Whole) -> str:
-    return str(found) if isinstance(found, Database) else " and ".join(map(str, found))
+def _text(database: Database | Whole) -> str:
+    return str(database) if isinstance(database, Database) else " and ".join(map(str, database))
 
 
 def check_pairs(graph: Graph) -> Mapping[Edge, Counterexample | None]:
@@ -88,7 +88,7 @@ def _faults(graph: Graph, state: ElementState, db: Database) -> Iterator[ProofFa
 
 def _mirrored(graph: Graph, pair: Edge) -> Iterator[Counterexample]:
     """As `_counterexamples`, of two columns that change at once."""
-    graphs = tuple(graph if one.name == graph.name else one for one in TYPE_CHANGE)
+    graphs = tuple(graph if member.name == graph.name else member for member in TYPE_CHANGE)
     both = {state: mirrored.joined(graph, state) for state in pair}
     for before in mirrored.wholes():
         if any(fault for states in both.values() for fault in _wrong(graphs, states, before)):

@@ -39,12 +39,12 @@ def _commits(on: ProofSetting, world: ProofWorld, number: int, version: int) -> 
 
 def _written(world: ProofWorld, outcome: StatementOutcome) -> ProofWorld:
     """A write took effect: what has read the row before is stale."""
-    _, at, phase, floor, servers, sent, job = world
+    _, node_index, phase, floor, servers, sent, job = world
     if sent is not None and sent.write[0].key == outcome.key:
         sent = None
     if job is not None:
         job = _spoiled(job, outcome.spoils)
-    return ProofWorld(outcome.after, at, phase, floor, servers, sent, job)
+    return ProofWorld(outcome.after, node_index, phase, floor, servers, sent, job)
 
 
 @cache
@@ -96,6 +96,6 @@ def _arrives(on: ProofSetting, world: ProofWorld, sent: SentWrite) -> Iterator[S
 
 
 def _with(world: ProofWorld, number: int, server: ProofServer) -> ProofWorld:
-    db, at, phase, floor, servers, sent, job = world
+    db, node_index, phase, floor, servers, sent, job = world
     changed = (*servers[:number], server, *servers[number + 1 :])
-    return ProofWorld(db, at, phase, floor, changed, sent, job)
+    return ProofWorld(db, node_index, phase, floor, changed, sent, job)

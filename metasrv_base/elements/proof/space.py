@@ -88,15 +88,17 @@ class Space:
             list(statements(graph, behaviour, part))
             for graph, behaviour, part in zip(self._graphs, behaviours, whole, strict=True)
         ]
-        found = []
+        outcomes = []
         for write in product(*each):
             if len({(does.key, does.kind.partition("_")[0]) for does in write}) == 1:
                 parts = tuple(map(self._perform, self._graphs, behaviours, whole, write))
                 after = tuple(part for part in parts if part is not None)
                 if len(after) == len(parts):
                     spoils = frozenset(self._spoils(behaviours, whole, write))
-                    found.append(StatementOutcome(write, write[0].key, self._number(after), spoils))
-        return tuple(found)
+                    outcomes.append(
+                        StatementOutcome(write, write[0].key, self._number(after), spoils)
+                    )
+        return tuple(outcomes)
 
     def _spoils(
         self, behaviours: Sequence[Behaviour], whole: Whole, write: Write
@@ -106,8 +108,8 @@ class Space:
         Where it compares entries: those whose entry is now newer, or has a tombstone. Where it
         compares rows: all of the row.
         """
-        for place, number in enumerate(self._backfilled):
-            first, does = place * len(KEYS), write[number]
+        for position, number in enumerate(self._backfilled):
+            first, does = position * len(KEYS), write[number]
             if self._protocol.put not in (EntryPut.INGEST, EntryPut.INGEST_ONCE):
                 yield from ((first + does.key, value) for value in (A, B))
                 continue
