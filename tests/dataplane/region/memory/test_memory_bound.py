@@ -47,7 +47,7 @@ def load(region):
 
 def read(region):
     for at in range(0, rows, max(rows // 200, 1)):
-        assert region.get([key(at)]).num_rows == 1
+        assert region.reader.get([key(at)]).num_rows == 1
     assert region.reader.digest().rows == rows
 
 base = resident()
