@@ -1,9 +1,23 @@
-"""Words that an option takes from a fixed list: the near one is suggested, all are shown."""
+"""The near name, for a word that is none of those it could be."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
 import typer
+
+from metasrv_base.errors import MetaError, NotFound
+
+if TYPE_CHECKING:
+    from metasrv.sdk.sync import Client
+
+_NAMES: Mapping[object, "Callable[[Client], list[str]]"] = {
+    "setting": lambda client: [one.name for one in client.settings.list()],
+    "node": lambda client: [one.id for one in client.nodes.list()],
+    "catalog": lambda client: [one.name for one in client.catalogs.list()],
+}
+"""Kinds of objects whose names the service lists."""
 
 
 def must_be_among(word: str, known: Sequence[str], option: str, what: str) -> None:
@@ -13,3 +27,26 @@ def must_be_among(word: str, known: Sequence[str], option: str, what: str) -> No
     close = get_close_matches(word, known, n=1)
     hint = f"did you mean {close[0]}? " if close else ""
     raise typer.BadParameter(f"{option}: there is no {what} {word}; {hint}All: {' '.join(known)}")
+
+
+@contextmanager
+def suggesting(client: "Client") -> Iterator[None]:
+    """Adds the near name to a NotFound, if the service lists objects of its kind."""
+    try:
+        yield
+    except NotFound as error:
+        close = _close(client, error)
+        if not close:
+            raise
+        facts = {**error.facts, "did_you_mean": close[0]}
+        raise NotFound(error.code, **facts) from error
+
+
+def _close(client: "Client", error: NotFound) -> list[str]:
+    names = _NAMES.get(error.facts.get("what"))
+    if names is None:
+        return []
+    try:
+        return get_close_matches(str(error.facts.get("name")), names(client), n=1)
+    except MetaError:  # the first error is the one to be told
+        return []

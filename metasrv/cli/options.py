@@ -12,7 +12,10 @@ import typer
 
 from metasrv.cli.complete import table_names
 from metasrv.cli.errors.places import NO_PLACES, Places
+from metasrv.cli.near import suggesting
 from metasrv.cli.output import show_json
+from metasrv.cli.progress import ways_on
+from metasrv.sdk.control.planned import Planned
 from metasrv_base.errors import MetaError, Refused, Unknown
 
 if TYPE_CHECKING:
@@ -63,6 +66,13 @@ Cascade = Annotated[
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Change nothing; show the plan and what blocks it.")
 ]
+IdempotencyKey = Annotated[
+    str,
+    typer.Option(
+        metavar="KEY",
+        help="Repeated with the same key, it is done once. Default: a new one.",
+    ),
+]
 TableArg = Annotated[
     str,
     typer.Argument(
@@ -89,6 +99,7 @@ def service(url: str | None, as_json: bool, places: Places = NO_PLACES) -> Itera
     with (
         told(as_json, ", ".join(urls), places),
         connect(urls, patience_ms=PATIENCE_MS, token=token) as client,
+        suggesting(client),
     ):
         yield client
 
@@ -132,12 +143,9 @@ def told(as_json: bool, urls: str = "the URL", places: Places = NO_PLACES) -> It
             print("\n".join(words(error, urls, places)), file=sys.stderr)
         code = EXIT_USAGE if is_unreachable(error) else EXIT_REFUSED
         raise typer.Exit(code) from error
-    except Exception as outcome:
+    except Planned as outcome:
         from metasrv.cli.plan import show_plans
-        from metasrv.sdk.control.planned import Planned
 
-        if not isinstance(outcome, Planned):
-            raise
         show_plans(outcome.plans, as_json)
         raise typer.Exit from outcome
 
@@ -146,11 +154,10 @@ def _left(error: Unknown, as_json: bool) -> int:
     """Says that the command no longer waits for a procedure, which goes on. Returns the exit
     code."""
     id, state, waited_s = (error.facts.get(name) for name in ("procedure_id", "state", "waited_s"))
-    follow = f"follow with `metasrv procedure watch {id}`"
     if as_json:
         show_json({"id": id, "state": state, "done": False})
-    elif waited_s == 0:
-        typer.echo(f"started {id}; {follow}")
     else:
-        typer.echo(f"{id} is {state} and goes on; {follow}")
+        is_started = waited_s == 0
+        typer.echo(f"started {id}" if is_started else f"{id} is {state} and goes on")
+        typer.echo("\n".join(ways_on(str(id))))
     return 0 if waited_s == 0 else EXIT_WAIT_RAN_OUT

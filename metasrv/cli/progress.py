@@ -148,8 +148,13 @@ def interrupted(last: "ProcedureBody | None") -> Iterator[str]:
         yield "  to see it: metasrv procedure list"
         return
     yield f"interrupted; {last.kind} goes on as {last.id}"
-    yield f"  to follow it: metasrv procedure watch {last.id}"
-    yield f"  to stop it: metasrv procedure cancel {last.id}"
+    yield from ways_on(last.id)
+
+
+def ways_on(id: str) -> Iterator[str]:
+    """Lines for a procedure that goes on while the command ends."""
+    yield f"  to follow it: metasrv procedure watch {id}"
+    yield f"  to stop it: metasrv procedure cancel {id}"
 
 
 def counted(done: int, total: int | None) -> str:

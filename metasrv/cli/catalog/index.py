@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from metasrv.cli.options import WAIT_S, AsJson, DryRun, GraceS, TableArg, Url, WaitS, service
+from metasrv.cli.options import (
+    WAIT_S,
+    AsJson,
+    DryRun,
+    GraceS,
+    IdempotencyKey,
+    TableArg,
+    Url,
+    WaitS,
+    service,
+)
 from metasrv.cli.output import show, show_table
 from metasrv.cli.progress import procedure_bar
 
@@ -38,6 +48,7 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists")] = False,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
+    idempotency_key: IdempotencyKey = "",
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
@@ -48,7 +59,14 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
     asked = {"name": index, "columns": column, "unique": unique}
     spec = model_of(IndexSpec, {**asked, "not_valid": not_valid, "if_not_exists": if_not_exists})
     with service(metasrv, as_json) as client, procedure_bar("create") as tell:
-        body = client.indexes.make(table, spec, wait_s=wait, on_progress=tell, dry_run=dry_run)
+        body = client.indexes.make(
+            table,
+            spec,
+            wait_s=wait,
+            on_progress=tell,
+            dry_run=dry_run,
+            idempotency_key=idempotency_key,
+        )
     show(body, as_json, lambda: show_made(table, body))
 
 
@@ -58,12 +76,20 @@ def validate(  # noqa: PLR0913  # a parameter is an option of the command
     index: IndexArg,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
+    idempotency_key: IdempotencyKey = "",
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a unique index public that was left write-only, once no two rows have its values."""
     with service(metasrv, as_json) as client, procedure_bar("validate") as tell:
-        body = client.indexes.validate(table, index, wait_s=wait, on_progress=tell, dry_run=dry_run)
+        body = client.indexes.validate(
+            table,
+            index,
+            wait_s=wait,
+            on_progress=tell,
+            dry_run=dry_run,
+            idempotency_key=idempotency_key,
+        )
     show(body, as_json, lambda: show_made(table, body))
 
 
@@ -90,12 +116,21 @@ def drop(  # noqa: PLR0913  # a parameter is an option of the command
     grace: GraceS = 0,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
+    idempotency_key: IdempotencyKey = "",
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """Drop an index, with its entries."""
     with service(metasrv, as_json) as client, procedure_bar("drop") as tell:
-        client.indexes.drop(table, index, grace, wait_s=wait, on_progress=tell, dry_run=dry_run)
+        client.indexes.drop(
+            table,
+            index,
+            grace,
+            wait_s=wait,
+            on_progress=tell,
+            dry_run=dry_run,
+            idempotency_key=idempotency_key,
+        )
     show({"dropped": index}, as_json, lambda: typer.echo(f"{index} of {table} dropped"))
 
 

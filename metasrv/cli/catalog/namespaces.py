@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol, Unpack
 
 import typer
 
-from metasrv.cli.options import WAIT_S, AsJson, Cascade, DryRun, Url, WaitS, service
+from metasrv.cli.options import WAIT_S, AsJson, Cascade, DryRun, IdempotencyKey, Url, WaitS, service
 from metasrv.cli.output import show, show_facts
 from metasrv.cli.progress import procedure_bar
 
@@ -57,12 +57,18 @@ def _add_create(app: typer.Typer, one: Namespace) -> None:
         if_not_exists: Annotated[bool, typer.Option("--if-not-exists")] = False,
         wait: WaitS = WAIT_S,
         dry_run: DryRun = False,
+        idempotency_key: IdempotencyKey = "",
         metasrv: Url = None,
         as_json: AsJson = False,
     ) -> None:
         with service(metasrv, as_json) as client, procedure_bar("create") as tell:
             body = one.of(client).create(
-                name, if_not_exists, wait_s=wait, on_progress=tell, dry_run=dry_run
+                name,
+                if_not_exists,
+                wait_s=wait,
+                on_progress=tell,
+                dry_run=dry_run,
+                idempotency_key=idempotency_key,
             )
         show(body, as_json, lambda: typer.echo(f"{_full_name(body)} created: id {body.id}"))
 
@@ -84,11 +90,19 @@ def _add_drop(app: typer.Typer, one: Namespace) -> None:
         cascade: Cascade = False,
         wait: WaitS = WAIT_S,
         dry_run: DryRun = False,
+        idempotency_key: IdempotencyKey = "",
         metasrv: Url = None,
         as_json: AsJson = False,
     ) -> None:
         with service(metasrv, as_json) as client, procedure_bar("drop") as tell:
-            one.of(client).drop(name, cascade, wait_s=wait, on_progress=tell, dry_run=dry_run)
+            one.of(client).drop(
+                name,
+                cascade,
+                wait_s=wait,
+                on_progress=tell,
+                dry_run=dry_run,
+                idempotency_key=idempotency_key,
+            )
         show({"dropped": name}, as_json, lambda: typer.echo(f"{name} dropped"))
 
 

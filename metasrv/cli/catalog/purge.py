@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from metasrv.cli.options import WAIT_S, AsJson, DryRun, Url, WaitS, service
+from metasrv.cli.options import WAIT_S, AsJson, DryRun, IdempotencyKey, Url, WaitS, service
 from metasrv.cli.progress import procedure_bar
 
 
@@ -18,6 +18,7 @@ def purge(  # noqa: PLR0913  # a parameter is an option of the command
     ] = None,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
+    idempotency_key: IdempotencyKey = "",
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
@@ -25,6 +26,14 @@ def purge(  # noqa: PLR0913  # a parameter is an option of the command
     name = None if table.isdecimal() else table
     number = int(table) if table.isdecimal() else table_id
     with service(metasrv, as_json) as client, procedure_bar("purge") as tell:
-        client.tables.purge(reason, name, number, wait_s=wait, on_progress=tell, dry_run=dry_run)
+        client.tables.purge(
+            reason,
+            name,
+            number,
+            wait_s=wait,
+            on_progress=tell,
+            dry_run=dry_run,
+            idempotency_key=idempotency_key,
+        )
     if not as_json:
         typer.echo(f"{table} {'would be' if dry_run else 'is'} purged")

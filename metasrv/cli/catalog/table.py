@@ -11,14 +11,27 @@ from metasrv.cli.catalog.table_body import show_table_body
 from metasrv.cli.catalog.table_words import (
     column_operations,
     constraint_operations,
+    option_operations,
     pair,
     places_of,
     read_operations,
     read_spec,
     spec_of,
+    typed_defaults,
 )
 from metasrv.cli.errors.places import columns_and_key
-from metasrv.cli.options import WAIT_S, AsJson, DryRun, GraceS, TableArg, Url, WaitS, service, told
+from metasrv.cli.options import (
+    WAIT_S,
+    AsJson,
+    DryRun,
+    GraceS,
+    IdempotencyKey,
+    TableArg,
+    Url,
+    WaitS,
+    service,
+    told,
+)
 from metasrv.cli.output import show, show_json, show_table
 from metasrv.cli.progress import procedure_bar
 from metasrv.sdk.control.names import TableName
@@ -62,6 +75,7 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists")] = False,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
+    idempotency_key: IdempotencyKey = "",
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
@@ -80,7 +94,14 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
     spec["if_not_exists"] = if_not_exists or spec.get("if_not_exists", False)
     places = columns_and_key(column or [], key or [], option or [])
     with service(metasrv, as_json, places) as client, procedure_bar("create") as tell:
-        body = client.tables.create(spec, schema, wait_s=wait, on_progress=tell, dry_run=dry_run)
+        body = client.tables.create(
+            spec,
+            schema,
+            wait_s=wait,
+            on_progress=tell,
+            dry_run=dry_run,
+            idempotency_key=idempotency_key,
+        )
     _done(body, as_json, "created")
 
 
@@ -96,7 +117,7 @@ def get(name: TableArg, metasrv: Url = None, as_json: AsJson = False) -> None:
 
 
 @app.command("list")
-def list_(
+def list_(  # a parameter is an option of the command
     schema: Annotated[str, typer.Argument(help="`public` or `main.public`")] = "main.public",
     prefix: Annotated[str, typer.Option(help="List only names with this prefix.")] = "",
     dropped: Annotated[bool, typer.Option("--dropped", help="List dropped tables too.")] = False,
@@ -123,6 +144,7 @@ def rename(  # noqa: PLR0913  # a parameter is an option of the command
     ] = False,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
+    idempotency_key: IdempotencyKey = "",
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
@@ -136,8 +158,29 @@ def rename(  # noqa: PLR0913  # a parameter is an option of the command
             wait_s=wait,
             on_progress=tell,
             dry_run=dry_run,
+            idempotency_key=idempotency_key,
         )
     _done(body, as_json, "renamed")
+
+
+Checks = Annotated[
+    Pairs | None, typer.Option(help="NAME=CONDITION, as 'paid=price > 0'. Repeated.")
+]
+NewTypes = Annotated[Pairs | None, typer.Option(help="NAME:TYPE. Values are converted.")]
+AddedColumns = Annotated[
+    Pairs | None,
+    typer.Option(help="NAME:TYPE, then ! for not null, then =DEFAULT. Repeated."),
+]
+NewDefaults = Annotated[
+    Pairs | None, typer.Option(help="NAME=DEFAULT for new rows; JSON or a bare word.")
+]
+NotNull = Annotated[Pairs | None, typer.Option(help="NAME, to forbid nulls; every row is checked.")]
+NotValid = Annotated[
+    bool, typer.Option("--not-valid", help="With --check: do not check existing rows.")
+]
+Validated = Annotated[
+    Pairs | None, typer.Option(help="NAME of a constraint to check all rows against.")
+]
 
 
 @app.command("alter")
@@ -148,36 +191,22 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
         typer.Option(help="A list of operations as JSON; `-` is stdin.", allow_dash=True),
     ] = None,
     rename_column: Annotated[Pairs | None, typer.Option(help="OLD:NEW. Repeated.")] = None,
-    add_column: Annotated[
-        Pairs | None,
-        typer.Option(help="NAME:TYPE, then ! for not null, then =DEFAULT. Repeated."),
-    ] = None,
+    add_column: AddedColumns = None,
     drop_column: Annotated[Pairs | None, typer.Option(help="NAME, with its values.")] = None,
-    alter_type: Annotated[
-        Pairs | None, typer.Option(help="NAME:TYPE. Values are converted.")
-    ] = None,
-    set_default: Annotated[
-        Pairs | None, typer.Option(help="NAME=DEFAULT for new rows; JSON or a bare word.")
-    ] = None,
+    alter_type: NewTypes = None,
+    set_default: NewDefaults = None,
     drop_not_null: Annotated[Pairs | None, typer.Option(help="NAME, to allow nulls.")] = None,
-    set_not_null: Annotated[
-        Pairs | None, typer.Option(help="NAME, to forbid nulls; every row is checked.")
-    ] = None,
-    check: Annotated[
-        Pairs | None, typer.Option(help="NAME=CONDITION, as 'paid=price > 0'. Repeated.")
-    ] = None,
-    not_valid: Annotated[
-        bool, typer.Option("--not-valid", help="With --check: do not check existing rows.")
-    ] = False,
-    validate: Annotated[
-        Pairs | None, typer.Option(help="NAME of a constraint to check all rows against.")
-    ] = None,
+    set_not_null: NotNull = None,
+    check: Checks = None,
+    not_valid: NotValid = False,
+    validate: Validated = None,
     drop_constraint: Annotated[Pairs | None, typer.Option(help="NAME. Repeated.")] = None,
     set_option: Annotated[Pairs | None, typer.Option(help="NAME=VALUE. Repeated.")] = None,
     unset_option: Annotated[Pairs | None, typer.Option(help="NAME. Repeated.")] = None,
     grace: GraceS = 0,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
+    idempotency_key: IdempotencyKey = "",
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
@@ -189,32 +218,41 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
     operations += constraint_operations(
         set_not_null or [], check or [], validate or [], drop_constraint or [], not_valid=not_valid
     )
-    options: dict[str, str | None] = dict(pair(one, "=") for one in set_option or [])
-    options.update(dict.fromkeys(unset_option or []))
-    if options:
-        operations.append({"op": "set_options", "options": options})
+    operations += option_operations(set_option or [], unset_option or [])
     if not operations:
         raise typer.BadParameter("nothing to change")
     places = places_of(operations, from_file)
     with service(metasrv, as_json, places) as client, procedure_bar("alter") as tell:
+        if set_default:
+            operations = typed_defaults(operations, from_file, client.tables.get(name))
         body = client.tables.alter(
-            name, operations, grace, wait_s=wait, on_progress=tell, dry_run=dry_run
+            name,
+            operations,
+            grace,
+            wait_s=wait,
+            on_progress=tell,
+            dry_run=dry_run,
+            idempotency_key=idempotency_key,
         )
     _done(body, as_json, "altered")
 
 
 @app.command("drop")
-def drop(
+def drop(  # noqa: PLR0913  # a parameter is an option of the command
     name: TableArg,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
+    idempotency_key: IdempotencyKey = "",
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """Drop a table; `undrop` brings it back within the drop retention."""
     with service(metasrv, as_json) as client, procedure_bar("drop") as tell:
-        client.tables.drop(name, wait_s=wait, on_progress=tell, dry_run=dry_run)
-    show({"dropped": name}, as_json, lambda: typer.echo(f"{name} dropped"))
+        client.tables.drop(
+            name, wait_s=wait, on_progress=tell, dry_run=dry_run, idempotency_key=idempotency_key
+        )
+    said = f"{name} dropped; `metasrv table undrop {name}` brings it back"
+    show({"dropped": name}, as_json, lambda: typer.echo(said))
 
 
 @app.command("undrop")
@@ -228,13 +266,20 @@ def undrop(  # noqa: PLR0913  # a parameter is an option of the command
     ] = None,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
+    idempotency_key: IdempotencyKey = "",
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """Bring a dropped table back, with its rows."""
     with service(metasrv, as_json) as client, procedure_bar("undrop") as tell:
         body = client.tables.undrop(
-            name, table_id, new_name, wait_s=wait, on_progress=tell, dry_run=dry_run
+            name,
+            table_id,
+            new_name,
+            wait_s=wait,
+            on_progress=tell,
+            dry_run=dry_run,
+            idempotency_key=idempotency_key,
         )
     _done(body, as_json, "undropped")
 
@@ -262,6 +307,7 @@ def truncate(  # noqa: PLR0913  # a parameter is an option of the command
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
+    idempotency_key: IdempotencyKey = "",
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
@@ -269,7 +315,9 @@ def truncate(  # noqa: PLR0913  # a parameter is an option of the command
     if not (yes or dry_run):
         typer.confirm(f"All rows of {name} go, for good. Go on?", abort=True, err=True)
     with service(metasrv, as_json) as client, procedure_bar("truncate") as tell:
-        body = client.tables.truncate(name, wait_s=wait, on_progress=tell, dry_run=dry_run)
+        body = client.tables.truncate(
+            name, wait_s=wait, on_progress=tell, dry_run=dry_run, idempotency_key=idempotency_key
+        )
     _done(body, as_json, "truncated")
 
 

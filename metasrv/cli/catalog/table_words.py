@@ -5,12 +5,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from json import JSONDecodeError
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from metasrv.cli.catalog.column_text import column_of, type_of
+from metasrv.cli.catalog.column_text import column_of, default_of, type_of
 from metasrv.cli.errors.places import Places
+
+if TYPE_CHECKING:
+    from metasrv_base.wire.api.tables import TableBody
 
 
 def spec_of(
@@ -38,7 +41,7 @@ def column_operations(
     retyped: Sequence[str] | None,
     defaults: Sequence[str] | None,
 ) -> list[dict[str, Any]]:
-    """Of an alter: what becomes of columns, in this order."""
+    """Of an alter: what becomes of columns, in this order. Defaults are text: `typed_defaults`."""
     names = (pair(one, ":") for one in renamed or ())
     types = (pair(one, ":") for one in retyped or ())
     values = (pair(one, "=") for one in defaults or ())
@@ -50,10 +53,7 @@ def column_operations(
             {"op": "alter_type", "name": name, "type": type_of(type, f"--alter-type {name}").text}
             for name, type in types
         ),
-        *(
-            {"op": "set_default", "name": name, "default": json_or_word(value)}
-            for name, value in values
-        ),
+        *({"op": "set_default", "name": name, "default": value} for name, value in values),
     ]
 
 
@@ -75,6 +75,13 @@ def constraint_operations(
         *({"op": "validate_constraint", "name": name} for name in validated),
         *({"op": "drop_constraint", "name": name} for name in dropped),
     ]
+
+
+def option_operations(given: Sequence[str], unset: Sequence[str]) -> list[dict[str, Any]]:
+    """Of an alter: its options, all in one operation. *given*: NAME=VALUE."""
+    options: dict[str, str | None] = dict(pair(one, "=") for one in given)
+    options.update(dict.fromkeys(unset))
+    return [{"op": "set_options", "options": options}] if options else []
 
 
 def places_of(operations: Sequence[Mapping[str, Any]], first: int) -> Places:
@@ -100,12 +107,27 @@ def _option(operation: Mapping[str, Any]) -> str:
     return f"--{op.replace('_', '-')} {name}"
 
 
-def json_or_word(text: str) -> Any:
-    """JSON; what is none, is a string."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
+def typed_defaults(
+    operations: Sequence[Mapping[str, Any]], first: int, body: "TableBody"
+) -> list[dict[str, Any]]:
+    """The operations, from number *first* on with defaults in the JSON form of their columns: those
+    of the table *body*, and those that the operations add, rename or give another type."""
+    types = {column.name: column.type for column in body.columns}
+    typed = []
+    for number, operation in enumerate(operations):
+        found, name = dict(operation), operation.get("name", "")
+        match found["op"]:
+            case "add_column":
+                types[found["column"]["name"]] = found["column"]["type"]
+            case "rename_column" if name in types:
+                types[found["new_name"]] = types[name]
+            case "alter_type":
+                types[name] = found["type"]
+            case "set_default" if name in types and number >= first:
+                where = f"--set-default {name}"
+                found["default"] = default_of(type_of(types[name], where), found["default"])
+        typed.append(found)
+    return typed
 
 
 def read_spec(path: Path) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from metasrv.cli.options import AsJson, Url, service
 from metasrv.cli.output import show_facts, show_json
 
 if TYPE_CHECKING:
+    from metasrv.sdk.sync import Client
     from metasrv_base.wire.api.cluster import MaintenanceBody, PauseBody
 
 app = typer.Typer(no_args_is_help=True)
@@ -27,6 +28,7 @@ def get(metasrv: Url = None, as_json: AsJson = False) -> None:
     """Show the servers, the leader and the version of the catalog."""
     with service(metasrv, as_json) as client:
         found = client.cluster.get()
+        switches = [] if as_json or found.leader is None else _switched_on(client)
     if as_json:
         show_json(found)
         return
@@ -37,6 +39,7 @@ def get(metasrv: Url = None, as_json: AsJson = False) -> None:
             "leader": f"{leader.id} at {leader.url}, term {leader.term}" if leader else "nobody",
             "metasrvs": [f"{one.id} at {one.url}" for one in found.metasrvs],
             "catalog version": found.catalog_version,
+            "switched on": "; ".join(switches) or None,
             "answered by": f"{found.server_id}{', which is stale' if found.stale else ''}",
         }
     )
@@ -88,6 +91,13 @@ def pause(
         return
     state = "paused" if found.paused else "not paused"
     typer.echo(f"procedures are {state}{_since(found)}")
+
+
+def _switched_on(client: Client) -> list[str]:
+    """Maintenance and the pause of procedures, while they are on."""
+    maintenance, pause = client.cluster.maintenance(), client.cluster.pause()
+    states = (("maintenance", maintenance.enabled, maintenance), ("pause", pause.paused, pause))
+    return [f"{name}{_since(state)}" for name, is_on, state in states if is_on]
 
 
 def _since(found: MaintenanceBody | PauseBody) -> str:

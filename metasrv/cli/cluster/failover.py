@@ -8,7 +8,7 @@ import typer
 
 from metasrv.cli.cluster.node import held_lines
 from metasrv.cli.cluster.procedure_text import show_procedures
-from metasrv.cli.options import WAIT_S, AsJson, DryRun, Url, WaitS, service
+from metasrv.cli.options import WAIT_S, AsJson, DryRun, IdempotencyKey, Url, WaitS, service
 from metasrv.cli.output import show_json
 from metasrv.cli.progress import procedure_bar
 
@@ -37,6 +37,7 @@ def run(  # noqa: PLR0913  # a parameter is an option of the command
     ] = False,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
+    idempotency_key: IdempotencyKey = "",
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
@@ -53,7 +54,7 @@ def run(  # noqa: PLR0913  # a parameter is an option of the command
         force=force,
     )
     with service(metasrv, as_json) as client:
-        started = client.failovers.start(request, dry_run=dry_run)
+        started = client.failovers.start(request, dry_run=dry_run, idempotency_key=idempotency_key)
         found = [_watched(client, one, wait) for one in started]
     if as_json:
         show_json(found)

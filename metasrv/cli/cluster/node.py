@@ -9,7 +9,7 @@ import typer
 
 from metasrv.cli.cluster.procedure_text import show_procedures
 from metasrv.cli.complete import node_ids
-from metasrv.cli.options import WAIT_S, AsJson, DryRun, Url, WaitS, service
+from metasrv.cli.options import WAIT_S, AsJson, DryRun, IdempotencyKey, Url, WaitS, service
 from metasrv.cli.output import show_facts, show_json, show_table
 from metasrv.cli.progress import procedure_bar
 
@@ -119,12 +119,15 @@ def drain(  # noqa: PLR0913  # a parameter is an option of the command
     to: Annotated[list[str] | None, typer.Option(help="A node that may take them.")] = None,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
+    idempotency_key: IdempotencyKey = "",
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """Cordon a node and move its regions away while it is alive; waits for the end."""
     with service(metasrv, as_json) as client:
-        started = client.nodes.drain(node, reason, to or (), dry_run=dry_run)
+        started = client.nodes.drain(
+            node, reason, to or (), dry_run=dry_run, idempotency_key=idempotency_key
+        )
         with procedure_bar("drain") as tell:
             found = client.procedures.wait(started.id, wait, tell)
     if as_json:

@@ -27,7 +27,7 @@ def list_(metasrv: Url = None, as_json: AsJson = False) -> None:
     if as_json:
         show_json(found)
         return
-    rows = [(one.name, _text(one.value), one.unit, one.version, one.changed_by) for one in found]
+    rows = [(one.name, _in_effect(one), one.unit, one.version, one.changed_by) for one in found]
     show_table(("setting", "value", "unit", "version", "changed by"), rows)
 
 
@@ -71,6 +71,11 @@ def _show(found: SettingBody, as_json: bool) -> None:
         return
     shown = {"value": _text(found.value), "default": _text(found.default)}
     show_facts({**found.model_dump(mode="json"), **shown})
+
+
+def _in_effect(one: SettingBody) -> str:
+    """The value, or the default that stands in its place."""
+    return f"{_text(one.default)} (default)" if one.value is None else _text(one.value)
 
 
 def _text(value: object) -> str:

@@ -7,6 +7,7 @@ BY_CODE: Mapping[str, str] = {
     "already-exists": "choose another name; --if-not-exists accepts an equal object",
     "schema-conflict": "--if-not-exists accepts an equal table only: alter it, or choose a name",
     "ambiguous-dropped-table": "name one with --table-id; `metasrv table list --dropped` has ids",
+    "not-empty": "drop what it holds first, or all of it with --cascade",
     "being-dropped": "wait for the procedure, or choose another name",
     "table-not-found": "`metasrv table list` shows the tables; with --dropped, dropped ones too",
     "object-locked": "repeat the command later; `metasrv procedure locks` shows who holds it",

@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypedDict, TypeVar, Unpack
@@ -97,7 +97,7 @@ class AsyncRows:
         self, keys: Iterable[KeyLike], **options: Unpack[StatementOptions]
     ) -> WriteResult:
         """By primary key; a key without a row is fine."""
-        return await self._write(RowsQuery("delete", (), list(keys)), options)
+        return await self._write(RowsQuery("delete", (), _listed(keys)), options)
 
     async def get(
         self, key: KeyLike, **options: Unpack[StatementOptions]
@@ -110,7 +110,7 @@ class AsyncRows:
         self, keys: Iterable[KeyLike], **options: Unpack[StatementOptions]
     ) -> list[dict[str, object]]:
         """The rows that are there, by region."""
-        return await self._through.get(list(keys), _until(options))
+        return await self._through.get(_listed(keys), _until(options))
 
     async def find(
         self,
@@ -181,6 +181,9 @@ class AsyncRows:
     # -- inside
 
     async def _write(self, wanted: RowsQuery, options: StatementOptions) -> WriteResult:
+        if isinstance(wanted.rows, Mapping):
+            expected = "a list of rows, or an Arrow table; one row is [{...}]"
+            raise Refused("invalid-request", pointer="/rows", found="one row", expected=expected)
         return await self._through.write(wanted, self._key(options), _until(options))
 
     async def _by_newest(self, until: float, read: Callable[[Bound], Awaitable[T]]) -> T:
@@ -203,3 +206,11 @@ class AsyncRows:
 def _until(options: StatementOptions) -> float:
     left_s = options.get("deadline_ms", DEADLINE_MS) / 1000
     return asyncio.get_running_loop().time() + left_s
+
+
+def _listed(keys: Iterable[KeyLike]) -> list[KeyLike]:
+    """Raises Refused for one key that stands where several are expected."""
+    if isinstance(keys, str | bytes | Mapping) or not isinstance(keys, Iterable):
+        expected = "a list of keys; one key is [key]"
+        raise Refused("invalid-request", pointer="/keys", found=repr(keys), expected=expected)
+    return list(keys)

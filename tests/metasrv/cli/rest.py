@@ -1,6 +1,6 @@
 """A REST service in a thread that answers what it was told, and remembers what it was asked."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -22,6 +22,8 @@ class Asked:
     body: Any
     bearer: str | None = None
     """The Authorization header."""
+    key: str | None = None
+    """The Idempotency-Key header."""
 
 
 @dataclass
@@ -35,11 +37,14 @@ class Rest:
     """Called with method and path before the answer is sent."""
 
     def answer(
-        self, method: str, path: str, body: bytes, bearer: str | None = None
+        self, method: str, path: str, body: bytes, headers: Mapping[str, str]
     ) -> tuple[int, bytes]:
+        """*headers*: names in small letters."""
         self.on_request(method, path)
         if path != LEARN:
-            self.asked.append(Asked(method, path, orjson.loads(body) if body else None, bearer))
+            document = orjson.loads(body) if body else None
+            bearer, key = headers.get("authorization"), headers.get("idempotency-key")
+            self.asked.append(Asked(method, path, document, bearer, key))
         said = self.answers.get((method, path.partition("?")[0]), NotFound(what="route", name=path))
         if isinstance(said, MetaError):
             status, _, problem = problem_of(said, path, "test")
@@ -57,7 +62,8 @@ def serving() -> Iterator[Rest]:
         def handle_any(self) -> None:
             length = int(self.headers.get("content-length", 0))
             body = self.rfile.read(length)
-            status, body = rest.answer(self.command, self.path, body, self.headers["authorization"])
+            headers = {name.lower(): text for name, text in self.headers.items()}
+            status, body = rest.answer(self.command, self.path, body, headers)
             self.send_response(status)
             self.send_header("content-length", str(len(body)))
             self.end_headers()

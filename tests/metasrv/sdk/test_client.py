@@ -293,3 +293,12 @@ async def test_given_nobody_who_knows_the_frontends_then_nothing_is_done_and_it_
             await table.insert(ROWS[:1], deadline_ms=100)
 
     assert frontends.told == []
+
+
+async def test_given_one_row_or_key_in_place_of_a_list_then_the_right_form_is_told() -> None:
+    async with scene() as (frontends, table):
+        for work in (table.insert({"id": 1}), table.delete(5), table.get_many("5")):  # type: ignore[arg-type]
+            with pytest.raises(Refused, match="a list of"):
+                await work
+
+    assert frontends.told == []

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from metasrv_base.errors import NotFound
 from tests.metasrv.cli.conftest import Run
 from tests.metasrv.cli.rest import Rest
 
@@ -89,3 +90,28 @@ def test_given_a_negative_value_when_set_then_it_is_a_value_and_no_option(
 
     assert done.exit_code == 0, done.output
     assert rest.asked[0].body == {"value": -1, "expected_version": None}
+
+
+def test_given_a_setting_without_a_value_when_listed_then_its_default_is_shown(
+    run: Run, rest: Rest
+) -> None:
+    unset = {**SETTING, "value": None, "default": 128}
+    rest.answers["GET", "/v1/settings"] = (200, {"settings": [unset]})
+
+    assert "128 (default)" in run("setting", "list", "--metasrv", rest.url).output
+
+
+def test_given_a_setting_that_is_not_there_when_read_then_the_near_name_is_suggested(
+    run: Run, rest: Rest
+) -> None:
+    rest.answers["GET", "/v1/settings"] = (200, {"settings": [SETTING]})
+    rest.answers["GET", "/v1/settings/runing_max"] = NotFound(what="setting", name="runing_max")
+    rest.answers["GET", "/v1/settings/colour"] = NotFound(what="setting", name="colour")
+
+    near, far = (
+        run("setting", "get", name, "--metasrv", rest.url) for name in ("runing_max", "colour")
+    )
+
+    assert (near.exit_code, far.exit_code) == (1, 1)
+    assert "did you mean running_max?" in near.stderr
+    assert "did you mean" not in far.stderr

@@ -21,14 +21,15 @@ def test_given_a_load_that_stopped_half_way_then_nobody_is_told_that_nothing_cha
     assert told[-1] == "  to do: mend the file, then load it again from its start"
 
 
+WAYS = "  to follow it: metasrv procedure watch p-7\n  to stop it: metasrv procedure cancel p-7\n"
 RUNNING = {"id": "p-7", "state": "running", "done": False}
 
 
 @pytest.mark.parametrize(
     ("wait", "code", "said"),
     [
-        ("0", 0, "started p-7; follow with `metasrv procedure watch p-7`\n"),
-        ("0.01", 3, "p-7 is running and goes on; follow with `metasrv procedure watch p-7`\n"),
+        ("0", 0, "started p-7\n" + WAYS),
+        ("0.01", 3, "p-7 is running and goes on\n" + WAYS),
     ],
 )
 def test_given_a_change_that_is_not_waited_for_then_it_says_how_to_follow_it(
