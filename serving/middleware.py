@@ -89,7 +89,7 @@ class ServingMiddleware:
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         request_id = given_id(scope) or self._at.new_id()
         scope.setdefault("state", {})["request_id"] = request_id
-        scope["app"] = self._app  # as the framework has it
+        scope.setdefault("app", self._app)  # as the framework has it, where it is behind this one
         answering = Answering(send, request_id)
         began_ms = self._at.clock.mono_ms()
         try:
