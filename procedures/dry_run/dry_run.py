@@ -65,7 +65,8 @@ class Rehearsal:
             step = held.record.step
             notes = stage.notes.clear()
             client = held.record.client
-            context = Context(stage.ports, children, procedure, step, client, Live())
+            # A first attempt may take what it compares from the catalog, which has no drafts.
+            context = Context(stage.ports, children, procedure, step, client, Live(attempt=2))
             try:
                 after = await runner.advance(kind, held, context)
             except MetaError as error:
@@ -105,7 +106,7 @@ class Rehearsal:
             step=step,
             puts=tuple(sorted(key for key, value in shown.items() if value is not None)),
             deletes=tuple(sorted(key for key, value in shown.items() if value is None)),
-            log=drafted.log,
+            log=tuple(entry.op for entry in drafted.entries),
             edits=drafted.edits,
             orders=list(notes.orders),
             scans=list(notes.scans),

@@ -164,5 +164,6 @@ class DryRunPorts:
             rng=real.rng,
             term=real.term,
             deadline_ms=real.deadline_ms,
+            applied=lambda: draft.applied_to(real.applied()),
         )
         return cls(ports, notes)

@@ -5,8 +5,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from keys.catalog.catalog import Catalog
 from keys.commit.committer import Committed
 from keys.commit.txn import Stamp, Txn
+from keys.model.log import CatalogUpdate, Entry
 from keys.model.tables import TableInfo, TableInfoKey, TableRoute, TableRouteKey
 from keys.store.kv import Get, KeyPage, KeyValue, ReadableStore, Request, TxnAnswer
 from keys.value import decode
@@ -23,8 +25,9 @@ class Drafted:
     """One commit."""
 
     writes: Mapping[bytes, bytes | None]
-    log: tuple[str, ...]
-    """The operations of its log entries."""
+    at_ms: int
+    entries: tuple[Entry, ...]
+    """Of the catalog's log."""
     edits: tuple[Edit, ...]
     """Of tables that stay."""
 
@@ -85,8 +88,21 @@ class OverlayStore:
         }
         edited = tuple(self._edits(writes))
         self.written.update(writes)
-        self.commits.append(Drafted(writes, tuple(entry.op for entry in txn.entries), edited))
+        self.commits.append(Drafted(writes, stamp.at_ms, txn.entries, edited))
         return Committed(DRAFTED_REVISION + len(self.commits), stamp)
+
+    def applied_to(self, catalog: Catalog) -> Catalog:
+        """*catalog* with what was committed here."""
+        for commit in self.commits:
+            if commit.entries:
+                update = CatalogUpdate(
+                    version=catalog.version + 1,
+                    at_ms=commit.at_ms,
+                    procedure=None,
+                    entries=commit.entries,
+                )
+                catalog = catalog.apply(update, DRAFTED_REVISION)
+        return catalog
 
     def led(self) -> Counter[str]:
         """Regions that each node leads here beyond those that it leads in the store."""
