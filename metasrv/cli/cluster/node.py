@@ -14,8 +14,7 @@ from metasrv.cli.output import show_facts, show_json, show_table
 from metasrv.cli.progress import procedure_bar
 
 if TYPE_CHECKING:
-    pass
-from metasrv_base.wire.api.cluster import NodeBody
+    from metasrv_base.wire.api.cluster import NodeBody
 
 app = typer.Typer(no_args_is_help=True)
 

@@ -3,6 +3,7 @@
 import json
 import signal
 import threading
+from collections.abc import Iterator
 
 import pytest
 
@@ -47,6 +48,15 @@ def test_given_a_change_that_is_not_waited_for_then_it_says_how_to_follow_it(
     assert json.loads(as_json.stdout) == RUNNING
 
 
+@pytest.fixture
+def _heeds_ctrl_c() -> Iterator[None]:
+    """Also where whoever started the tests ignores it, as a shell does for what runs behind."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_heeds_ctrl_c")
 def test_given_a_change_when_interrupted_then_it_says_what_goes_on_and_how_to_stop_it(
     run: Run, rest: Rest
 ) -> None:
