@@ -24,10 +24,10 @@ RAW = -zlib.MAX_WBITS  # a stream without a head and an end of its own
 class NewerPacking(ValueError):
     """Packed by a newer server."""
 
-    def __init__(self, number: int, known: int) -> None:
+    def __init__(self, number: int, newest: int) -> None:
         super().__init__(number)
         self.number = number
-        self.known = known
+        self.known = newest
 
 
 def packing_of(raw: bytes, newest: int) -> int:

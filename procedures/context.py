@@ -158,15 +158,15 @@ class Context:
             return tuple(
                 Waiting(
                     "schema_lease",
-                    one.holder,
+                    lease.holder,
                     since_ms,
-                    expires_in_ms=one.expires_in_ms,
-                    have=one.have,
-                    need=one.need,
-                    transaction=one.transaction,
-                    transaction_age_ms=one.transaction_age_ms,
+                    expires_in_ms=lease.expires_in_ms,
+                    have=lease.have,
+                    need=lease.need,
+                    transaction=lease.transaction,
+                    transaction_age_ms=lease.transaction_age_ms,
                 )
-                for one in sync.behind(table_id, schema_version)
+                for lease in sync.behind(table_id, schema_version)
             )
 
         self.live.waiting_now = waits

@@ -51,8 +51,8 @@ class NodeRegistry:
     async def removed_node(self, node_id: str) -> RemovedNode | None:
         """None: the node is registered, or never was."""
         key = RemovedNodeKey(DATANODE, node_id)
-        seen = await snapshot(self.kv, key, deadline_ms=self.store_deadline_ms)
-        return seen.get(key)
+        stored = await snapshot(self.kv, key, deadline_ms=self.store_deadline_ms)
+        return stored.get(key)
 
     async def enrol(self, request: RegisterRequest, by: str | None) -> NodeRecord:
         """The registration as it is stored: of a new node, of another process of a known one, or of

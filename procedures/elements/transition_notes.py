@@ -100,12 +100,14 @@ def kept(
 ) -> tuple[Transition, ...]:
     """The transitions of a record, once a step that saw *passages* is committed. A version that is
     in it is not published again, and is drained once."""
-    found = {(one.table_id, one.schema_version): one for one in transitions}
+    by_version = {
+        (transition.table_id, transition.schema_version): transition for transition in transitions
+    }
     for passage in passages:
         version = (passage.table_id, passage.schema_version)
-        known = found.get(version)
-        if isinstance(passage, Published) and known is None:
-            found[version] = Transition(
+        existing = by_version.get(version)
+        if isinstance(passage, Published) and existing is None:
+            by_version[version] = Transition(
                 table_id=passage.table_id,
                 schema_version=passage.schema_version,
                 shifts=passage.shifts,
@@ -114,11 +116,13 @@ def kept(
                 catalog_version=stamp.catalog_version,
                 published_at_ms=stamp.at_ms,
             )
-        elif isinstance(passage, Drained) and known is not None and known.drained_at_ms is None:
+        elif (
+            isinstance(passage, Drained) and existing is not None and existing.drained_at_ms is None
+        ):
             update = {
                 "drained_at_ms": passage.at_ms,
                 "holders": passage.holders,
                 "late": passage.late,
             }
-            found[version] = known.model_copy(update=update)
-    return tuple(found.values())[-TRANSITIONS_MAX:]
+            by_version[version] = existing.model_copy(update=update)
+    return tuple(by_version.values())[-TRANSITIONS_MAX:]

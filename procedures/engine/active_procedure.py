@@ -24,9 +24,9 @@ class Letter:
     """None: its time in the queue is over."""
     answer: "asyncio.Future[ActiveProcedure | ProcedureHistory]"
 
-    def tell(self, found: "ActiveProcedure | ProcedureHistory") -> None:
+    def tell(self, entry: "ActiveProcedure | ProcedureHistory") -> None:
         if not self.answer.done():
-            self.answer.set_result(found)
+            self.answer.set_result(entry)
 
     def fail(self, error: MetaError) -> None:
         if not self.answer.done():

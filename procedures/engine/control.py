@@ -125,7 +125,7 @@ def is_fulfilled(facts: ControlInput, control: Control) -> bool:
 
 def allowed(facts: ControlInput) -> tuple[Control, ...]:
     """Controls that change something now."""
-    return tuple(one for one in Control if _refusal(facts, one) is None)
+    return tuple(control for control in Control if _refusal(facts, control) is None)
 
 
 def require_allowed(facts: ControlInput, control: Control, procedure: str) -> None:
@@ -147,7 +147,7 @@ def refused(
         procedure_id=procedure,
         action=control.value,
         state=f"it is {state.value}",
-        allowed_actions=tuple(one.value for one in instead),
+        allowed_actions=tuple(action.value for action in instead),
     )
 
 

@@ -202,7 +202,7 @@ class Owner:
     async def _answer(self, letter: Letter, going: "asyncio.Future[Any] | None" = None) -> None:
         """Carries it out, and stops what is *going* on if the record has turned."""
         try:
-            found = await self._carry_out(letter.command)
+            entry = await self._carry_out(letter.command)
             if going is not None and (self._turned or self._over is not None):
                 await _stopped(going)
         except MetaError as error:
@@ -210,7 +210,7 @@ class Owner:
             if isinstance(error, NotLeader):
                 raise
         else:
-            letter.tell(found)
+            letter.tell(entry)
         finally:
             letter.answer.cancel()  # nothing, once it is answered
 
@@ -263,11 +263,11 @@ class Owner:
         entry if the store holds neither."""
         procedure, ports = self.entry.held.procedure, self.house.runner.ports
         key, history = ProcedureKey(procedure), ProcedureHistoryKey(procedure)
-        seen = await snapshot(ports.kv, key, history, deadline_ms=ports.deadline_ms)
-        record, ended = seen.get(key), seen.get(history)
+        stored = await snapshot(ports.kv, key, history, deadline_ms=ports.deadline_ms)
+        record, ended = stored.get(key), stored.get(history)
         self._is_stale, self._turned = False, True
         if record is not None:
-            self._take(StoredRecord(procedure, record, seen.mod_revision(key)))
+            self._take(StoredRecord(procedure, record, stored.mod_revision(key)))
         elif ended is not None:
             self._take(ended)
         else:

@@ -139,8 +139,8 @@ def stored_error(error: MetaError) -> StoredError:
     facts = storable(error.facts)
     chars = {name: _chars(fact) for name, fact in facts.items()}
     left = FACTS_CHARS_MAX
-    for place, name in enumerate(sorted(chars, key=chars.__getitem__)):
-        most = left // (len(chars) - place)
+    for position, name in enumerate(sorted(chars, key=chars.__getitem__)):
+        most = left // (len(chars) - position)
         if chars[name] > most:
             facts[name] = _cut(facts[name], most)
         left -= min(chars[name], most)

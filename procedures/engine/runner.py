@@ -85,13 +85,15 @@ class Runner:
                 goto = outcome
                 return await self.store(
                     held,
-                    lambda at: record_transitions.follow(kind, passed(at), goto, beat, at),
+                    lambda stamp: record_transitions.follow(kind, passed(stamp), goto, beat, stamp),
                     goto.txn,
                 )
             result = outcome.result
             return await self.end(
                 held,
-                lambda at: record_transitions.succeeded(kind, passed(at), result, beat, at),
+                lambda stamp: record_transitions.succeeded(
+                    kind, passed(stamp), result, beat, stamp
+                ),
                 outcome.txn,
             )
 
@@ -99,11 +101,15 @@ class Runner:
 
     async def turn_back(self, held: StoredRecord, why: Why) -> StoredRecord:
         """From now on *held* is undone. The step in flight is the first to be."""
-        return await self.store(held, lambda at: record_transitions.turn_back(held.record, why, at))
+        return await self.store(
+            held, lambda stamp: record_transitions.turn_back(held.record, why, stamp)
+        )
 
     async def abandon(self, held: StoredRecord, why: Why) -> ProcedureHistory:
         """The end of one that never began."""
-        return await self.end(held, lambda at: record_transitions.abandon(held.record, why, at))
+        return await self.end(
+            held, lambda stamp: record_transitions.abandon(held.record, why, stamp)
+        )
 
     async def poison(self, held: StoredRecord, error: MetaError) -> StoredRecord:
         """Its undo is given up. If its resource bears the poison of another already, this is tried
@@ -113,13 +119,13 @@ class Runner:
         effect = Txn().expecting(key, 0)
         effect = effect.put_stamped(
             key,
-            lambda at: Poison(
+            lambda stamp: Poison(
                 procedure=held.procedure,
                 kind=record.kind,
                 resource=record.resource,
                 step=record.step,
                 error=record_transitions.stored_error(error),
-                at_ms=at.at_ms,
+                at_ms=stamp.at_ms,
             ),
         )
         return await self.store(held, lambda _: record_transitions.poison(record), effect)
@@ -140,7 +146,7 @@ class Runner:
             if back is not None:
                 return await self.store(
                     held,
-                    lambda at: record_transitions.partly_undone(passed(at), beat, at),
+                    lambda stamp: record_transitions.partly_undone(passed(stamp), beat, stamp),
                     back.txn,
                 )
             before = record_transitions.undone(held.record, beat)
@@ -149,8 +155,8 @@ class Runner:
             had_effect = undo is not None or bool(held.record.timeline)
             return await self.end(
                 held,
-                lambda at: record_transitions.ended_undone(
-                    held.record, beat, at, had_effect=had_effect
+                lambda stamp: record_transitions.ended_undone(
+                    held.record, beat, stamp, had_effect=had_effect
                 ),
             )
 

@@ -38,12 +38,12 @@ async def judge(house: Steered, procedure: str, control: Control) -> ActiveProce
 
     Raises NotFound, or Conflict as `require_allowed`.
     """
-    found = await house.find(procedure)
-    if isinstance(found, ProcedureHistory):
-        raise refused(procedure, control, found.outcome)
-    if not is_fulfilled(found.facts, control):
-        require_allowed(found.facts, control, procedure)
-    return found
+    entry = await house.find(procedure)
+    if isinstance(entry, ProcedureHistory):
+        raise refused(procedure, control, entry.outcome)
+    if not is_fulfilled(entry.facts, control):
+        require_allowed(entry.facts, control, procedure)
+    return entry
 
 
 def moves_its_record(entry: ActiveProcedure, command: Command) -> bool:

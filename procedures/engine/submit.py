@@ -86,10 +86,10 @@ class Submitter:
         except StaleRead:
             if digest is None:
                 return Submitted(wish.procedure, replayed=True), None
-            known = await self.known(wish)
-            if known is None:  # the key has just expired
+            earlier = await self.known(wish)
+            if earlier is None:  # the key has just expired
                 return await self.submit(kind, state, wish)
-            return known, None
+            return earlier, None
         held = StoredRecord(wish.procedure, make(committed.stamp), committed.revision)
         return Submitted(wish.procedure, replayed=False), held
 
@@ -102,10 +102,10 @@ class Submitter:
         if digest is None:
             return None
         key = IdempotencyKey(digest)
-        seen = await snapshot(self.ports.kv, key, deadline_ms=self.ports.deadline_ms)
-        known = seen.get(key)
-        if known is None:
+        stored = await snapshot(self.ports.kv, key, deadline_ms=self.ports.deadline_ms)
+        record = stored.get(key)
+        if record is None:
             return None
-        if known.fingerprint != wish.fingerprint:
-            raise Refused("idempotency-key-reused", procedure_id=known.procedure)
-        return Submitted(known.procedure, replayed=True)
+        if record.fingerprint != wish.fingerprint:
+            raise Refused("idempotency-key-reused", procedure_id=record.procedure)
+        return Submitted(record.procedure, replayed=True)

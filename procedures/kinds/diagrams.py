@@ -23,13 +23,13 @@ deadline; after it, it only goes forward.
 
 def pages() -> Mapping[str, str]:
     """For scripts/generate.py."""
-    found = {f"{FOLDER}/{name}.md": _page(kind) for name, kind in KINDS.items()}
+    by_path = {f"{FOLDER}/{name}.md": _page(kind) for name, kind in KINDS.items()}
     rows = [
         f"| [{kind.name}]({kind.name}.md) | {', '.join(kind.steps)} | {kind.no_return} "
         f"| {kind.deadline_ms // 1000} s | {kind.lane} |"
         for kind in KINDS.values()
     ]
-    return {f"{FOLDER}/README.md": HEADER + "\n".join(rows) + "\n", **found}
+    return {f"{FOLDER}/README.md": HEADER + "\n".join(rows) + "\n", **by_path}
 
 
 def _page(kind: Kind[Any]) -> str:

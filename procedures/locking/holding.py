@@ -87,16 +87,16 @@ class _Line:
     def conflicts(self, other: str, mode: LockMode) -> bool:
         return other in self.modes and LockMode.EXCLUSIVE in (mode, self.modes[other])
 
-    def join(self, place: Place, mode: LockMode) -> None:
-        self.modes[place[1]] = mode
-        insort(self.everybody, place)
+    def join(self, position: Place, mode: LockMode) -> None:
+        self.modes[position[1]] = mode
+        insort(self.everybody, position)
         if mode is LockMode.EXCLUSIVE:
-            insort(self.exclusive, place)
+            insort(self.exclusive, position)
 
-    def leave(self, place: Place) -> None:
-        del self.everybody[bisect_left(self.everybody, place)]
-        if self.modes.pop(place[1]) is LockMode.EXCLUSIVE:
-            del self.exclusive[bisect_left(self.exclusive, place)]
+    def leave(self, position: Place) -> None:
+        del self.everybody[bisect_left(self.everybody, position)]
+        if self.modes.pop(position[1]) is LockMode.EXCLUSIVE:
+            del self.exclusive[bisect_left(self.exclusive, position)]
 
 
 NOBODY = _Line()
@@ -189,29 +189,31 @@ class LockTable:
         else those that wait for a schema lock, and those *arriving* that may have to."""
         if any(is_schema_side(lock.key) for lock in locks):
             return frozenset()
-        found = {other for other, its in arriving.items() if _takes_both_sides(its, locks)}
+        overtaken = {other for other, its in arriving.items() if _takes_both_sides(its, locks)}
         for lock in locks:
             for _, other in self._line(lock.key).conflicting(lock.mode):
                 if self._waits_for_schema(self.claims[other]):
-                    found.add(other)
-                if len(found) > OVERTAKES_MAX:
+                    overtaken.add(other)
+                if len(overtaken) > OVERTAKES_MAX:
                     return frozenset()
-        return frozenset(found)
+        return frozenset(overtaken)
 
     def conflicts(self, locks: Iterable[Lock]) -> tuple[tuple[str, str], ...]:
         """Who holds, or waits for, what a new claim on *locks* could not share with it, and which
         key: (procedure, key), oldest procedure first."""
-        found = [
-            (submission, place, other, lock.key)
-            for place, lock in enumerate(locks)
+        holders = [
+            (submission, position, other, lock.key)
+            for position, lock in enumerate(locks)
             for submission, other in self._line(lock.key).conflicting(lock.mode)[:CONFLICTS_MAX]
         ]
-        return tuple((procedure, key) for _, _, procedure, key in sorted(found))
+        return tuple((procedure, key) for _, _, procedure, key in sorted(holders))
 
     def line(self, key: str) -> tuple[tuple[LockClaim, LockMode], ...]:
         """Everybody who holds or wants *key*, in order."""
         line = self._line(key)
-        return tuple((self.claims[one], line.modes[one]) for _, one in line.everybody)
+        return tuple(
+            (self.claims[procedure], line.modes[procedure]) for _, procedure in line.everybody
+        )
 
     def is_claimed(self, key: str) -> bool:
         return key in self._lines
@@ -221,8 +223,8 @@ class LockTable:
 
     def children(self, procedure: str) -> tuple[str, ...]:
         """Those that are not over, oldest first."""
-        found = self._children.get(procedure, ())
-        return tuple(sorted(found, key=lambda one: self.claims[one].submission))
+        ids = self._children.get(procedure, ())
+        return tuple(sorted(ids, key=lambda child: self.claims[child].submission))
 
     # Lines -------------------------------------------------------------------------------------
 
@@ -231,14 +233,14 @@ class LockTable:
 
     def _join(self, claim: LockClaim, locks: Iterable[Lock]) -> None:
         """Whoever is younger and holds a key already keeps it: it goes first."""
-        place, family = _place(claim), {elder.procedure for elder in self._elders(claim)}
+        position, family = _place(claim), {elder.procedure for elder in self._elders(claim)}
         for lock in locks:
             line = self._lines.setdefault(lock.key, _Line())
-            line.join(place, lock.mode)
-            if line.everybody[-1] == place:
+            line.join(position, lock.mode)
+            if line.everybody[-1] == position:
                 continue
             behind = line.conflicting(lock.mode)
-            for _, other in behind[bisect_left(behind, place) :]:
+            for _, other in behind[bisect_left(behind, position) :]:
                 if other != claim.procedure and other not in family and self.holds(other):
                     its = self.claims[other]
                     self.claims[other] = replace(its, overtakes=its.overtakes | {claim.procedure})
@@ -256,7 +258,7 @@ class LockTable:
         """Those of *concerned*, and of their children, that hold now and did not, or the other way
         round."""
         changed: set[str] = set()
-        left = [one for one in concerned if one in self.claims]
+        left = [procedure for procedure in concerned if procedure in self.claims]
         while left:
             procedure = left.pop()
             self.looks += 1
@@ -278,7 +280,7 @@ class LockTable:
     def _wake(self, procedure: str) -> None:
         """Marks the procedures that wait for this one, or run under its locks, as due."""
         due = self._watchers.get(procedure, set()) | self._children.get(procedure, set())
-        self._due.extend(sorted(due, key=lambda one: self.claims[one].submission))
+        self._due.extend(sorted(due, key=lambda other: self.claims[other].submission))
 
     def _reasons(self, claim: LockClaim) -> Iterator[Blocked]:
         """All of them, key by key, oldest first."""
@@ -329,7 +331,7 @@ class LockTable:
         self, claim: LockClaim, lock: Lock, elders: tuple[LockClaim, ...], cover: LockClaim
     ) -> Iterator[str]:
         line, left = self._line(lock.key), [cover.procedure]
-        found: list[Place] = []
+        relatives: list[Place] = []
         while left:
             for child in self._children.get(left.pop(), ()):
                 left.append(child)
@@ -339,17 +341,17 @@ class LockTable:
                 if (_place(its) < _place(claim)) != (
                     child in claim.overtakes or claim.procedure in its.overtakes
                 ):
-                    found.append(_place(its))
-        yield from (other for _, other in sorted(found))
+                    relatives.append(_place(its))
+        yield from (other for _, other in sorted(relatives))
 
     def _elders(self, claim: LockClaim) -> tuple[LockClaim, ...]:
         """Its parent, the parent's parent, ...: a child runs under their locks."""
-        found: list[LockClaim] = []
+        elders: list[LockClaim] = []
         parent = claim.parent
         while parent is not None and parent in self.claims:
-            found.append(self.claims[parent])
+            elders.append(self.claims[parent])
             parent = self.claims[parent].parent
-        return tuple(found)
+        return tuple(elders)
 
 
 def _place(claim: LockClaim) -> Place:

@@ -11,8 +11,8 @@ NamedObject = TableInfo | SchemaInfo | CatalogInfo
 T = TypeVar("T", bound=NamedObject)
 
 
-def alike(wanted: T, existing: T | None, *, if_not_exists: bool) -> T | None:
-    """Returns *existing*, which bears the name, if it is what a create of *wanted* would make.
+def alike(new: T, existing: T | None, *, if_not_exists: bool) -> T | None:
+    """Returns *existing*, which bears the name, if it is what a create of *new* would make.
     None: the name is free.
 
     Raises Conflict: `already-exists` without *if_not_exists*; `schema-conflict` where *existing*
@@ -23,7 +23,7 @@ def alike(wanted: T, existing: T | None, *, if_not_exists: bool) -> T | None:
     what, name = _named(existing)
     if not if_not_exists:
         must_be_free(what, name, existing)
-    if _definition(existing) != _definition(wanted):
+    if _definition(existing) != _definition(new):
         more = {"table_id": existing.table_id} if isinstance(existing, TableInfo) else {}
         raise Conflict("schema-conflict", name=name, **more)
     return existing

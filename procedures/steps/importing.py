@@ -59,23 +59,25 @@ class ImportInput(StoredPart):
 
 def left(written: Iterable[ImportedFiles], taken: Runs) -> tuple[ImportedFiles, ...]:
     """What regions have not taken yet."""
-    return tuple(one for one in written if not has(taken, one.region))
+    return tuple(imported for imported in written if not has(taken, imported.region))
 
 
 def moved(written: Iterable[ImportedFiles], route: TableRoute) -> tuple[RegionRoute, ...]:
     """Regions whose files do not lie where their leader looks."""
-    epochs = {one.region: one.epoch for one in written}
+    epochs = {imported.region: imported.epoch for imported in written}
     regions = route.region_routes
-    return tuple(one for one in regions if epochs.get(one.number, one.epoch) != one.epoch)
+    return tuple(
+        region for region in regions if epochs.get(region.number, region.epoch) != region.epoch
+    )
 
 
 def rewritten(
     before: Iterable[ImportedFiles], now: Sequence[ImportedFiles]
 ) -> tuple[ImportedFiles, ...]:
     """*now* in place of what was written for the same regions before."""
-    regions = {one.region for one in now}
-    found = [*(one for one in before if one.region not in regions), *now]
-    return tuple(sorted(found, key=lambda one: one.region))
+    regions = {imported.region for imported in now}
+    merged = [*(imported for imported in before if imported.region not in regions), *now]
+    return tuple(sorted(merged, key=lambda imported: imported.region))
 
 
 def refused_by(
@@ -83,14 +85,16 @@ def refused_by(
 ) -> set[int]:
     """Numbers of regions that will never take what was written for them."""
     codes = answers.failed()
-    ids = {one.number: one.region_id for one in route.region_routes}
-    return {one.region for one in written if is_refusal(codes.get(ids[one.region], ""))}
+    ids = {region.number: region.region_id for region in route.region_routes}
+    return {
+        imported.region for imported in written if is_refusal(codes.get(ids[imported.region], ""))
+    }
 
 
 def nowhere(written: Iterable[ImportedFiles], regions: set[int]) -> tuple[ImportedFiles, ...]:
     return tuple(
-        one.model_copy(update={"epoch": NOWHERE}) if one.region in regions else one
-        for one in written
+        imported.model_copy(update={"epoch": NOWHERE}) if imported.region in regions else imported
+        for imported in written
     )
 
 
@@ -106,7 +110,7 @@ def refuse_indexes(info: TableInfo) -> None:
 
 
 async def load_files(
-    at: Context,
+    context: Context,
     table: tuple[TableInfo, TableRoute],
     paths: Sequence[str],
     regions: Sequence[RegionRoute],
@@ -115,43 +119,43 @@ async def load_files(
     """The rows that belong into *regions*, as files of theirs. Raises Refused for files that the
     table cannot take, naming what is wrong."""
     info, route = table
-    versions = await reserve_versions(at, info, route)
+    versions = await reserve_versions(context, info, route)
     # A name of its own: what an earlier job still writes is in nobody's way.
-    name = f"{at.procedure}-{at.ports.ids.procedure_id()}"
+    name = f"{context.procedure}-{context.ports.ids.procedure_id()}"
     job = LoadJob(
         job_id=name,
-        procedure=at.procedure,
+        procedure=context.procedure,
         attempt=f"attempts/{name}",
         paths=list(paths),
         columns=load_columns(info, route),
         key=list(info.primary_key),
         partition=info.partition,
         checks=[
-            row_check(one)
-            for one in info.constraints
-            if one.kind is not ConstraintKind.UNIQUE
-            and Act.CHECK in graph_of(one).behaviours[one.state].insert
+            row_check(constraint)
+            for constraint in info.constraints
+            if constraint.kind is not ConstraintKind.UNIQUE
+            and Act.CHECK in graph_of(constraint).behaviours[constraint.state].insert
         ],
         regions=[
-            LoadRegion(number=one.number, root=one.root, version=versions[one.region_id])
-            for one in regions
+            LoadRegion(number=region.number, root=region.root, version=versions[region.region_id])
+            for region in regions
         ],
         input_digest=digest,
-        rows_per_s=at.wanted_rows_per_s(),
+        rows_per_s=context.wanted_rows_per_s(),
     )
     result = await at_wanted_rate(
-        at, [name], partial(at.ports.jobs.load, job, progress=at.progress)
+        context, [name], partial(context.ports.jobs.load, job, progress=context.progress)
     )
     refuse_offenders(info, result)
-    epochs = {one.number: one.epoch for one in regions}
+    epochs = {region.number: region.epoch for region in regions}
     written = tuple(
         ImportedFiles(
-            region=one.number,
-            epoch=epochs[one.number],
+            region=loaded.number,
+            epoch=epochs[loaded.number],
             attempt=job.attempt,
-            files=tuple(file.model_dump() for file in one.files),
+            files=tuple(file.model_dump() for file in loaded.files),
         )
-        for one in result.regions
+        for loaded in result.regions
     )
     read = ImportInput(
         digest=result.input_digest,
@@ -165,7 +169,7 @@ async def load_files(
 def load_columns(info: TableInfo, route: TableRoute) -> list[LoadColumn]:
     """All that rows of the table have, and what is said of each where a file says nothing."""
     told: Mapping[int, RegionColumn] = {
-        one.id: one for one in schema_order(info, route.region_routes[0]).columns
+        column.id: column for column in schema_order(info, route.region_routes[0]).columns
     }
     return [_load_column(column, told[column.id]) for column in info.columns]
 
@@ -185,19 +189,19 @@ def refuse_offenders(info: TableInfo, result: LoadJobResult) -> None:
     """Raises Refused with the rows that the table cannot have."""
     keys = [named_key(info, key) for key in result.repeated[:SHOWN_MAX]]
     if result.violations_total:
-        found = result.violations[:SHOWN_MAX]
+        violations = result.violations[:SHOWN_MAX]
         raise Refused(
             "constraint-violated",
-            name=", ".join(sorted({_broken(info, one) for one in found})),
+            name=", ".join(sorted({_broken(info, violation) for violation in violations})),
             reason=f"{result.violations_total} rows break it, and nothing was imported",
             total=result.violations_total,
             violations=[
                 {
-                    "constraint": _broken(info, one),
-                    "key": named_key(info, one.row_key),
-                    "values": named_values(info, one.values),
+                    "constraint": _broken(info, violation),
+                    "key": named_key(info, violation.row_key),
+                    "values": named_values(info, violation.values),
                 }
-                for one in found
+                for violation in violations
             ],
             repeated=keys,
         )
@@ -213,7 +217,7 @@ def refuse_offenders(info: TableInfo, result: LoadJobResult) -> None:
 
 
 def _broken(info: TableInfo, violation: ViolatingRow) -> str:
-    named = {one.id: one.name for one in info.constraints}
+    named = {constraint.id: constraint.name for constraint in info.constraints}
     if violation.constraint in named:
         return named[violation.constraint]
     (column,) = named_values(info, violation.values)
@@ -224,7 +228,7 @@ def _broken(info: TableInfo, violation: ViolatingRow) -> str:
 
 
 async def offer(
-    at: Context,
+    context: Context,
     table: tuple[TableInfo, TableRoute],
     written: Sequence[ImportedFiles],
     *,
@@ -232,10 +236,10 @@ async def offer(
 ) -> OrderAnswers:
     """Has regions look at what was written for them, or take it."""
     info, route = table
-    by_number = {one.region: one for one in written}
-    regions = [one for one in route.region_routes if one.number in by_number]
-    make = partial(_order, at.procedure, by_number, prepares)
-    return await order_all(at, info, regions, make)
+    by_number = {imported.region: imported for imported in written}
+    regions = [region for region in route.region_routes if region.number in by_number]
+    make = partial(_order, context.procedure, by_number, prepares)
+    return await order_all(context, info, regions, make)
 
 
 def _order(
@@ -245,15 +249,15 @@ def _order(
     _info: TableInfo,
     region: RegionRoute,
 ) -> IngestFiles:
-    one = written[region.number]
+    imported = written[region.number]
     return IngestFiles(
         number=UNNUMBERED,
         region_id=region.region_id,
         epoch=region.epoch,
         procedure=procedure,
-        attempt=one.attempt,
+        attempt=imported.attempt,
         index=ROWS,
         mark=procedure,
         prepares=prepares,
-        files=[DataFile.model_validate(file) for file in one.files],
+        files=[DataFile.model_validate(file) for file in imported.files],
     )

@@ -17,11 +17,13 @@ LOOK_MS = 1_000  # between looks whether an operator wants another rate
 T = TypeVar("T")
 
 
-async def at_wanted_rate(at: Context, jobs: Sequence[str], work: Callable[[], Awaitable[T]]) -> T:
+async def at_wanted_rate(
+    context: Context, jobs: Sequence[str], work: Callable[[], Awaitable[T]]
+) -> T:
     """Returns or raises what *work* does, which runs *jobs*. Each job is begun with the rate that
     is wanted then; a change is told to all of them within LOOK_MS."""
     over = asyncio.Event()
-    told = _shown(at)
+    told = _shown(context)
 
     async def run() -> T | None:
         try:
@@ -35,20 +37,20 @@ async def at_wanted_rate(at: Context, jobs: Sequence[str], work: Callable[[], Aw
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_MS / 1_000):
                     await over.wait()
-            if not over.is_set() and _shown(at) != told:
-                told = _shown(at)
+            if not over.is_set() and _shown(context) != told:
+                told = _shown(context)
                 for job in jobs:
-                    await at.ports.jobs.throttle(job, told)
+                    await context.ports.jobs.throttle(job, told)
 
     result, _ = await fan_out([run, keep_rate], at_once=2)
     assert result is not None, "it has ended without an error"
     return result
 
 
-def _shown(at: Context) -> int | None:
+def _shown(context: Context) -> int | None:
     """The rate in rows per second, which people are shown from now on; None: there is none."""
-    wanted = at.wanted_rows_per_s()
-    if wanted != at.live.pace.rows_per_s:
-        now_ms = at.ports.clock.mono_ms()
-        at.live.pace = Pace(wanted, now_ms, is_wanted=wanted is not None)
-    return wanted
+    rate = context.wanted_rows_per_s()
+    if rate != context.live.pace.rows_per_s:
+        now_ms = context.ports.clock.mono_ms()
+        context.live.pace = Pace(rate, now_ms, is_wanted=rate is not None)
+    return rate

@@ -17,72 +17,78 @@ from procedures.steps.region_orders import NODES_AT_ONCE_MAX, Marks, order_all, 
 from procedures.steps.transitions import read_table, tell
 
 
-async def open_marks(at: Context, info: TableInfo, route: TableRoute) -> tuple[RegionRoute, ...]:
+async def open_marks(
+    context: Context, info: TableInfo, route: TableRoute
+) -> tuple[RegionRoute, ...]:
     """The regions that had rows when the floor took hold: each has a mark now. The others have
     none: whatever they hold was written by those who know *info*.
 
     Raises Unavailable while a region cannot be told, as `tell`. Again: the marks stand.
     """
-    answers = await tell(at, info, route)
-    floors = {region_id: one.floor_version for region_id, one in answers.results.items()}
-    with_rows = tuple(one for one in route.region_routes if floors[one.region_id])
-    await _order(at, info, with_rows, Marks(opens=at.procedure))
+    answers = await tell(context, info, route)
+    floors = {region_id: result.floor_version for region_id, result in answers.results.items()}
+    with_rows = tuple(region for region in route.region_routes if floors[region.region_id])
+    await _order(context, info, with_rows, Marks(opens=context.procedure))
     return with_rows
 
 
-async def mark_everywhere(at: Context, info: TableInfo, route: TableRoute) -> None:
+async def mark_everywhere(context: Context, info: TableInfo, route: TableRoute) -> None:
     """Each region has a mark now, also one without rows. Again: the marks stand."""
-    await _order(at, info, route.region_routes, Marks(opens=at.procedure))
+    await _order(context, info, route.region_routes, Marks(opens=context.procedure))
 
 
-async def reserve_versions(at: Context, info: TableInfo, route: TableRoute) -> Mapping[str, int]:
+async def reserve_versions(
+    context: Context, info: TableInfo, route: TableRoute
+) -> Mapping[str, int]:
     """Each region has a mark now, at a version that no row of it bears: by region id. Again: the
     marks stand, and the versions are the same."""
 
     def make(table: TableInfo, region: RegionRoute) -> SetSchema:
-        order = schema_order(table, region, marks=Marks(opens=at.procedure))
+        order = schema_order(table, region, marks=Marks(opens=context.procedure))
         return order.model_copy(update={"reserves_version": True})
 
-    answers = await order_all(at, info, route.region_routes, make)
+    answers = await order_all(context, info, route.region_routes, make)
     answers.must_all_succeed()
-    versions = {region_id: one.floor_version for region_id, one in answers.results.items()}
+    versions = {region_id: result.floor_version for region_id, result in answers.results.items()}
     return {region_id: version for region_id, version in versions.items() if version is not None}
 
 
-async def close_marks(at: Context, table_id: int) -> None:
+async def close_marks(context: Context, table_id: int) -> None:
     """Those that it may have opened; what is gone already is gone."""
-    _, info, route = await read_table(at, table_id)
-    await _order(at, info, route.region_routes, Marks(closes=(at.procedure,)))
+    _, info, route = await read_table(context, table_id)
+    await _order(context, info, route.region_routes, Marks(closes=(context.procedure,)))
 
 
-async def snapshots(at: Context, regions: Sequence[RegionRoute]) -> Mapping[str, Snapshot]:
+async def snapshots(context: Context, regions: Sequence[RegionRoute]) -> Mapping[str, Snapshot]:
     """What holds the rows of each region as of its mark, by region id."""
-    calls = [partial(snapshot_of, at, region) for region in regions]
-    found = await fan_out(calls, at_once=NODES_AT_ONCE_MAX)
-    return {region.region_id: one for region, one in zip(regions, found, strict=True)}
+    calls = [partial(snapshot_of, context, region) for region in regions]
+    results = await fan_out(calls, at_once=NODES_AT_ONCE_MAX)
+    return {region.region_id: snapshot for region, snapshot in zip(regions, results, strict=True)}
 
 
-async def snapshot_of(at: Context, region: RegionRoute, *, whole: bool = False) -> Snapshot:
+async def snapshot_of(context: Context, region: RegionRoute, *, whole: bool = False) -> Snapshot:
     """*whole*: with the entries of all indexes, also of unknown ones."""
-    nodes = at.ports.nodes
-    with at.waiting_for("node", region.leader):
-        return await nodes.snapshot(region.leader, region.region_id, at.procedure, whole=whole)
+    nodes = context.ports.nodes
+    with context.waiting_for("node", region.leader):
+        return await nodes.snapshot(region.leader, region.region_id, context.procedure, whole=whole)
 
 
-async def current_snapshot(at: Context, region: RegionRoute, *, whole: bool = False) -> Snapshot:
+async def current_snapshot(
+    context: Context, region: RegionRoute, *, whole: bool = False
+) -> Snapshot:
     """As `snapshot_of`. Raises Unavailable for a region that has just left that node."""
     try:
-        return await snapshot_of(at, region, whole=whole)
+        return await snapshot_of(context, region, whole=whole)
     except NotFound as error:
         reason = "it has another leader by now"
         raise Unavailable("not-ready", what=f"region {region.region_id}", reason=reason) from error
 
 
 async def _order(
-    at: Context, info: TableInfo, regions: Sequence[RegionRoute], marks: Marks
+    context: Context, info: TableInfo, regions: Sequence[RegionRoute], marks: Marks
 ) -> None:
     def make(table: TableInfo, region: RegionRoute) -> SetSchema:
         return schema_order(table, region, marks=marks)
 
-    answers = await order_all(at, info, regions, make)
+    answers = await order_all(context, info, regions, make)
     answers.must_all_succeed()

@@ -27,7 +27,7 @@ class Announcement:
 
 
 async def open_and_announce(
-    at: Context, table_id: int, region_ids: Collection[str]
+    context: Context, table_id: int, region_ids: Collection[str]
 ) -> Announcement:
     """Orders the leaders that the route names to open those regions that are not open yet.
 
@@ -36,10 +36,10 @@ async def open_and_announce(
     Raises Unavailable when nothing new can be said: "region-lost" if storage cannot be read.
     """
     info_key, key = TableInfoKey(table_id), TableRouteKey(table_id)
-    seen = await at.snapshot(info_key, key)
-    info, route = seen.must(info_key), seen.must(key)
+    snapshot = await context.snapshot(info_key, key)
+    info, route = snapshot.must(info_key), snapshot.must(key)
     closed = [r for r in route.region_routes if r.region_id in region_ids and not _is_open(r)]
-    answers = await order_all(at, info, closed, open_order)
+    answers = await order_all(context, info, closed, open_order)
     failed = answers.failed()
     changed: list[RegionRoute] = []
     for region in closed:
@@ -57,16 +57,16 @@ async def open_and_announce(
         raise Unavailable(regions=sorted(r.region_id for r in closed))
     opened = {region.region_id for region in changed if _is_open(region)}
     rest = tuple(region.region_id for region in closed if region.region_id not in opened)
-    read = Txn.on(seen)
+    read = Txn.on(snapshot)
     return Announcement(change_regions(read, route, tuple(changed)) if changed else NOTHING, rest)
 
 
-async def grant(at: Context, table_id: int, region_ids: Collection[str]) -> None:
+async def grant(context: Context, table_id: int, region_ids: Collection[str]) -> None:
     """Orders their leaders to open the open regions again, which now grants a lease with it."""
     info_key, key = TableInfoKey(table_id), TableRouteKey(table_id)
-    seen = await at.snapshot(info_key, key)
-    regions = [r for r in seen.must(key).region_routes if r.region_id in region_ids]
-    answers = await order_all(at, seen.must(info_key), regions, open_order)
+    snapshot = await context.snapshot(info_key, key)
+    regions = [r for r in snapshot.must(key).region_routes if r.region_id in region_ids]
+    answers = await order_all(context, snapshot.must(info_key), regions, open_order)
     answers.must_all_succeed()
 
 

@@ -91,61 +91,61 @@ def child_id(parent: str, rounds: int, number: int) -> str:
     return uuid7(wall_ms_of(parent) + ahead_ms, noise)
 
 
-async def first_inside(at: Context, inside: Range, limit: int) -> tuple[KeyValue, ...]:
+async def first_inside(context: Context, inside: Range, limit: int) -> tuple[KeyValue, ...]:
     """At most *limit* keys, in order."""
     get = Get(inside.start, inside.end, limit=limit)
-    page = await at.ports.kv.range(get, deadline_ms=at.ports.deadline_ms)
+    page = await context.ports.kv.range(get, deadline_ms=context.ports.deadline_ms)
     return page.items
 
 
-async def next_round(state: P, at: Context) -> Goto[P]:
+async def next_round(state: P, context: Context) -> Goto[P]:
     """The first begins at once; each later one after a longer pause."""
     if state.rounds:
-        await rest_before_again(at, state.rounds)
+        await rest_before_again(context, state.rounds)
     update = {"rounds": state.rounds + 1, "after": "", "upto": "", "begun_before": state.begun}
     return Goto("submit", state.model_copy(update={**update, "named": False}))
 
 
-async def rest_before_again(at: Context, failed: int) -> None:
+async def rest_before_again(context: Context, failed: int) -> None:
     """The pause after *failed* tries with children that did not do what they were begun for."""
-    pause_ms = AGAIN.delay_ms(failed, at.ports.rng.random())
-    with at.waiting_for("child", f"the next try, after {failed}", pause_ms):
-        await at.live.rest(pause_ms)
+    pause_ms = AGAIN.delay_ms(failed, context.ports.rng.random())
+    with context.waiting_for("child", f"the next try, after {failed}", pause_ms):
+        await context.live.rest(pause_ms)
 
 
-async def submit_page(state: P, at: Context, family: ChildPlan) -> Goto[P]:
+async def submit_page(state: P, context: Context, family: ChildPlan) -> Goto[P]:
     """Begins the children of the page that the record names; then reads the next page, once no
     more of them are under way than leave room for it. So the record names a page before the first
     child of it is submitted, and counts it once."""
     if state.named:
-        begun = state.begun + len(await at.children.under_way())
+        begun = state.begun + len(await context.children.under_way())
         return Goto("gather", state.model_copy(update={"named": False, "begun": begun}))
     page, inside = max(1, min(PAGE, family.width // 2)), family.inside
     if state.upto:
         named = Range(_behind(state.after, inside), _end(state.upto))
-        items = await first_inside(at, named, page)
-        await fan_out([partial(family.begin, one) for one in items], at_once=SUBMITS_AT_ONCE_MAX)
-        await at_most(at, family.width - page)
-    found = await first_inside(at, Range(_behind(state.upto, inside), inside.end), page)
-    if not found:
+        items = await first_inside(context, named, page)
+        await fan_out([partial(family.begin, item) for item in items], at_once=SUBMITS_AT_ONCE_MAX)
+        await at_most(context, family.width - page)
+    following = await first_inside(context, Range(_behind(state.upto, inside), inside.end), page)
+    if not following:
         return Goto("gather", state.model_copy(update={"after": "", "upto": ""}))
-    spared = [await family.is_spared(one) for one in found]
+    spared = [await family.is_spared(item) for item in following]
     update = {
         "after": state.upto,
-        "upto": found[-1].key.decode(),
+        "upto": following[-1].key.decode(),
         "begun": state.begun + spared.count(False),
     }
     return Goto("submit", state.model_copy(update=update))
 
 
-async def at_most(at: Context, left: int) -> None:
+async def at_most(context: Context, left: int) -> None:
     """Waits, visibly, until no more than *left* children are under way."""
-    living = await at.children.under_way()
+    living = await context.children.under_way()
     if len(living) <= left:
         return
     more = f" and {len(living) - 1} more" if len(living) > 1 else ""
-    with at.waiting_for("child", f"{living[0]}{more}"):
-        await at.children.at_most(left)
+    with context.waiting_for("child", f"{living[0]}{more}"):
+        await context.children.at_most(left)
 
 
 def _behind(key: str, inside: Range) -> bytes:

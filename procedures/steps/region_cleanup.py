@@ -7,21 +7,23 @@ from procedures.context import Context
 from procedures.steps.region_orders import MakeOrder, discard_order, order_all
 
 
-def leader_is_gone(at: Context, regions: Iterable[RegionRoute]) -> bool:
+def leader_is_gone(context: Context, regions: Iterable[RegionRoute]) -> bool:
     """Whether any of *regions* is led by a node that is not alive."""
-    alive = at.alive_nodes()
+    alive = context.alive_nodes()
     return any(region.leader not in alive for region in regions)
 
 
-async def outwait_leases(at: Context, nodes: Collection[str], region_ids: Sequence[str]) -> None:
+async def outwait_leases(
+    context: Context, nodes: Collection[str], region_ids: Sequence[str]
+) -> None:
     """Until no lease of *nodes* on *region_ids* can be alive.
 
     The applied route must not name those nodes any more, so that nothing renews them (P4).
     """
     for node in nodes:
-        while (left_ms := at.ports.leases.free_in_ms(node, region_ids)) > 0:
-            with at.waiting_for("region_lease", node, left_ms):
-                await at.ports.clock.sleep_ms(left_ms)
+        while (left_ms := context.ports.leases.free_in_ms(node, region_ids)) > 0:
+            with context.waiting_for("region_lease", node, left_ms):
+                await context.ports.clock.sleep_ms(left_ms)
 
 
 def leaving(region: RegionRoute, root: str) -> str:
@@ -31,11 +33,11 @@ def leaving(region: RegionRoute, root: str) -> str:
 
 def roots_left(leavings: Iterable[str]) -> dict[str, list[str]]:
     """Region id -> the roots it has left, in that order."""
-    found: dict[str, list[str]] = {}
-    for one in leavings:
-        region_id, _, root = one.partition(" ")
-        found.setdefault(region_id, []).append(root)
-    return found
+    roots: dict[str, list[str]] = {}
+    for leaving in leavings:
+        region_id, _, root = leaving.partition(" ")
+        roots.setdefault(region_id, []).append(root)
+    return roots
 
 
 def rounds(
@@ -43,33 +45,33 @@ def rounds(
 ) -> Iterator[list[RegionRoute]]:
     """Each region with each of its *roots* in turn, one of them in a round: a node answers the
     repeat of the last order of a region alone."""
-    for place in range(max(map(len, roots.values()), default=0)):
+    for position in range(max(map(len, roots.values()), default=0)):
         yield [
-            region.model_copy(update={"root": roots[region.region_id][place]})
+            region.model_copy(update={"root": roots[region.region_id][position]})
             for region in regions
-            if place < len(roots.get(region.region_id, ()))
+            if position < len(roots.get(region.region_id, ()))
         ]
 
 
-async def discard_roots(at: Context, table_id: int, leavings: Iterable[str]) -> list[str]:
+async def discard_roots(context: Context, table_id: int, leavings: Iterable[str]) -> list[str]:
     """Deletes what was left, by orders to those who lead now, and returns what stays."""
     info_key, key = TableInfoKey(table_id), TableRouteKey(table_id)
-    seen = await at.snapshot(info_key, key)
+    snapshot = await context.snapshot(info_key, key)
     stays = []
-    for claims in rounds(seen.must(key).region_routes, roots_left(leavings)):
-        stays += await delete_roots(at, seen.must(info_key), claims, discard_order)
+    for claims in rounds(snapshot.must(key).region_routes, roots_left(leavings)):
+        stays += await delete_roots(context, snapshot.must(info_key), claims, discard_order)
     return stays
 
 
 async def delete_roots(
-    at: Context, info: TableInfo, claims: Iterable[RegionRoute], make: MakeOrder
+    context: Context, info: TableInfo, claims: Iterable[RegionRoute], make: MakeOrder
 ) -> list[str]:
     """Orders each leader to delete the root of its region, and returns the folders that stay: the
     leader is gone, or will not delete a folder that is not the region's alone."""
-    alive = at.alive_nodes()
+    alive = context.alive_nodes()
     claims = list(claims)
     here = [region for region in claims if region.leader in alive]
-    answers = await order_all(at, info, here, make)
+    answers = await order_all(context, info, here, make)
     kept = answers.kept()
     answers.without(kept).must_all_succeed()
-    return [one.root for one in claims if one.leader not in alive or one.region_id in kept]
+    return [claim.root for claim in claims if claim.leader not in alive or claim.region_id in kept]

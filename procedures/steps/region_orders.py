@@ -108,7 +108,7 @@ def _columns(info: TableInfo) -> list[RegionColumn]:
             nullable=_may_be_null(column, never_null),
             origin_default=column.origin_default,
             origin_columns=[
-                OriginColumn(id=one.id, type=one.type) for one in column.origin_columns
+                OriginColumn(id=origin.id, type=origin.type) for origin in column.origin_columns
             ],
         )
         for column in info.columns
@@ -181,7 +181,7 @@ MakeOrder = Callable[[TableInfo, RegionRoute], Order]
 
 
 async def order_all(
-    at: Context, info: TableInfo, regions: Iterable[RegionRoute], make: MakeOrder
+    context: Context, info: TableInfo, regions: Iterable[RegionRoute], make: MakeOrder
 ) -> OrderAnswers:
     """One request to each leader of *regions*, all at once. Conflict (a newer term) is raised."""
     by_node: dict[str, list[RegionRoute]] = {}
@@ -192,9 +192,9 @@ async def order_all(
 
     async def ask(node: str) -> None:
         orders = [make(info, region) for region in by_node[node]]
-        with at.waiting_for("node", node):
+        with context.waiting_for("node", node):
             try:
-                answers = await at.ports.nodes.send(node, orders, sender=at.sender)
+                answers = await context.ports.nodes.send(node, orders, sender=context.sender)
             except (Unavailable, Unknown) as error:
                 silent[node] = error.with_traceback(None)  # whose frames hold it: a cycle
                 return
@@ -204,8 +204,8 @@ async def order_all(
     return OrderAnswers(results, silent)
 
 
-async def order_one(at: Context, node: str, order: Order) -> None:
+async def order_one(context: Context, node: str, order: Order) -> None:
     """One order to one node. Raises the error that the node answered it with."""
-    (result,) = await at.ports.nodes.send(node, [order], sender=at.sender)
+    (result,) = await context.ports.nodes.send(node, [order], sender=context.sender)
     if result.error is not None:
         raise told(result.error.code, result.error.facts)

@@ -49,9 +49,9 @@ class Round:
         self._judge_pace()
         reading: Callable[[], Awaitable[None]] = partial(self._read_all, regions)
         await fan_out([reading, self._keep_pace], at_once=2)
-        refused = [one for one in self.failures if isinstance(one, Refused)]
+        refused = [failure for failure in self.failures if isinstance(failure, Refused)]
         if refused or not self.made:
-            definite = [one for one in self.failures if is_definite(one)]
+            definite = [failure for failure in self.failures if is_definite(failure)]
             raise [*refused, *definite, *self.failures][0]
         return with_made(self.reorg, self.made, self._pace.ms)
 
@@ -121,17 +121,17 @@ class Round:
             rows_per_s=self.running[name],
         )
         try:
-            found = await self.at.ports.jobs.backfill(job, progress=partial(self._progress, name))
+            built = await self.at.ports.jobs.backfill(job, progress=partial(self._progress, name))
         finally:
             del self.running[name]
         return BuiltFiles(
             region=region.number,
             epoch=snapshot.epoch,
             attempt=job.attempt,
-            files=tuple(file.model_dump() for file in found.files),
-            rows=found.rows_in,
-            entries=found.entries,
-            bytes=found.bytes_out,
+            files=tuple(file.model_dump() for file in built.files),
+            rows=built.rows_in,
+            entries=built.entries,
+            bytes=built.bytes_out,
         )
 
     def _progress(self, job: str, done: int, _total: int, _unit: str) -> None:

@@ -46,7 +46,9 @@ class IndexToFill:
 
     @classmethod
     def of(cls, info: TableInfo, route: TableRoute, index: int) -> "IndexToFill":
-        return cls(info, route, next(one for one in info.indexes if one.id == index))
+        return cls(
+            info, route, next(candidate for candidate in info.indexes if candidate.id == index)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,39 +58,41 @@ class NotTaken:
     why: Refused | Conflict
 
 
-async def begin_reorg(at: Context, table: IndexToFill) -> IndexReorg:
+async def begin_reorg(context: Context, table: IndexToFill) -> IndexReorg:
     """Opens the marks, and counts what there is to read."""
-    marked = await open_marks(at, table.info, table.route)
-    found = await snapshots(at, marked)
-    rows = {region_id: one.rows for region_id, one in found.items()}
+    marked = await open_marks(context, table.info, table.route)
+    by_region = await snapshots(context, marked)
+    rows = {region_id: snapshot.rows for region_id, snapshot in by_region.items()}
     reorg = surveyed(table.index.id, table.route.region_routes, rows)
-    p99_ms = at.ports.schema_sync.statement_p99_ms()
+    p99_ms = context.ports.schema_sync.statement_p99_ms()
     return reorg.model_copy(update={"p99_before_ms": p99_ms})
 
 
-async def continue_reorg(at: Context, table: IndexToFill, reorg: IndexReorg) -> IndexReorg | None:
+async def continue_reorg(
+    context: Context, table: IndexToFill, reorg: IndexReorg
+) -> IndexReorg | None:
     """The next round, or what regions say to the last one. None: nothing is left to do.
 
     Raises Refused or Conflict once regions refuse again and again what is made for them.
     """
     if reorg.made:
-        return await _take_round(at, table, reorg)
+        return await _take_round(context, table, reorg)
     waiting = pending(reorg, table.route.region_routes)
     if not waiting:
         return None
     index = JobIndex(
         id=table.index.id, columns=list(table.index.columns), unique=table.index.unique
     )
-    turn = in_turn(reorg, waiting, at.ports.reorg_width.regions)
-    return await Round(at, reorg, index, at.ports.clock.mono_ms()).run(turn)
+    turn = in_turn(reorg, waiting, context.ports.reorg_width.regions)
+    return await Round(context, reorg, index, context.ports.clock.mono_ms()).run(turn)
 
 
-async def _take_round(at: Context, table: IndexToFill, reorg: IndexReorg) -> IndexReorg:
+async def _take_round(context: Context, table: IndexToFill, reorg: IndexReorg) -> IndexReorg:
     regions = {region.number: region for region in table.route.region_routes}
-    takes = [partial(_take, at, table, regions[made.region], made) for made in reorg.made]
+    takes = [partial(_take, context, table, regions[made.region], made) for made in reorg.made]
     answers = await fan_out(takes, at_once=NODES_AT_ONCE_MAX)
-    taken = [one for one in answers if isinstance(one, Taken)]
-    refusals = [one for one in answers if isinstance(one, NotTaken)]
+    taken = [answer for answer in answers if isinstance(answer, Taken)]
+    refusals = [answer for answer in answers if isinstance(answer, NotTaken)]
     after = with_taken(reorg, taken)
     if refusals and after.refusals >= REFUSALS_MAX:
         raise refusals[0].why
@@ -96,7 +100,7 @@ async def _take_round(at: Context, table: IndexToFill, reorg: IndexReorg) -> Ind
 
 
 async def _take(
-    at: Context, table: IndexToFill, region: RegionRoute, made: BuiltFiles
+    context: Context, table: IndexToFill, region: RegionRoute, made: BuiltFiles
 ) -> Taken | NotTaken | None:
     """None: another leads the region now, and the files are where it does not look."""
     if region.epoch != made.epoch:
@@ -107,27 +111,27 @@ async def _take(
         number=UNNUMBERED,
         region_id=region.region_id,
         epoch=region.epoch,
-        procedure=at.procedure,
+        procedure=context.procedure,
         attempt=made.attempt,
         index=table.index.id,
-        mark=at.procedure,
+        mark=context.procedure,
         files=[DataFile.model_validate(file) for file in made.files],
         unique_columns=list(table.index.columns) if table.index.unique else [],
     )
     try:
-        await order_one(at, region.leader, order)
+        await order_one(context, region.leader, order)
     except (Refused, Conflict) as error:
         if error.code != "unique-violation":
             return NotTaken(error)
-        found = Offenders.model_validate(error.facts)
-        return Taken(made, found.total, offenders_of(table.info, found.duplicates))
+        offenders = Offenders.model_validate(error.facts)
+        return Taken(made, offenders.total, offenders_of(table.info, offenders.duplicates))
     return Taken(made)
 
 
 def offenders_of(info: TableInfo, duplicates: Sequence[Duplicate]) -> tuple[Offender, ...]:
     """With primary keys as users write them."""
     columns = {column.id: column for column in info.columns}
-    types = [parse_type(columns[one].type) for one in info.primary_key]
+    types = [parse_type(columns[column_id].type) for column_id in info.primary_key]
 
     def row(key: str) -> tuple[object, ...]:
         values = decode(types, bytes.fromhex(key))
@@ -135,10 +139,10 @@ def offenders_of(info: TableInfo, duplicates: Sequence[Duplicate]) -> tuple[Offe
 
     return tuple(
         Offender(
-            values=tuple(one.values),
-            rows=tuple(first_within(map(row, one.row_keys), ROWS_CHARS_MAX)),
+            values=tuple(duplicate.values),
+            rows=tuple(first_within(map(row, duplicate.row_keys), ROWS_CHARS_MAX)),
         )
-        for one in duplicates[:OFFENDERS_MAX]
+        for duplicate in duplicates[:OFFENDERS_MAX]
     )
 
 
@@ -148,11 +152,13 @@ def violation(info: TableInfo, index: Index, reorg: IndexReorg) -> Refused:
     names = {column.id: column.name for column in info.columns}
     key = [names[id] for id in info.primary_key]
     columns = [names[id] for id in index.columns]
-    found = [  # not strict: what is told of a fault is no reason for another
+    duplicates = [  # not strict: what is told of a fault is no reason for another
         {
-            "values": dict(zip(columns, one.values, strict=False)),
-            "rows": [dict(zip(key, row, strict=False)) for row in one.rows],
+            "values": dict(zip(columns, offender.values, strict=False)),
+            "rows": [dict(zip(key, row, strict=False)) for row in offender.rows],
         }
-        for one in reorg.offenders
+        for offender in reorg.offenders
     ]
-    return Refused("unique-violation", index=index.name, total=reorg.duplicates, duplicates=found)
+    return Refused(
+        "unique-violation", index=index.name, total=reorg.duplicates, duplicates=duplicates
+    )

@@ -22,26 +22,26 @@ class OfTable(Protocol):
     def table_id(self) -> int: ...
 
 
-async def required_table(at: Context, state: OfTable) -> tuple[Snapshot, TableInfo]:
+async def required_table(context: Context, state: OfTable) -> tuple[Snapshot, TableInfo]:
     """The table, and the snapshot that it was read in, if all that was required still holds."""
     key = TableInfoKey(state.table_id)
     name = TableNameKey(state.catalog, state.schema_name, state.name)
-    seen = await at.snapshot(key, name)
-    require_same_table(at.client, name, seen.get(name))
-    info = seen.must(key)
-    require_version(at.client, info)
-    return seen, info
+    snapshot = await context.snapshot(key, name)
+    require_same_table(context.client, name, snapshot.get(name))
+    info = snapshot.must(key)
+    require_version(context.client, info)
+    return snapshot, info
 
 
 def require_same_table(
-    client: ClientRequirements, key: TableNameKey, found: TableNameRecord | None
+    client: ClientRequirements, key: TableNameKey, record: TableNameRecord | None
 ) -> None:
     """The name still means the table it resolved to at submit; never silently another one."""
     name = f"{key.catalog}.{key.schema}.{key.table}"
-    if found is None:
+    if record is None:
         raise NotFound("table-not-found", table=name)
-    if client.table_id is not None and found.table_id != client.table_id:
-        raise Conflict("schema-conflict", name=name, table_id=client.table_id, now=found.table_id)
+    if client.table_id is not None and record.table_id != client.table_id:
+        raise Conflict("schema-conflict", name=name, table_id=client.table_id, now=record.table_id)
 
 
 def require_version(client: ClientRequirements, info: TableInfo) -> None:

@@ -32,26 +32,26 @@ def is_settled(info: TableInfo) -> bool:
     return info.schema_floor == info.schema_version
 
 
-async def settle(at: Context, seen: Snapshot, info: TableInfo) -> Txn:
+async def settle(context: Context, snapshot: Snapshot, info: TableInfo) -> Txn:
     """Waits until nobody uses a version before the one that is published. The floor to commit."""
-    await at.drained(info.table_id, info.schema_version)
-    at.ports.schema_sync.must_be_sound(info.table_id)
+    await context.drained(info.table_id, info.schema_version)
+    context.ports.schema_sync.must_be_sound(info.table_id)
     raised = info.model_copy(
         update={"schema_floor": info.schema_version, "version": info.version + 1}
     )
     key = TableInfoKey(info.table_id)
-    txn = Txn().expecting(key, seen.mod_revision(key))
+    txn = Txn().expecting(key, snapshot.mod_revision(key))
     return txn.put(key, raised).log(TableAltered(info=raised))
 
 
-async def read_table(at: Context, table_id: int) -> tuple[Snapshot, TableInfo, TableRoute]:
+async def read_table(context: Context, table_id: int) -> tuple[Snapshot, TableInfo, TableRoute]:
     info_key, key = TableInfoKey(table_id), TableRouteKey(table_id)
-    seen = await at.snapshot(info_key, key)
-    return seen, seen.must(info_key), seen.must(key)
+    snapshot = await context.snapshot(info_key, key)
+    return snapshot, snapshot.must(info_key), snapshot.must(key)
 
 
 async def publish(
-    at: Context, seen: Snapshot, info: TableInfo, route: TableRoute, new: TableInfo
+    context: Context, snapshot: Snapshot, info: TableInfo, route: TableRoute, new: TableInfo
 ) -> Txn:
     """Makes every region ready for *new*, which follows on *info*. The transition to commit.
 
@@ -59,20 +59,20 @@ async def publish(
     counted here. Raises Unavailable while a region cannot be told.
     """
     assert is_settled(info), "a version that may be in use is two behind"
-    at.ports.schema_sync.must_be_sound(info.table_id)
+    context.ports.schema_sync.must_be_sound(info.table_id)
     update = {"schema_version": info.schema_version + 1, "version": info.version + 1}
     following = new.model_copy(update=update)
-    clock = at.ports.clock
+    clock = context.ports.clock
     began_ms = clock.mono_ms()
-    await tell(at, following, route, before=info)
+    await tell(context, following, route, before=info)
     regions, told_ms = len(route.region_routes), clock.mono_ms() - began_ms
-    at.note(published(info, following, regions, told_ms))
+    context.note(published(info, following, regions, told_ms))
     key = TableInfoKey(info.table_id)
-    return Txn.on(seen).put(key, following).log(TableAltered(info=following))
+    return Txn.on(snapshot).put(key, following).log(TableAltered(info=following))
 
 
 async def tell(
-    at: Context, info: TableInfo, route: TableRoute, *, before: TableInfo | None = None
+    context: Context, info: TableInfo, route: TableRoute, *, before: TableInfo | None = None
 ) -> OrderAnswers:
     """Orders every region to take *info* and to raise its floor.
 
@@ -81,10 +81,13 @@ async def tell(
     """
     _must_be_open(route)
 
-    known = info if before is None else with_leaving(info, before)
+    full_info = info if before is None else with_leaving(info, before)
     dead = () if before is not None else dead_indexes(info)
     answers = await order_all(
-        at, known, route.region_routes, lambda table, region: schema_order(table, region, dead)
+        context,
+        full_info,
+        route.region_routes,
+        lambda table, region: schema_order(table, region, dead),
     )
     answers.must_all_succeed()
     return answers
@@ -105,7 +108,7 @@ def with_leaving(info: TableInfo, before: TableInfo) -> TableInfo:
 def dead_indexes(info: TableInfo) -> tuple[int, ...]:
     """Ids that were taken, of indexes that are gone."""
     living = {index.id for index in info.indexes}
-    return tuple(one for one in range(1, info.next_index_id) if one not in living)
+    return tuple(index_id for index_id in range(1, info.next_index_id) if index_id not in living)
 
 
 def _must_be_open(route: TableRoute) -> None:

@@ -29,7 +29,7 @@ REGIONS_AT_ONCE = 8
 
 
 async def look_at(
-    at: Context,
+    context: Context,
     info: TableInfo,
     regions: Sequence[RegionRoute],
     constraints: Sequence[Constraint],
@@ -39,40 +39,44 @@ async def look_at(
     which come in the place of others. Raises Refused `check-violation` with the first rows that do
     not; Unavailable while a region cannot be read."""
     checks = [*map(row_check, constraints), *map(_type_check, columns)]
-    calls = [partial(_look_at_one, at, region, checks) for region in regions]
+    calls = [partial(_look_at_one, context, region, checks) for region in regions]
     results = await at_wanted_rate(
-        at, check_jobs(at, regions), partial(fan_out, calls, at_once=REGIONS_AT_ONCE)
+        context, check_jobs(context, regions), partial(fan_out, calls, at_once=REGIONS_AT_ONCE)
     )
-    total = sum(one.violations_total for one in results)
+    total = sum(result.violations_total for result in results)
     if not total:
         return
-    found = [violation for one in results for violation in one.violations][:OFFENDERS_MAX]
-    names = {one.id: one.name for one in constraints}
-    names |= {_number(one): f"type {one.type} of column {one.name}" for one in columns}
+    violations = [violation for result in results for violation in result.violations][
+        :OFFENDERS_MAX
+    ]
+    names = {constraint.id: constraint.name for constraint in constraints}
+    names |= {_number(column): f"type {column.type} of column {column.name}" for column in columns}
     raise Refused(
         "check-violation",
-        name=", ".join(sorted({names[one.constraint] for one in found})),
+        name=", ".join(sorted({names[violation.constraint] for violation in violations})),
         total=total,
-        violations=first_within(_shown(info, found, names), FACTS_CHARS_MAX),
+        violations=first_within(_shown(info, violations, names), FACTS_CHARS_MAX),
     )
 
 
-def check_jobs(at: Context, regions: Iterable[RegionRoute]) -> list[str]:
+def check_jobs(context: Context, regions: Iterable[RegionRoute]) -> list[str]:
     """Names of the jobs that look at *regions*, one each."""
-    return [f"{at.procedure}-{region.region_id}-check" for region in regions]
+    return [f"{context.procedure}-{region.region_id}-check" for region in regions]
 
 
-async def _look_at_one(at: Context, region: RegionRoute, checks: list[RowCheck]) -> ValidateResult:
-    snapshot = await current_snapshot(at, region)
-    (job_id,) = check_jobs(at, [region])
+async def _look_at_one(
+    context: Context, region: RegionRoute, checks: list[RowCheck]
+) -> ValidateResult:
+    snapshot = await current_snapshot(context, region)
+    (job_id,) = check_jobs(context, [region])
     job = ValidateJob(
         job_id=job_id,
-        procedure=at.procedure,
+        procedure=context.procedure,
         snapshot=snapshot,
         checks=checks,
-        rows_per_s=at.wanted_rows_per_s(),
+        rows_per_s=context.wanted_rows_per_s(),
     )
-    return await at.ports.jobs.validate(job, progress=at.progress)
+    return await context.ports.jobs.validate(job, progress=context.progress)
 
 
 def row_check(constraint: Constraint) -> RowCheck:
@@ -101,14 +105,14 @@ def _number(column: Column) -> int:
 
 
 def _shown(
-    info: TableInfo, found: Sequence[ViolatingRow], names: Mapping[int, str]
+    info: TableInfo, violations: Sequence[ViolatingRow], names: Mapping[int, str]
 ) -> Iterator[dict[str, object]]:
     """As people know them: columns by name, keys as values."""
-    for one in found:
+    for violation in violations:
         yield {
-            "constraint": names[one.constraint],
-            "key": named_key(info, one.row_key),
-            "values": named_values(info, one.values),
+            "constraint": names[violation.constraint],
+            "key": named_key(info, violation.row_key),
+            "values": named_values(info, violation.values),
         }
 
 

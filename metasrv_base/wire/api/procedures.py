@@ -25,7 +25,7 @@ ProcedureState = Literal[
 """The last four are ends. `poisoned` and `parked` are not: the record stays, and `allowed_actions`
 says what may be done."""
 ENDS = frozenset({"succeeded", "cancelled", "rolled_back", "failed"})
-NO_ENDS: tuple[str, ...] = tuple(one for one in get_args(ProcedureState) if one not in ENDS)
+NO_ENDS: tuple[str, ...] = tuple(state for state in get_args(ProcedureState) if state not in ENDS)
 
 ACTIONS_MAX = 1_024  # regions named in one request
 PARALLEL_MAX = 1024  # tables failed over at once

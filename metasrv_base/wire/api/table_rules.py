@@ -87,17 +87,17 @@ def validate_alter(request: AlterRequest) -> tuple[FieldError, ...]:
     """What is wrong whatever the table is."""
     return tuple(
         error
-        for place, operation in enumerate(request.operations)
-        for error in _operation_errors(operation, f"/operations/{place}")
+        for position, operation in enumerate(request.operations)
+        for error in _operation_errors(operation, f"/operations/{position}")
     )
 
 
 def index_errors(spec: IndexSpec) -> tuple[FieldError, ...]:
     """What is wrong whatever the table is."""
     repeated = [
-        _wrong(f"/columns/{place}", "the index names it twice")
-        for place, name in enumerate(spec.columns)
-        if name in spec.columns[:place]
+        _wrong(f"/columns/{position}", "the index names it twice")
+        for position, name in enumerate(spec.columns)
+        if name in spec.columns[:position]
     ]
     pointless = spec.not_valid and not spec.unique
     why = "only a unique index can be left not valid"
@@ -140,25 +140,25 @@ def partition_of(rule: PartitionRule, names: Mapping[int, str]) -> HashPartition
 
 def _types(columns: Sequence[ColumnSpec]) -> dict[str, ColumnType]:
     """The types that parse, by column name; of a repeated name the first."""
-    found: dict[str, ColumnType] = {}
+    types: dict[str, ColumnType] = {}
     for column in columns:
         try:
-            found.setdefault(column.name, parse_type(column.type))
+            types.setdefault(column.name, parse_type(column.type))
         except Refused:
             continue  # reported with its pointer by _column_errors
-    return found
+    return types
 
 
 def _column_errors(
     columns: Sequence[ColumnSpec], types: Mapping[str, ColumnType]
 ) -> Iterator[FieldError]:
-    seen: set[str] = set()
-    for place, column in enumerate(columns):
-        here = f"/columns/{place}"
+    names: set[str] = set()
+    for position, column in enumerate(columns):
+        here = f"/columns/{position}"
         yield from name_errors(column.name, f"{here}/name")
-        if column.name.lower() in seen:
+        if column.name.lower() in names:
             yield _wrong(f"{here}/name", "a column before it has that name; case does not count")
-        seen.add(column.name.lower())
+        names.add(column.name.lower())
         try:
             type = parse_type(column.type, f"{here}/type")
             if column.default is not None:
@@ -169,13 +169,13 @@ def _column_errors(
 
 def _key_errors(spec: TableSpec) -> Iterator[FieldError]:
     columns = {column.name: column for column in spec.columns}
-    for place, name in enumerate(spec.primary_key):
-        here = f"/primary_key/{place}"
+    for position, name in enumerate(spec.primary_key):
+        here = f"/primary_key/{position}"
         if name not in columns:
             yield _wrong(here, "no column has that name")
         elif columns[name].nullable:
             yield _wrong(here, "a column of the primary key must have nullable false")
-        if name in spec.primary_key[:place]:
+        if name in spec.primary_key[:position]:
             yield _wrong(here, "the primary key names it twice")
 
 
@@ -183,22 +183,22 @@ def _partition_errors(spec: TableSpec, types: Mapping[str, ColumnType]) -> Itera
     partition = spec.partition
     if partition is None:
         return
-    for place, name in enumerate(partition.columns):
-        here = f"/partition/columns/{place}"
+    for position, name in enumerate(partition.columns):
+        here = f"/partition/columns/{position}"
         if name not in spec.primary_key:
             yield _wrong(here, "partition columns are among the primary key's")
-        if name in partition.columns[:place]:
+        if name in partition.columns[:position]:
             yield _wrong(here, "the partition names it twice")
-    known = [types[name] for name in partition.columns if name in types]
-    if isinstance(partition, RangePartition) and len(known) == len(partition.columns):
+    column_types = [types[name] for name in partition.columns if name in types]
+    if isinstance(partition, RangePartition) and len(column_types) == len(partition.columns):
         try:
-            encode_bounds(known, partition.bounds, "/partition")
+            encode_bounds(column_types, partition.bounds, "/partition")
         except Refused as error:
             yield _field_error(error)
 
 
-def _option_errors(options: Mapping[str, str | None], at: str = "") -> Iterator[FieldError]:
-    here = f"{at}/options"
+def _option_errors(options: Mapping[str, str | None], pointer: str = "") -> Iterator[FieldError]:
+    here = f"{pointer}/options"
     if len(options) > OPTIONS_MAX:
         yield _wrong(here, f"at most {OPTIONS_MAX} options")
     for name, value in list(options.items())[:OPTIONS_MAX]:
@@ -303,9 +303,9 @@ def _unsupported(pointer: str, detail: str) -> FieldError:
 def _field_error(error: Refused) -> FieldError:
     """A refusal of metasrv_base/schema as an entry of `errors`."""
     facts = error.facts
-    found = f", found {facts['found']}" if "found" in facts else ""
+    actual = f", found {facts['found']}" if "found" in facts else ""
     return FieldError(
         pointer=str(facts.get("pointer", "")),
         code=error.code,
-        detail=f"expected {facts['expected']}{found}",
+        detail=f"expected {facts['expected']}{actual}",
     )

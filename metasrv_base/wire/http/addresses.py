@@ -42,14 +42,12 @@ def may_be_ours(address: str) -> bool:
     """An IP address of one machine. Not: link-local ones, where clouds answer with secrets, nor
     groups, nor "any", nor IPv4 in the clothes of IPv6."""
     try:
-        found = IPv6Address(address) if ":" in address else IPv4Address(address)
+        ip = IPv6Address(address) if ":" in address else IPv4Address(address)
     except AddressValueError:
         return False
-    if isinstance(found, IPv6Address) and (found.ipv4_mapped or found.sixtofour):
+    if isinstance(ip, IPv6Address) and (ip.ipv4_mapped or ip.sixtofour):
         return False
-    return not (
-        found.is_unspecified or found.is_link_local or found.is_multicast or _is_unused(found)
-    )
+    return not (ip.is_unspecified or ip.is_link_local or ip.is_multicast or _is_unused(ip))
 
 
 def leads_to_us(peer: object) -> bool:
@@ -66,7 +64,7 @@ def _is_unused(address: IPv4Address | IPv6Address) -> bool:
 def is_weaker(url: str, than: Iterable[str]) -> bool:
     """Whether *url* is reached without TLS, and one of *than* with: whoever was named by a server
     behind TLS is not shown a token in plain text."""
-    return url.startswith("http://") and any(one.startswith("https://") for one in than)
+    return url.startswith("http://") and any(other.startswith("https://") for other in than)
 
 
 def own_url(advertise: str | None, host: str, port: int) -> str:

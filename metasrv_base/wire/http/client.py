@@ -149,7 +149,7 @@ class HttpClient:
                 leader = _leader_of(error, url)
                 if leader is not None and hops < HOPS_MAX:
                     hops += 1
-                    waiting = [leader, *(one for one in waiting if one != leader)]
+                    waiting = [leader, *(other for other in waiting if other != leader)]
                 elif not _ask_another(error, call):
                     break
             else:

@@ -58,8 +58,8 @@ def parse(body: bytes) -> Any:
             parse_float=_float,
         )
     except json.JSONDecodeError as error:
-        at = len(text[: error.pos].encode())
-        raise Refused("malformed-json", at=at, reason=error.msg.lower()) from None
+        offset = len(text[: error.pos].encode())
+        raise Refused("malformed-json", at=offset, reason=error.msg.lower()) from None
     if _SURROGATE.search(body):
         _check_surrogates(value)
     return value
@@ -74,8 +74,8 @@ def check_path(raw_path: bytes) -> None:
         raise Refused("bad-path", found=f"more than {PATH_BYTES_MAX} bytes")
     if _BAD_ESCAPE.search(raw_path):
         raise Refused("bad-path", found="a % that escapes nothing")
-    if found := _FORBIDDEN_ESCAPE.search(raw_path):
-        raise Refused("bad-path", found=f"{found[0].decode()}, which is not allowed in a name")
+    if match := _FORBIDDEN_ESCAPE.search(raw_path):
+        raise Refused("bad-path", found=f"{match[0].decode()}, which is not allowed in a name")
     if _FORBIDDEN_BYTE.search(raw_path):
         raise Refused("bad-path", found="a space, a backslash or a control character")
     if _DOT_SEGMENT.search(raw_path):
@@ -93,12 +93,12 @@ def check_query(raw: bytes) -> None:
     `invalid-request`.
     """
     names = [part.partition(b"=")[0].replace(b"+", b" ") for part in raw.split(b"&") if part]
-    seen: set[bytes] = set()
+    earlier: set[bytes] = set()
     for name in map(unquote_to_bytes, names):
-        if name in seen:
-            found = name.decode("utf-8", "replace")
-            raise Refused("invalid-request", expected=f"{found} once in the query")
-        seen.add(name)
+        if name in earlier:
+            text = name.decode("utf-8", "replace")
+            raise Refused("invalid-request", expected=f"{text} once in the query")
+        earlier.add(name)
     try:
         unquote_to_bytes(raw).decode("utf-8")
     except UnicodeDecodeError:
@@ -137,10 +137,10 @@ def _check_surrogates(value: object) -> None:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         _malformed("it holds a key twice")
-    return found
+    return members
 
 
 def _constant(text: str) -> NoReturn:

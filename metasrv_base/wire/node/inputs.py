@@ -58,8 +58,8 @@ class Snapshot(WireModel):
     @property
     def rows(self) -> int:
         """Of all files: at least as many as there are rows as of the mark."""
-        return sum(one.file.rows for one in self.files)
+        return sum(entry.file.rows for entry in self.files)
 
     @property
     def bytes(self) -> int:
-        return sum(one.file.bytes for one in self.files)
+        return sum(entry.file.bytes for entry in self.files)

@@ -27,15 +27,15 @@ def shown(value: JsonValue) -> JsonValue:
     return value
 
 
-def first_within(found: Iterable[T], chars_max: int) -> list[T]:
-    """The first of *found*, JSON values or models, that together take at most *chars_max*
+def first_within(values: Iterable[T], chars_max: int) -> list[T]:
+    """The first of *values*, JSON values or models, that together take at most *chars_max*
     characters as JSON."""
     kept: list[T] = []
-    for one in found:
-        chars_max -= len(json.dumps(one, default=dict))
+    for value in values:
+        chars_max -= len(json.dumps(value, default=dict))
         if chars_max < 0:
             break
-        kept.append(one)
+        kept.append(value)
     return kept
 
 

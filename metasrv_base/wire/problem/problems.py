@@ -77,15 +77,15 @@ def problem_of(
     members = {name: facts.pop(name) for name in _MEMBERS if facts.get(name) is not None}
     wait = facts.pop("retry_after_s", None)
     retry_after = wait if isinstance(wait, int) and wait > 0 else kind.retry_after_s
-    known = {**members, **facts, "request_id": request_id}
-    if known.get("pointer") == "":  # the whole of it
-        del known["pointer"]
+    all_facts = {**members, **facts, "request_id": request_id}
+    if all_facts.get("pointer") == "":  # the whole of it
+        del all_facts["pointer"]
     body: dict[str, JsonValue] = {
         "type": f"/problems/{kind.code}",
         "code": kind.code,
         "title": kind.title,
         "status": kind.status,
-        "detail": detail_of(kind, known),
+        "detail": detail_of(kind, all_facts),
         "instance": _cut(instance),
         "request_id": request_id,
         "retryable": retry_after is not None,
@@ -166,12 +166,12 @@ def detail_of(kind: ProblemKind, facts: Mapping[str, JsonValue]) -> str:
 def field_errors(errors: Iterable[Mapping[str, Any]], body: object) -> tuple[FieldError, ...]:
     """pydantic's errors with JSON pointers into `body`, as it was sent."""
     told = list(errors)
-    found = [
+    entries = [
         FieldError(pointer=_pointer(error["loc"], body), detail=_cut(str(error["msg"])))
         for error in told
         if not _follows(error, told)
     ]
-    return tuple(found[:ERRORS_MAX])
+    return tuple(entries[:ERRORS_MAX])
 
 
 def refuse(errors: Sequence[FieldError]) -> None:
@@ -266,10 +266,10 @@ def _summary(errors: Sequence[FieldError]) -> str:
 def _shown(errors: object) -> tuple[FieldError, ...]:
     if not isinstance(errors, list | tuple):
         return ()
-    found = [error for error in errors if isinstance(error, FieldError)][:ERRORS_MAX]
+    entries = [error for error in errors if isinstance(error, FieldError)][:ERRORS_MAX]
     return tuple(
         error.model_copy(update={"pointer": _cut(error.pointer), "detail": _cut(error.detail)})
-        for error in found
+        for error in entries
     )
 
 
@@ -285,14 +285,14 @@ def _follows(error: Mapping[str, Any], told: Sequence[Mapping[str, Any]]) -> boo
 def _pointer(loc: Sequence[int | str], body: object) -> str:
     """Steps that are not in the body (the tag of a union) are left out, but for a missing field."""
     parts: list[str] = []
-    at = body
-    for place, part in enumerate(loc):
-        known = dict(enumerate(at)) if isinstance(at, list) else at
-        inside = isinstance(known, dict) and part in known
-        if inside or place == len(loc) - 1:
+    value = body
+    for position, part in enumerate(loc):
+        members = dict(enumerate(value)) if isinstance(value, list) else value
+        inside = isinstance(members, dict) and part in members
+        if inside or position == len(loc) - 1:
             parts.append(str(part).replace("~", "~0").replace("/", "~1"))
-        if isinstance(known, dict) and inside:
-            at = known[part]
+        if isinstance(members, dict) and inside:
+            value = members[part]
     return _cut("".join(f"/{part}" for part in parts))
 
 

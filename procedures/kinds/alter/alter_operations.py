@@ -142,7 +142,9 @@ class NextIds(StoredPart):
 def drafted(info: TableInfo, operations: tuple[Operation, ...]) -> AlterDraft:
     """Raises Refused or Conflict, with a pointer to the operation that cannot be."""
     draft = AlterDraft(info, info)
-    dropped = {one.name for one in operations if isinstance(one, DropConstraintOperation)}
+    dropped = {
+        operation.name for operation in operations if isinstance(operation, DropConstraintOperation)
+    }
     for number, operation in enumerate(operations):
         here = f"/operations/{number}"
         match operation:
@@ -211,7 +213,9 @@ def _drop_column(
     entered = draft.entered
     if column.id in entered.primary_key:
         raise wrong(f"{here}/name", f"column {column.name} is part of the primary key")
-    over_it = [one.name for one in entered.constraints if column.id in one.columns]
+    over_it = [
+        constraint.name for constraint in entered.constraints if column.id in constraint.columns
+    ]
     for held in over_it:
         if held not in dropped:
             raise wrong(f"{here}/name", f"{held} is over column {column.name}: drop it too")
@@ -224,10 +228,12 @@ def _drop_column(
         behind=bool(over_it),
     )
     over = [index for index in draft.whole.indexes if column.id in index.columns]
-    leaving = (ElementTarget(what=What.INDEX, id=one.id, to=ElementState.ABSENT) for one in over)
+    leaving = (
+        ElementTarget(what=What.INDEX, id=index.id, to=ElementState.ABSENT) for index in over
+    )
     update = {
-        "columns": tuple(one for one in draft.whole.columns if one.id != column.id),
-        "indexes": tuple(one for one in draft.whole.indexes if one not in over),
+        "columns": tuple(other for other in draft.whole.columns if other.id != column.id),
+        "indexes": tuple(index for index in draft.whole.indexes if index not in over),
     }
     whole = draft.whole.model_copy(update=update)
     return AlterDraft(whole, entered, (*draft.moves, move, *leaving))
@@ -237,13 +243,15 @@ def _add_index(draft: AlterDraft, operation: AddIndex) -> AlterDraft:
     entered = draft.entered
     if operation.if_not_exists and stands(entered, operation):
         return draft
-    names = [one.name for one in entered.indexes] + [one.name for one in entered.constraints]
+    names = [element.name for element in entered.indexes] + [
+        element.name for element in entered.constraints
+    ]
     must_be_free(operation.name, names, "/name", "index")
     if len(entered.indexes) == INDEXES_MAX:
         raise wrong("/name", f"a table has at most {INDEXES_MAX} indexes")
     columns = tuple(
-        column_named(draft.whole, name, f"/columns/{place}").id
-        for place, name in enumerate(operation.columns)
+        column_named(draft.whole, name, f"/columns/{position}").id
+        for position, name in enumerate(operation.columns)
     )
     if operation.unique:
         _must_hold_partition(entered, columns)
@@ -264,17 +272,17 @@ def _add_index(draft: AlterDraft, operation: AddIndex) -> AlterDraft:
 def stands(info: TableInfo, operation: AddIndex) -> bool:
     """Whether the table has that very index, and it is public."""
     names = {column.id: column.name for column in info.columns}
-    found = next((one for one in info.indexes if one.name == operation.name), None)
-    if found is None or found.state is not ElementState.PUBLIC:
+    index = next((index for index in info.indexes if index.name == operation.name), None)
+    if index is None or index.state is not ElementState.PUBLIC:
         return False
-    columns = tuple(names[column] for column in found.columns)
-    return (columns, found.unique) == (operation.columns, operation.unique)
+    columns = tuple(names[column] for column in index.columns)
+    return (columns, index.unique) == (operation.columns, operation.unique)
 
 
 def _must_hold_partition(info: TableInfo, columns: tuple[int, ...]) -> None:
     """A region knows its own rows alone, so two equal keys must meet in one (P6)."""
     names = {column.id: column.name for column in info.columns}
-    missing = [names[one] for one in info.partition.columns if one not in columns]
+    missing = [names[column] for column in info.partition.columns if column not in columns]
     if missing and info.partition.regions > 1:
         raise Refused("unique-needs-partition-columns", columns=missing)
 
@@ -295,7 +303,7 @@ def _drop_index(draft: AlterDraft, operation: DropIndex) -> AlterDraft:
 
 
 def _index(info: TableInfo, name: str) -> Index:
-    index = next((one for one in info.indexes if one.name == name), None)
+    index = next((index for index in info.indexes if index.name == name), None)
     if index is None:
         raise NotFound(what="index", name=name)
     return index
@@ -306,7 +314,7 @@ def _may_be_edited(draft: AlterDraft, operation: Edit, here: str) -> None:
         settled_column(draft, operation.name, f"{here}/name")
     if isinstance(operation, RenameColumnOperation):
         moving = {move.id for move in draft.moves if move.what is What.COLUMN}
-        names = [one.name for one in draft.entered.columns if one.id in moving]
+        names = [column.name for column in draft.entered.columns if column.id in moving]
         must_be_free(operation.new_name, names, f"{here}/new_name")
         if column_named(draft.whole, operation.name, f"{here}/name").replaces is not None:
             raise wrong(f"{here}/name", f"the type of {operation.name} changes: rename it then")
@@ -320,7 +328,7 @@ def _edited(info: TableInfo, operation: Edit, here: str) -> TableInfo:
             return info.model_copy(update={"options": kept})
         case RenameColumnOperation():
             column = column_named(info, operation.name, f"{here}/name")
-            others = [one.name for one in info.columns if one.id != column.id]
+            others = [other.name for other in info.columns if other.id != column.id]
             must_be_free(operation.new_name, others, f"{here}/new_name")
             return with_changed(info, column.model_copy(update={"name": operation.new_name}))
         case SetDefaultOperation():

@@ -104,21 +104,23 @@ class AlterTable(ProcedureState):
     @property
     def index_id(self) -> int:
         """Of the index that comes."""
-        return next(one.id for one in self.moves if one.adds and one.what is What.INDEX)
+        return next(move.id for move in self.moves if move.adds and move.what is What.INDEX)
 
     @property
     def is_lenient(self) -> bool:
         """Whether an index stays write-only for which rows have values twice."""
-        return any(isinstance(one, AddIndex) and one.not_valid for one in self.operations)
+        return any(
+            isinstance(operation, AddIndex) and operation.not_valid for operation in self.operations
+        )
 
 
-async def judged(state: AlterTable, at: Context) -> tuple[Snapshot, TableInfo, AlterDraft]:
+async def judged(state: AlterTable, context: Context) -> tuple[Snapshot, TableInfo, AlterDraft]:
     """What the operations come to, under the lock. Raises what they are refused with."""
-    seen, info = await required_table(at, state)
+    snapshot, info = await required_table(context, state)
     draft = drafted(info, state.operations)
-    _, _, route = await read_table(at, state.table_id)
-    must_fit(draft, state, route, at.client)
-    return seen, info, draft
+    _, _, route = await read_table(context, state.table_id)
+    must_fit(draft, state, route, context.client)
+    return snapshot, info, draft
 
 
 def must_fit(
@@ -130,42 +132,42 @@ def must_fit(
     altered_must_fit(last, route, record_bytes)
 
 
-async def begin(state: AlterTable, at: Context) -> Outcome[AlterTable]:
+async def begin(state: AlterTable, context: Context) -> Outcome[AlterTable]:
     """Judges the operations, and reserves the ids of new elements. An alter that no statement
     depends on is over with it."""
-    seen, info, draft = await judged(state, at)
+    snapshot, info, draft = await judged(state, context)
     if draft.moves:
-        return entering(state, seen, info, draft)
-    if any(not isinstance(one, SetOptionsOperation) for one in state.operations):
+        return entering(state, snapshot, info, draft)
+    if any(not isinstance(operation, SetOptionsOperation) for operation in state.operations):
         return Goto("commit", state)
     new = edited(info, state.operations).model_copy(update={"version": info.version + 1})
-    txn = Txn.on(seen).put(TableInfoKey(info.table_id), new).log(TableAltered(info=new))
+    txn = Txn.on(snapshot).put(TableInfoKey(info.table_id), new).log(TableAltered(info=new))
     return Done(state, result_of(state, new), txn)
 
 
 def entering(
-    state: AlterTable, seen: Snapshot, info: TableInfo, draft: AlterDraft
+    state: AlterTable, snapshot: Snapshot, info: TableInfo, draft: AlterDraft
 ) -> Goto[AlterTable]:
     first = NextIds.of(info)
     state = state.model_copy(update={"moves": draft.moves, "first": first})
-    return Goto("advance", state, _reserved(seen, info, NextIds.of(draft.entered)))
+    return Goto("advance", state, _reserved(snapshot, info, NextIds.of(draft.entered)))
 
 
-def _reserved(seen: Snapshot, info: TableInfo, following: NextIds) -> Txn:
+def _reserved(snapshot: Snapshot, info: TableInfo, following: NextIds) -> Txn:
     """Regions are told of new elements before they are published. An id that any region has heard
     of is never given to another element, whatever becomes of this one."""
-    txn = Txn.on(seen)
+    txn = Txn.on(snapshot)
     if following == NextIds.of(info):
         return txn
     new = following.on(info).model_copy(update={"version": info.version + 1})
     return txn.put(TableInfoKey(info.table_id), new).log(TableAltered(info=new))
 
 
-async def advance(state: AlterTable, at: Context) -> Outcome[AlterTable]:
+async def advance(state: AlterTable, context: Context) -> Outcome[AlterTable]:
     """Publishes the next states of all elements, or waits until it may; up to the brink."""
-    seen, info, route = await read_table(at, state.table_id)
+    snapshot, info, route = await read_table(context, state.table_id)
     if not is_settled(info):
-        floor = await settle(at, seen, info)
+        floor = await settle(context, snapshot, info)
         on_brink = state.has_entered and moved(info, state.moves, to_last_undoable) == info
         return Goto(state.brink if on_brink else "advance", state, floor)
     base = info
@@ -176,97 +178,101 @@ async def advance(state: AlterTable, at: Context) -> Outcome[AlterTable]:
     entered = state.model_copy(update={"has_entered": True})
     if new == info:  # another alter has left all of it on the brink
         return Goto(state.brink, entered)
-    return Goto("advance", entered, await publish(at, seen, info, route, new))
+    return Goto("advance", entered, await publish(context, snapshot, info, route, new))
 
 
-async def validate(state: AlterTable, at: Context) -> Outcome[AlterTable]:
+async def validate(state: AlterTable, context: Context) -> Outcome[AlterTable]:
     """Looks at the rows of some more regions, until all satisfy what comes."""
-    _, info, route = await read_table(at, state.table_id)
+    _, info, route = await read_table(context, state.table_id)
     valid = state.valid
     if valid is None:
-        with_rows = {region.number for region in await open_marks(at, info, route)}
+        with_rows = {region.number for region in await open_marks(context, info, route)}
         valid = ()
-        looked = [one for one in route.region_routes if one.number not in with_rows]
+        looked = [region for region in route.region_routes if region.number not in with_rows]
     else:
         left = [region for region in route.region_routes if not has(valid, region.number)]
         if not left:
-            await close_marks(at, state.table_id)
+            await close_marks(context, state.table_id)
             return Goto(state.last_wait, state)
         looked = left[:REGIONS_AT_ONCE]
-        coming = [one for one in info.constraints if one.id in state.coming_constraints]
-        changed = [one for one in info.columns if one.id in state.lossy_columns]
-        await look_at(at, info, looked, coming, changed)
+        coming = [
+            constraint
+            for constraint in info.constraints
+            if constraint.id in state.coming_constraints
+        ]
+        changed = [column for column in info.columns if column.id in state.lossy_columns]
+        await look_at(context, info, looked, coming, changed)
     for region in looked:
         valid = joined(valid, region.number)
     return Goto("validate", state.model_copy(update={"valid": valid}))
 
 
-async def stop_looking(state: AlterTable, at: Context) -> None:
-    await close_marks(at, state.table_id)
+async def stop_looking(state: AlterTable, context: Context) -> None:
+    await close_marks(context, state.table_id)
 
 
-async def grace(state: AlterTable, at: Context) -> Outcome[AlterTable]:
+async def grace(state: AlterTable, context: Context) -> Outcome[AlterTable]:
     """Waits on the brink: what is dropped is unknown to reads, and writes still maintain it."""
-    now_ms = at.ports.clock.wall_ms()
+    now_ms = context.ports.clock.wall_ms()
     if state.grace_until_ms is None:
         until_ms = now_ms + state.grace_ms
         return Goto("grace", state.model_copy(update={"grace_until_ms": until_ms}))
     left_ms = state.grace_until_ms - now_ms
     if left_ms > 0:
-        with at.waiting_for("grace", "undrop", left_ms):
-            await at.live.rest(left_ms)
+        with context.waiting_for("grace", "undrop", left_ms):
+            await context.live.rest(left_ms)
         return Goto("grace", state)
     return Goto("commit", state)
 
 
-async def commit(state: AlterTable, at: Context) -> Outcome[AlterTable]:
+async def commit(state: AlterTable, context: Context) -> Outcome[AlterTable]:
     """Makes all of it true in one transaction."""
-    seen, info, route = await read_table(at, state.table_id)
+    snapshot, info, route = await read_table(context, state.table_id)
     crossed = moved(info, state.moves, past_no_return)
     new = edited(crossed, state.operations)
     if crossed != info:
-        return Goto("finish", state, await publish(at, seen, info, route, new))
+        return Goto("finish", state, await publish(context, snapshot, info, route, new))
     new = new.model_copy(update={"version": info.version + 1})
-    txn = Txn.on(seen).put(TableInfoKey(info.table_id), new).log(TableAltered(info=new))
+    txn = Txn.on(snapshot).put(TableInfoKey(info.table_id), new).log(TableAltered(info=new))
     return Goto("finish", state, txn)
 
 
-async def finish(state: AlterTable, at: Context) -> Outcome[AlterTable]:
+async def finish(state: AlterTable, context: Context) -> Outcome[AlterTable]:
     """Whoever asks next, anywhere, finds the table as it is now. What is dropped goes on, and the
     regions forget it once nobody writes it any more."""
-    seen, info, route = await read_table(at, state.table_id)
+    snapshot, info, route = await read_table(context, state.table_id)
     if not state.drops:
-        await at.drained(info.table_id, info.schema_version if state.moves else None)
+        await context.drained(info.table_id, info.schema_version if state.moves else None)
         return Done(state, result_of(state, info))
     if not is_settled(info):
-        return Goto("finish", state, await settle(at, seen, info))
+        return Goto("finish", state, await settle(context, snapshot, info))
     new = moved(info, state.moves, to_end)
     if new != info:
-        return Goto("finish", state, await publish(at, seen, info, route, new))
-    await tell(at, info, route)
+        return Goto("finish", state, await publish(context, snapshot, info, route, new))
+    await tell(context, info, route)
     return Done(state, result_of(state, info))
 
 
-async def go_back(state: AlterTable, at: Context) -> Back | None:
+async def go_back(state: AlterTable, context: Context) -> Back | None:
     """One transition back, or the wait before it; the elements say how far it had come.
 
     In the end regions forget what came: of an index they may have heard before it was published.
     """
     if not state.has_entered and not state.adds_index:
         return None
-    seen, info, route = await read_table(at, state.table_id)
+    snapshot, info, route = await read_table(context, state.table_id)
     if not is_settled(info):
-        return Back(await settle(at, seen, info))
+        return Back(await settle(context, snapshot, info))
     new = moved(info, state.moves, back)
     if new != info:
-        return Back(await publish(at, seen, info, route, new))
-    await tell(at, info, route)
+        return Back(await publish(context, snapshot, info, route, new))
+    await tell(context, info, route)
     return None
 
 
 def result_of(state: AlterTable, info: TableInfo) -> dict[str, object]:
-    found: dict[str, object] = {"table_id": info.table_id, "name": info.full_name}
-    return found if state.reorg is None else found | summary(state.reorg)
+    result: dict[str, object] = {"table_id": info.table_id, "name": info.full_name}
+    return result if state.reorg is None else result | summary(state.reorg)
 
 
 def locks(state: AlterTable) -> tuple[Lock, ...]:

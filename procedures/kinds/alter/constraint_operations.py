@@ -86,9 +86,9 @@ def _set_not_null(draft: AlterDraft, operation: SetNotNull, here: str) -> AlterD
     column = settled_column(draft, operation.name, f"{here}/name")
     if not column.nullable:
         return draft
-    for one in draft.entered.constraints:
-        if one.kind is ConstraintKind.NOT_NULL and column.id in one.columns:
-            raise wrong(f"{here}/name", f"constraint {one.name} forbids null already")
+    for constraint in draft.entered.constraints:
+        if constraint.kind is ConstraintKind.NOT_NULL and column.id in constraint.columns:
+            raise wrong(f"{here}/name", f"constraint {constraint.name} forbids null already")
     new = Constraint(
         id=draft.entered.next_constraint_id,
         name=operation.constraint or _name(column.name, draft.entered),
@@ -148,7 +148,9 @@ def _add_check(draft: AlterDraft, operation: AddCheck, here: str) -> AlterDraft:
 
 def _coming(draft: AlterDraft, new: Constraint, not_valid: bool, here: str) -> AlterDraft:
     info = draft.entered
-    names = [one.name for one in info.indexes] + [one.name for one in info.constraints]
+    names = [element.name for element in info.indexes] + [
+        element.name for element in info.constraints
+    ]
     must_be_free(new.name, names, f"{here}/name", "constraint")
     if len(info.constraints) >= CONSTRAINTS_MAX:
         raise wrong(here, f"a table has at most {CONSTRAINTS_MAX} constraints")
@@ -179,10 +181,12 @@ def _drop_constraint(
 
 def _constraint(draft: AlterDraft, name: str) -> Constraint:
     """One that the table has, and that nothing else in this alter moves."""
-    for one in draft.entered.constraints:
-        moved = any(move.what is What.CONSTRAINT and move.id == one.id for move in draft.moves)
-        if one.name == name and not moved:
-            return one
+    for constraint in draft.entered.constraints:
+        moved = any(
+            move.what is What.CONSTRAINT and move.id == constraint.id for move in draft.moves
+        )
+        if constraint.name == name and not moved:
+            return constraint
     raise NotFound(what="constraint", name=name)
 
 

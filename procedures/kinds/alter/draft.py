@@ -40,20 +40,20 @@ def settled_column(draft: AlterDraft, name: str, pointer: str) -> Column:
 
 def must_be_free(name: str, names: list[str], pointer: str, what: str = "column") -> None:
     """Case does not count. A name is taken as long as anything bears it that is not yet gone."""
-    holder = next((one for one in names if one.lower() == name.lower()), None)
+    holder = next((other for other in names if other.lower() == name.lower()), None)
     if holder is not None:
         raise Conflict("already-exists", what=what, name=holder, pointer=pointer)
 
 
 def with_column(info: TableInfo, new: Column, after: int | None) -> TableInfo:
     ids = [column.id for column in info.columns]
-    place = len(ids) if after is None else ids.index(after) + 1
-    columns = (*info.columns[:place], new, *info.columns[place:])
+    position = len(ids) if after is None else ids.index(after) + 1
+    columns = (*info.columns[:position], new, *info.columns[position:])
     return info.model_copy(update={"columns": columns, "next_column_id": new.id + 1})
 
 
 def with_changed(info: TableInfo, column: Column) -> TableInfo:
-    columns = tuple(column if one.id == column.id else one for one in info.columns)
+    columns = tuple(column if other.id == column.id else other for other in info.columns)
     return info.model_copy(update={"columns": columns})
 
 

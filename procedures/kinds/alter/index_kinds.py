@@ -34,60 +34,60 @@ REORG_MS = 86_400_000
 """For a reorg of any size; an operator may cancel it before."""
 
 
-async def begin_index(state: AlterTable, at: Context) -> Outcome[AlterTable]:
+async def begin_index(state: AlterTable, context: Context) -> Outcome[AlterTable]:
     """Nothing is to be done if the index stands, and that is enough for who asked."""
-    seen, info, draft = await judged(state, at)
+    snapshot, info, draft = await judged(state, context)
     if not draft.moves:
         return Done(state, result_of(state, info))
-    return entering(state, seen, info, draft)
+    return entering(state, snapshot, info, draft)
 
 
-async def begin_validation(state: AlterTable, at: Context) -> Outcome[AlterTable]:
+async def begin_validation(state: AlterTable, context: Context) -> Outcome[AlterTable]:
     """Nothing is to be done for an index that is public."""
-    _, info, draft = await judged(state, at)
+    _, info, draft = await judged(state, context)
     if not draft.moves:
         return Done(state, result_of(state, info))
     return Goto("settle", state.model_copy(update={"moves": draft.moves, "has_entered": True}))
 
 
-async def settle_first(state: AlterTable, at: Context) -> Outcome[AlterTable]:
+async def settle_first(state: AlterTable, context: Context) -> Outcome[AlterTable]:
     """Other changes may have come after the index, and the last one waits for nobody."""
-    seen, info, _ = await read_table(at, state.table_id)
+    snapshot, info, _ = await read_table(context, state.table_id)
     if is_settled(info):
         return Goto("mark", state)
-    return Goto("settle", state, await settle(at, seen, info))
+    return Goto("settle", state, await settle(context, snapshot, info))
 
 
-async def mark(state: AlterTable, at: Context) -> Outcome[AlterTable]:
+async def mark(state: AlterTable, context: Context) -> Outcome[AlterTable]:
     """From here on rows can be read as they were when everybody had begun to write entries."""
-    _, info, route = await read_table(at, state.table_id)
-    reorg = await begin_reorg(at, IndexToFill.of(info, route, state.index_id))
+    _, info, route = await read_table(context, state.table_id)
+    reorg = await begin_reorg(context, IndexToFill.of(info, route, state.index_id))
     return Goto("fill", state.model_copy(update={"reorg": reorg}))
 
 
-async def unmark(state: AlterTable, at: Context) -> None:
-    await close_marks(at, state.table_id)
+async def unmark(state: AlterTable, context: Context) -> None:
+    await close_marks(context, state.table_id)
 
 
-async def fill(state: AlterTable, at: Context) -> Outcome[AlterTable]:
+async def fill(state: AlterTable, context: Context) -> Outcome[AlterTable]:
     """An index has an entry for every row: those that were written since it is write-only have
     theirs, of the others they are made. A round, or what became of it."""
     assert state.reorg is not None, "marked"
-    _, info, route = await read_table(at, state.table_id)
+    _, info, route = await read_table(context, state.table_id)
     table = IndexToFill.of(info, route, state.index_id)
-    after = await continue_reorg(at, table, state.reorg)
+    after = await continue_reorg(context, table, state.reorg)
     if after is None:
-        return await _filled(state, at, table, state.reorg)
+        return await _filled(state, context, table, state.reorg)
     if after.duplicates and state.first is not None and not state.is_lenient:
         raise violation(table.info, table.index, after)  # it goes, so nobody needs all of them
     return Goto("fill", state.model_copy(update={"reorg": after}))
 
 
 async def _filled(
-    state: AlterTable, at: Context, table: IndexToFill, reorg: IndexReorg
+    state: AlterTable, context: Context, table: IndexToFill, reorg: IndexReorg
 ) -> Outcome[AlterTable]:
     if reorg.has_marks:
-        await close_marks(at, state.table_id)
+        await close_marks(context, state.table_id)
     if not reorg.duplicates:
         return Goto("commit", state)
     if not state.is_lenient:

@@ -69,10 +69,10 @@ def _may_change(draft: AlterDraft, column: Column, pointer: str) -> None:
     over = ((What.INDEX, entered.indexes), (What.CONSTRAINT, entered.constraints))
     going = {(move.what, move.id) for move in draft.moves if not move.adds}
     for what, elements in over:
-        for one in elements:
-            if column.id in one.columns and (what, one.id) not in going:
+        for element in elements:
+            if column.id in element.columns and (what, element.id) not in going:
                 reason = (
-                    f"{what} {one.name} is over column {name}; drop it first, add it again then"
+                    f"{what} {element.name} is over column {name}; drop it first, add it again then"
                 )
                 raise wrong(pointer, reason)
 
@@ -117,12 +117,12 @@ def _converted(conversion: Conversion, value: object) -> object:
     """In JSON form."""
     if value is None:
         return None
-    found = conversion.of_value(from_json(conversion.source, value))
-    return to_json(conversion.target, found)
+    converted = conversion.of_value(from_json(conversion.source, value))
+    return to_json(conversion.target, converted)
 
 
 def _exchanged(info: TableInfo, old: Column, new: Column) -> TableInfo:
     """As users will know it."""
     public = new.model_copy(update={"state": ElementState.PUBLIC})
-    columns = tuple(public if one.id == old.id else one for one in info.columns)
+    columns = tuple(public if column.id == old.id else column for column in info.columns)
     return info.model_copy(update={"columns": columns, "next_column_id": new.id + 1})

@@ -25,74 +25,74 @@ class DecommissionNode(ProcedureState):
     """Failovers that ended and left regions on the node."""
 
 
-async def fail_over(state: DecommissionNode, at: Context) -> Outcome[DecommissionNode]:
+async def fail_over(state: DecommissionNode, context: Context) -> Outcome[DecommissionNode]:
     """Submits a failover, unless the node leads nothing. Waits until the node is dead: a new leader
     takes every node for alive at first."""
-    await _until_dead(state, at)
-    if _leads(state, at):
+    await _until_dead(state, context)
+    if _leads(state, context):
         move = FailoverNode(node=state.node, reason=state.reason)
-        number = child_id(at.procedure, state.rounds, 0)
-        await at.children.submit(number, FAILOVER_NODE.name, move.model_dump(mode="json"))
+        number = child_id(context.procedure, state.rounds, 0)
+        await context.children.submit(number, FAILOVER_NODE.name, move.model_dump(mode="json"))
     return Goto("await_lost", state)
 
 
-async def await_lost(state: DecommissionNode, at: Context) -> Outcome[DecommissionNode]:
+async def await_lost(state: DecommissionNode, context: Context) -> Outcome[DecommissionNode]:
     """Until the node leads no region but lost ones. The failover may go on: it tries lost regions
     for as long as they are lost."""
-    child = child_id(at.procedure, state.rounds, 0)
+    child = child_id(context.procedure, state.rounds, 0)
     while True:
-        end = await at.children.end_of(child)
-        await _until_dead(state, at)
-        if not _leads(state, at):
+        end = await context.children.end_of(child)
+        await _until_dead(state, context)
+        if not _leads(state, context):
             return Goto("remove", state)
         if end is not None:
-            await rest_before_again(at, state.rounds + 1)
+            await rest_before_again(context, state.rounds + 1)
             return Goto("fail_over", state.model_copy(update={"rounds": state.rounds + 1}))
-        with at.waiting_for("child", child):
-            await at.live.rest(LOOK_MS)
+        with context.waiting_for("child", child):
+            await context.live.rest(LOOK_MS)
 
 
-async def remove(state: DecommissionNode, at: Context) -> Outcome[DecommissionNode]:
+async def remove(state: DecommissionNode, context: Context) -> Outcome[DecommissionNode]:
     """Deletes the registration. A node that came back meanwhile, and was given regions, is waited
     for once more."""
     key, gone = NodeKey(DATANODE, state.node), RemovedNodeKey(DATANODE, state.node)
-    seen = await at.snapshot(key, gone)
-    while _is_alive(state, at) or _leads(state, at):
-        with at.waiting_for("node", f"{state.node} is heard, or leads regions"):
-            await at.live.rest(LOOK_MS)
-        seen = await at.snapshot(key, gone)
-    node = seen.get(key)
+    snapshot = await context.snapshot(key, gone)
+    while _is_alive(state, context) or _leads(state, context):
+        with context.waiting_for("node", f"{state.node} is heard, or leads regions"):
+            await context.live.rest(LOOK_MS)
+        snapshot = await context.snapshot(key, gone)
+    node = snapshot.get(key)
     if node is None:
         return Goto("tell", state)
-    now_ms = at.ports.clock.wall_ms()
+    now_ms = context.ports.clock.wall_ms()
     removal = Removal(at_ms=now_ms, by=state.by, reason=state.reason, lost=True)
-    txn = Txn.on(seen).delete(key).put(gone, RemovedNode(node=node, removal=removal))
-    if not at.ports.applied().led_by(state.node):
+    txn = Txn.on(snapshot).delete(key).put(gone, RemovedNode(node=node, removal=removal))
+    if not context.ports.applied().led_by(state.node):
         txn = txn.while_empty(DatanodeTableKey.under(state.node))
     return Goto("tell", state, txn)
 
 
-async def tell(state: DecommissionNode, at: Context) -> Outcome[DecommissionNode]:
+async def tell(state: DecommissionNode, context: Context) -> Outcome[DecommissionNode]:
     """The leader takes over what is stored of the node."""
-    await at.ports.placement.reload(state.node)
+    await context.ports.placement.reload(state.node)
     return Done(state, {"node": state.node, "reason": state.reason, "rounds": state.rounds})
 
 
-async def _until_dead(state: DecommissionNode, at: Context) -> None:
-    while _is_alive(state, at):
-        with at.waiting_for("node", f"{state.node} is heard"):
-            await at.live.rest(LOOK_MS)
+async def _until_dead(state: DecommissionNode, context: Context) -> None:
+    while _is_alive(state, context):
+        with context.waiting_for("node", f"{state.node} is heard"):
+            await context.live.rest(LOOK_MS)
 
 
-def _is_alive(state: DecommissionNode, at: Context) -> bool:
-    return any(one.alive for one in at.ports.placement.nodes() if one.node_id == state.node)
+def _is_alive(state: DecommissionNode, context: Context) -> bool:
+    return any(node.alive for node in context.ports.placement.nodes() if node.node_id == state.node)
 
 
-def _leads(state: DecommissionNode, at: Context) -> bool:
+def _leads(state: DecommissionNode, context: Context) -> bool:
     """Whether the node leads a region that is not known to be lost."""
     return any(
         region.leader == state.node and region.state is not RegionState.LOST
-        for table in at.ports.applied().on_node(state.node)
+        for table in context.ports.applied().on_node(state.node)
         for region in table.route.region_routes
     )
 

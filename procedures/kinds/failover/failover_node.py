@@ -58,22 +58,22 @@ class FailoverNode(Paged):
         return {**rest, "named": bool(data["waiting"]), "begun": begun, "rounds": 0}
 
 
-async def look(state: FailoverNode, at: Context) -> Outcome[FailoverNode]:
+async def look(state: FailoverNode, context: Context) -> Outcome[FailoverNode]:
     """Whether a table still has a region on the node that a child may move."""
     tried = state.rounds > 0 and state.begun == state.begun_before
-    empty = not await first_inside(at, DatanodeTableKey.under(state.node), 1)
+    empty = not await first_inside(context, DatanodeTableKey.under(state.node), 1)
     if empty or tried or state.rounds == ROUNDS_MAX:
-        return Done(state, await _result(state, at))
-    return await next_round(state, at)
+        return Done(state, await _result(state, context))
+    return await next_round(state, context)
 
 
-async def _result(state: FailoverNode, at: Context) -> dict[str, Any]:
+async def _result(state: FailoverNode, context: Context) -> dict[str, Any]:
     """Returns the counts of a failover that is over. `moves`: the children that were begun; a table
     whose child failed has one more for each new try. `left`: the first tables that stay."""
     first: list[int] = []
     count = 0
     async for page in pages(
-        at.ports.kv, DatanodeTableKey.under(state.node), deadline_ms=at.ports.deadline_ms
+        context.ports.kv, DatanodeTableKey.under(state.node), deadline_ms=context.ports.deadline_ms
     ):
         keys = [item.key for item in page.items]
         first += [
@@ -83,56 +83,60 @@ async def _result(state: FailoverNode, at: Context) -> dict[str, Any]:
     return {"node": state.node, "moves": state.begun, "left": first, "left_count": count}
 
 
-async def submit(state: FailoverNode, at: Context) -> Outcome[FailoverNode]:
+async def submit(state: FailoverNode, context: Context) -> Outcome[FailoverNode]:
     """The children of one page of tables."""
     hidden: dict[tuple[str, str], bool] = {}
     return await submit_page(
         state,
-        at,
+        context,
         ChildPlan(
             inside=DatanodeTableKey.under(state.node),
-            begin=partial(_begin, state, at, hidden),
-            is_spared=partial(_is_spared, state, at),
+            begin=partial(_begin, state, context, hidden),
+            is_spared=partial(_is_spared, state, context),
             width=state.max_parallel,
         ),
     )
 
 
 async def _begin(
-    state: FailoverNode, at: Context, hidden: dict[tuple[str, str], bool], item: KeyValue
+    state: FailoverNode, context: Context, hidden: dict[tuple[str, str], bool], item: KeyValue
 ) -> None:
     """*hidden*: schemas looked up so far, and whether they are being dropped."""
     table = DatanodeTableKey.parse(item.key).table_id
-    move = None if await _is_spared(state, at, item) else await _move_of(state, table, at, hidden)
+    move = (
+        None
+        if await _is_spared(state, context, item)
+        else await _move_of(state, table, context, hidden)
+    )
     if move is not None:
-        child = child_id(at.procedure, state.rounds, table)
-        await at.children.submit(child, FAILOVER_TABLE.name, move.model_dump(mode="json"))
+        child = child_id(context.procedure, state.rounds, table)
+        await context.children.submit(child, FAILOVER_TABLE.name, move.model_dump(mode="json"))
 
 
-async def _is_spared(state: FailoverNode, at: Context, item: KeyValue) -> bool:
+async def _is_spared(state: FailoverNode, context: Context, item: KeyValue) -> bool:
     """A table whose child was cancelled by request stays where it is."""
     table = DatanodeTableKey.parse(item.key).table_id
     if table in state.cancelled:
         return True
     for before in range(state.rounds):
-        end = await at.children.end_of(child_id(at.procedure, before, table))
+        end = await context.children.end_of(child_id(context.procedure, before, table))
         if end is not None and end.outcome is Ended.CANCELLED:
             return True
     return False
 
 
 async def _move_of(
-    state: FailoverNode, table: int, at: Context, hidden: dict[tuple[str, str], bool]
+    state: FailoverNode, table: int, context: Context, hidden: dict[tuple[str, str], bool]
 ) -> FailoverTable | None:
     """None: the table has been dropped, or has left the node, meanwhile; or it is being dropped
     with its schema: its rows would be moved for nobody, and its drop would wait for that."""
     info_key, key = TableInfoKey(table), TableRouteKey(table)
-    seen = await at.snapshot(info_key, key)
-    info, route = seen.get(info_key), seen.get(key)
+    snapshot = await context.snapshot(info_key, key)
+    info, route = snapshot.get(info_key), snapshot.get(key)
     if info is None or route is None:
         return None
     led = tuple(r.region_id for r in route.region_routes if r.leader == state.node)
-    if not led or await _is_hidden((info.catalog, info.schema_name), at, hidden):
+    if not led or await _is_hidden((info.catalog, info.schema_name), context, hidden):
         return None
     return FailoverTable(
         table_id=table,
@@ -146,19 +150,19 @@ async def _move_of(
 
 
 async def _is_hidden(
-    schema: tuple[str, str], at: Context, known: dict[tuple[str, str], bool]
+    schema: tuple[str, str], context: Context, hidden: dict[tuple[str, str], bool]
 ) -> bool:
     """Whether *schema* is being dropped with all its tables, which nothing undoes."""
-    if schema not in known:
+    if schema not in hidden:
         catalog_key, schema_key = CatalogNameKey(schema[0]), SchemaNameKey(*schema)
-        seen = await at.snapshot(catalog_key, schema_key)
-        above = (seen.get(catalog_key), seen.get(schema_key))
-        known[schema] = any(one is not None and one.dropping is not None for one in above)
-    return known[schema]
+        snapshot = await context.snapshot(catalog_key, schema_key)
+        above = (snapshot.get(catalog_key), snapshot.get(schema_key))
+        hidden[schema] = any(record is not None and record.dropping is not None for record in above)
+    return hidden[schema]
 
 
-async def gather(state: FailoverNode, at: Context) -> Outcome[FailoverNode]:
-    await at_most(at, 0)
+async def gather(state: FailoverNode, context: Context) -> Outcome[FailoverNode]:
+    await at_most(context, 0)
     return Goto("look", state)
 
 

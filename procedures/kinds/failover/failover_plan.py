@@ -33,7 +33,7 @@ class DrainTarget:
 
 
 def reroute_plan(
-    route: TableRoute | None, nodes: Sequence[NodeView], wanted: DrainTarget
+    route: TableRoute | None, nodes: Sequence[NodeView], target: DrainTarget
 ) -> tuple[Rerouted, ...]:
     """The wanted regions that the source, or a node that is not alive, still leads.
 
@@ -45,24 +45,24 @@ def reroute_plan(
     leaving = [
         region
         for region in route.region_routes
-        if region.region_id in wanted.region_ids
-        and (region.leader not in alive or _is_to_leave(region, wanted))
+        if region.region_id in target.region_ids
+        and (region.leader not in alive or _is_to_leave(region, target))
     ]
-    chosen = place(nodes, len(leaving), _excluded(leaving, nodes, wanted)) if leaving else ()
+    chosen = place(nodes, len(leaving), _excluded(leaving, nodes, target)) if leaving else ()
     return tuple(_onto(region, node) for region, node in zip(leaving, chosen, strict=True))
 
 
-def _is_to_leave(region: RegionRoute, wanted: DrainTarget) -> bool:
-    return region.leader == wanted.source and region.region_id not in wanted.moving
+def _is_to_leave(region: RegionRoute, target: DrainTarget) -> bool:
+    return region.leader == target.source and region.region_id not in target.moving
 
 
 def _excluded(
-    leaving: Sequence[RegionRoute], nodes: Sequence[NodeView], wanted: DrainTarget
+    leaving: Sequence[RegionRoute], nodes: Sequence[NodeView], target: DrainTarget
 ) -> set[str]:
     all_nodes = {node.node_id for node in nodes}
-    unwanted = all_nodes - set(wanted.targets) if wanted.targets else set[str]()
-    elsewhere = unwanted | {wanted.source}
-    may_return = all(region.region_id in wanted.moving for region in leaving)
+    unwanted = all_nodes - set(target.targets) if target.targets else set[str]()
+    elsewhere = unwanted | {target.source}
+    may_return = all(region.region_id in target.moving for region in leaving)
     is_alone = all(why_not(node, elsewhere) for node in nodes)
     return unwanted if may_return and is_alone else elsewhere
 

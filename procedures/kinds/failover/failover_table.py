@@ -57,32 +57,32 @@ class FailoverTable(ProcedureState):
     bytes_moved: int = 0
 
 
-async def reroute(state: FailoverTable, at: Context) -> Outcome[FailoverTable]:
+async def reroute(state: FailoverTable, context: Context) -> Outcome[FailoverTable]:
     """If the route has moved on by itself, there is nothing to do.
 
     Again, because a new leader is gone: whoever is back meanwhile keeps its regions, and what this
     procedure has rerouted it also opens.
     """
     key = TableRouteKey(state.table_id)
-    seen = await at.snapshot(key)
-    route = seen.get(key)
-    nodes = at.ports.placement.nodes()
+    snapshot = await context.snapshot(key)
+    route = snapshot.get(key)
+    nodes = context.ports.placement.nodes()
     if state.expected_epoch is not None and not state.moving and route is not None:
-        found = [r.epoch for r in route.region_routes if r.region_id in state.region_ids]
-        if any(epoch != state.expected_epoch for epoch in found):
-            raise Conflict("epoch-mismatch", expected=state.expected_epoch, found=found)
-    wanted = DrainTarget(state.source, state.region_ids, state.targets, state.moving)
-    plan = reroute_plan(route, nodes, wanted)
+        epochs = [r.epoch for r in route.region_routes if r.region_id in state.region_ids]
+        if any(epoch != state.expected_epoch for epoch in epochs):
+            raise Conflict("epoch-mismatch", expected=state.expected_epoch, found=epochs)
+    target = DrainTarget(state.source, state.region_ids, state.targets, state.moving)
+    plan = reroute_plan(route, nodes, target)
     if route is None or not (plan or state.moving):
         return Done(state, {"table_id": state.table_id, "regions": []})
-    changed = tuple(one.region for one in plan)
-    txn = change_regions(Txn.on(seen), route, changed) if changed else Txn()
-    moving = sorted({*state.moving, *(one.region.region_id for one in plan)})
-    leavings = [leaving(one.region, root) for one in plan for root in one.leaves]
+    changed = tuple(rerouted.region for rerouted in plan)
+    txn = change_regions(Txn.on(snapshot), route, changed) if changed else Txn()
+    moving = sorted({*state.moving, *(rerouted.region.region_id for rerouted in plan)})
+    leavings = [leaving(rerouted.region, root) for rerouted in plan for root in rerouted.leaves]
     new = state.model_copy(
         update={
             "moving": tuple(moving),
-            "led_by": tuple(sorted({*state.led_by, *(one.led_by for one in plan)})),
+            "led_by": tuple(sorted({*state.led_by, *(rerouted.led_by for rerouted in plan)})),
             "leavings": (*state.leavings, *leavings),
             "to_move": tuple(moving),
             "adoption": None,
@@ -91,53 +91,53 @@ async def reroute(state: FailoverTable, at: Context) -> Outcome[FailoverTable]:
     return Goto("await_lease", new, txn)
 
 
-async def await_lease(state: FailoverTable, at: Context) -> Outcome[FailoverTable]:
+async def await_lease(state: FailoverTable, context: Context) -> Outcome[FailoverTable]:
     """The route no longer names the old leaders, so nothing renews what they may still hold."""
-    await outwait_leases(at, () if state.force else state.led_by, state.moving)
+    await outwait_leases(context, () if state.force else state.led_by, state.moving)
     return Goto("open", state)
 
 
-async def open_regions(state: FailoverTable, at: Context) -> Outcome[FailoverTable]:
+async def open_regions(state: FailoverTable, context: Context) -> Outcome[FailoverTable]:
     """Orders the new leaders to open, and says in the route what came of it; until all are open."""
-    if await _leader_is_gone(state, at):
+    if await _leader_is_gone(state, context):
         return Goto("reroute", state)
-    said = await open_and_announce(at, state.table_id, state.moving)
+    said = await open_and_announce(context, state.table_id, state.moving)
     return Goto("open" if said.closed else "serve", state, said.txn)
 
 
-async def serve(state: FailoverTable, at: Context) -> Outcome[FailoverTable]:
+async def serve(state: FailoverTable, context: Context) -> Outcome[FailoverTable]:
     """Grants their leases at once, rather than with the next heartbeat."""
-    if await _leader_is_gone(state, at):
+    if await _leader_is_gone(state, context):
         return Goto("reroute", state)
-    await grant(at, state.table_id, state.moving)
+    await grant(context, state.table_id, state.moving)
     return Goto("move", state)
 
 
-async def move(state: FailoverTable, at: Context) -> Outcome[FailoverTable]:
+async def move(state: FailoverTable, context: Context) -> Outcome[FailoverTable]:
     """One region's borrowed input, by Spark. Each attempt writes to a folder of its own, also the
     first one after a pause."""
-    if await _leader_is_gone(state, at):
+    if await _leader_is_gone(state, context):
         return Goto("reroute", state)
     if not state.to_move:
         return Goto("release", state)
     region_id, *rest = state.to_move
-    region = await _region(state, at, region_id)
-    borrowed = await at.ports.nodes.borrowed(region.leader, region_id)
-    number = f"{state.moves}-{at.ports.ids.procedure_id()}"
-    attempt = f"attempts/{at.procedure}-{number}"
+    region = await _region(state, context, region_id)
+    borrowed = await context.ports.nodes.borrowed(region.leader, region_id)
+    number = f"{state.moves}-{context.ports.ids.procedure_id()}"
+    attempt = f"attempts/{context.procedure}-{number}"
     adoption = Adoption(region_id=region_id, attempt=attempt, files=())
     new = state.model_copy(
         update={"to_move": tuple(rest), "adoption": adoption, "moves": state.moves + 1}
     )
     if borrowed.files or borrowed.segments:
         job = MoveJob(
-            job_id=f"{at.procedure}-{region_id}-{number}",
-            procedure=at.procedure,
+            job_id=f"{context.procedure}-{region_id}-{number}",
+            procedure=context.procedure,
             attempt=attempt,
             borrowed=borrowed,
         )
-        with at.waiting_for("spark", job.job_id):
-            moved = await at.ports.jobs.move(job, progress=at.progress)
+        with context.waiting_for("spark", job.job_id):
+            moved = await context.ports.jobs.move(job, progress=context.progress)
         files = tuple(file.model_dump(mode="json") for file in moved.files)
         new = new.model_copy(
             update={
@@ -150,22 +150,22 @@ async def move(state: FailoverTable, at: Context) -> Outcome[FailoverTable]:
     return Goto("adopt", new)
 
 
-async def adopt(state: FailoverTable, at: Context) -> Outcome[FailoverTable]:
+async def adopt(state: FailoverTable, context: Context) -> Outcome[FailoverTable]:
     """The leader exchanges what it borrowed for those files, in one manifest."""
     assert state.adoption is not None
-    if await _leader_is_gone(state, at):
+    if await _leader_is_gone(state, context):
         return Goto("reroute", state)
-    region = await _region(state, at, state.adoption.region_id)
+    region = await _region(state, context, state.adoption.region_id)
     order = AdoptFiles(
         number=UNNUMBERED,
         region_id=region.region_id,
         epoch=region.epoch,
-        procedure=at.procedure,
+        procedure=context.procedure,
         attempt=state.adoption.attempt,
         files=[DataFile.model_validate(file) for file in state.adoption.files],
     )
     try:
-        await order_one(at, region.leader, order)
+        await order_one(context, region.leader, order)
     except (Refused, Conflict):  # not those files: bring them over again
         again = (region.region_id, *state.to_move)
         return Goto("move", state.model_copy(update={"adoption": None, "to_move": again}))
@@ -173,27 +173,27 @@ async def adopt(state: FailoverTable, at: Context) -> Outcome[FailoverTable]:
     return Goto("move" if state.to_move else "release", new)
 
 
-async def release(state: FailoverTable, at: Context) -> Outcome[FailoverTable]:
+async def release(state: FailoverTable, context: Context) -> Outcome[FailoverTable]:
     """Nothing is borrowed any more; from here on the old folders are needed by nobody."""
-    if await _leader_is_gone(state, at):
+    if await _leader_is_gone(state, context):
         return Goto("reroute", state)
     key = TableRouteKey(state.table_id)
-    seen = await at.snapshot(key)
-    route = seen.must(key)
+    snapshot = await context.snapshot(key)
+    route = snapshot.must(key)
     changed = tuple(
         region.model_copy(update={"borrows": (), "unannounced": ()})
         for region in route.region_routes
         if region.region_id in state.moving and region.borrows
     )
-    txn = change_regions(Txn.on(seen), route, changed) if changed else Txn()
+    txn = change_regions(Txn.on(snapshot), route, changed) if changed else Txn()
     return Goto("discard", state, txn)
 
 
-async def discard(state: FailoverTable, at: Context) -> Outcome[FailoverTable]:
+async def discard(state: FailoverTable, context: Context) -> Outcome[FailoverTable]:
     """Deletes what was borrowed. A folder whose leader is gone meanwhile stays, and is reported."""
-    left = await discard_roots(at, state.table_id, state.leavings)
+    left = await discard_roots(context, state.table_id, state.leavings)
     key = TableRouteKey(state.table_id)
-    route = (await at.snapshot(key)).must(key)
+    route = (await context.snapshot(key)).must(key)
     by_id = {region.region_id: region for region in route.region_routes}
     result = {
         "table_id": state.table_id,
@@ -210,17 +210,17 @@ def _moved(region: RegionRoute) -> dict[str, object]:
     return {"region_id": region.region_id, "leader": region.leader, "epoch": region.epoch}
 
 
-async def _region(state: FailoverTable, at: Context, region_id: str) -> RegionRoute:
+async def _region(state: FailoverTable, context: Context, region_id: str) -> RegionRoute:
     key = TableRouteKey(state.table_id)
-    route = (await at.snapshot(key)).must(key)
+    route = (await context.snapshot(key)).must(key)
     return next(region for region in route.region_routes if region.region_id == region_id)
 
 
-async def _leader_is_gone(state: FailoverTable, at: Context) -> bool:
+async def _leader_is_gone(state: FailoverTable, context: Context) -> bool:
     """Whether a new leader has died too: then those regions are rerouted once more."""
     key = TableRouteKey(state.table_id)
-    route = (await at.snapshot(key)).must(key)
-    return leader_is_gone(at, (r for r in route.region_routes if r.region_id in state.moving))
+    route = (await context.snapshot(key)).must(key)
+    return leader_is_gone(context, (r for r in route.region_routes if r.region_id in state.moving))
 
 
 def locks(state: FailoverTable) -> tuple[Lock, ...]:

@@ -16,14 +16,14 @@ class CreateCatalog(ProcedureState):
     """A catalog of that name with the same options is success, and nothing is changed."""
 
 
-async def create(state: CreateCatalog, at: Context) -> Outcome[CreateCatalog]:
+async def create(state: CreateCatalog, context: Context) -> Outcome[CreateCatalog]:
     info = state.info
     key = CatalogNameKey(info.name)
-    seen = await at.snapshot(key)
-    existing = alike(info, seen.get(key), if_not_exists=state.if_not_exists)
+    snapshot = await context.snapshot(key)
+    existing = alike(info, snapshot.get(key), if_not_exists=state.if_not_exists)
     if existing is not None:
         return Done(state, {"catalog_id": existing.catalog_id, "name": info.name})
-    txn = Txn.on(seen).put(key, info).log(CatalogCreated(info=info))
+    txn = Txn.on(snapshot).put(key, info).log(CatalogCreated(info=info))
     return Done(state, {"catalog_id": info.catalog_id, "name": info.name}, txn)
 
 

@@ -17,17 +17,17 @@ class CreateSchema(ProcedureState):
     """A schema of that name with the same options is success, and nothing is changed."""
 
 
-async def create(state: CreateSchema, at: Context) -> Outcome[CreateSchema]:
+async def create(state: CreateSchema, context: Context) -> Outcome[CreateSchema]:
     info = state.info
     catalog, key = CatalogNameKey(info.catalog), SchemaNameKey(info.catalog, info.name)
-    seen = await at.snapshot(catalog, key)
-    if seen.get(catalog) is None:
+    snapshot = await context.snapshot(catalog, key)
+    if snapshot.get(catalog) is None:
         raise NotFound(what="catalog", name=info.catalog)
     full = f"{info.catalog}.{info.name}"
-    existing = alike(info, seen.get(key), if_not_exists=state.if_not_exists)
+    existing = alike(info, snapshot.get(key), if_not_exists=state.if_not_exists)
     if existing is not None:
         return Done(state, {"schema_id": existing.schema_id, "name": full})
-    txn = Txn.on(seen).put(key, info).log(SchemaCreated(info=info))
+    txn = Txn.on(snapshot).put(key, info).log(SchemaCreated(info=info))
     return Done(state, {"schema_id": info.schema_id, "name": full}, txn)
 
 

@@ -34,28 +34,28 @@ class DropCatalog(Paged):
     """False: refused while it has schemas."""
 
 
-async def drop(state: DropCatalog, at: Context) -> Outcome[DropCatalog]:
+async def drop(state: DropCatalog, context: Context) -> Outcome[DropCatalog]:
     """Deletes an empty catalog. One with schemas is refused, or (`cascade`) hidden with them."""
     key = CatalogNameKey(state.name)
-    seen = await at.snapshot(key)
-    info = _same(state, seen.get(key))
-    if await first_inside(at, SchemaNameKey.under(state.name), 1):
+    snapshot = await context.snapshot(key)
+    info = _same(state, snapshot.get(key))
+    if await first_inside(context, SchemaNameKey.under(state.name), 1):
         if not state.cascade:
             raise Conflict("not-empty", name=state.name)
-        hidden = info.model_copy(update={"dropping": at.procedure})
-        txn = Txn.on(seen).put(key, hidden).log(CatalogDropping(info=hidden))
+        hidden = info.model_copy(update={"dropping": context.procedure})
+        txn = Txn.on(snapshot).put(key, hidden).log(CatalogDropping(info=hidden))
         return Goto("look", state, txn)
-    return _gone(state, Txn.on(seen))
+    return _gone(state, Txn.on(snapshot))
 
 
-async def look(state: DropCatalog, at: Context) -> Outcome[DropCatalog]:
+async def look(state: DropCatalog, context: Context) -> Outcome[DropCatalog]:
     """Another round over the schemas that are left; when none is, the catalog itself goes."""
-    if await first_inside(at, SchemaNameKey.under(state.name), 1):
-        return await next_round(state, at)
-    return _gone(state, Txn.on(await at.snapshot(CatalogNameKey(state.name))))
+    if await first_inside(context, SchemaNameKey.under(state.name), 1):
+        return await next_round(state, context)
+    return _gone(state, Txn.on(await context.snapshot(CatalogNameKey(state.name))))
 
 
-async def submit(state: DropCatalog, at: Context) -> Outcome[DropCatalog]:
+async def submit(state: DropCatalog, context: Context) -> Outcome[DropCatalog]:
     """One drop_schema, with cascade, for each schema of a page."""
 
     async def begin(item: KeyValue) -> None:
@@ -64,16 +64,16 @@ async def submit(state: DropCatalog, at: Context) -> Outcome[DropCatalog]:
         child = DropSchema(
             catalog=key.catalog, name=key.schema, schema_id=schema_id, cascade=True, covered=True
         )
-        number = child_id(at.procedure, state.rounds, schema_id)
-        await at.children.submit(number, DROP_SCHEMA.name, child.model_dump(mode="json"))
+        number = child_id(context.procedure, state.rounds, schema_id)
+        await context.children.submit(number, DROP_SCHEMA.name, child.model_dump(mode="json"))
 
     schemas = SchemaNameKey.under(state.name)
-    return await submit_page(state, at, ChildPlan(schemas, begin, nothing_spared, WIDTH))
+    return await submit_page(state, context, ChildPlan(schemas, begin, nothing_spared, WIDTH))
 
 
-async def gather(state: DropCatalog, at: Context) -> Outcome[DropCatalog]:
+async def gather(state: DropCatalog, context: Context) -> Outcome[DropCatalog]:
     """Until they are over; a schema whose drop failed is found by the next round."""
-    await at_most(at, 0)
+    await at_most(context, 0)
     return Goto("look", state)
 
 

@@ -44,29 +44,29 @@ class DropSchema(Paged):
     """A parent holds its catalog exclusively."""
 
 
-async def drop(state: DropSchema, at: Context) -> Outcome[DropSchema]:
+async def drop(state: DropSchema, context: Context) -> Outcome[DropSchema]:
     """Deletes an empty schema. One with tables is refused, or (`cascade`) hidden with them."""
     key = SchemaNameKey(state.catalog, state.name)
-    seen = await at.snapshot(key)
-    info = _same(state, seen.get(key))
+    snapshot = await context.snapshot(key)
+    info = _same(state, snapshot.get(key))
     tables = TableNameKey.under(state.catalog, state.name)
-    if await first_inside(at, tables, 1):
+    if await first_inside(context, tables, 1):
         if not state.cascade:
             raise Conflict("not-empty", name=_full(state))
-        hidden = info.model_copy(update={"dropping": at.procedure})
-        txn = Txn.on(seen).put(key, hidden).log(SchemaDropping(info=hidden))
+        hidden = info.model_copy(update={"dropping": context.procedure})
+        txn = Txn.on(snapshot).put(key, hidden).log(SchemaDropping(info=hidden))
         return Goto("look", state, txn)
-    return _gone(state, Txn.on(seen))
+    return _gone(state, Txn.on(snapshot))
 
 
-async def look(state: DropSchema, at: Context) -> Outcome[DropSchema]:
+async def look(state: DropSchema, context: Context) -> Outcome[DropSchema]:
     """Another round over the tables that are left; when none is, the schema itself goes."""
-    if await first_inside(at, TableNameKey.under(state.catalog, state.name), 1):
-        return await next_round(state, at)
-    return _gone(state, Txn.on(await at.snapshot(SchemaNameKey(state.catalog, state.name))))
+    if await first_inside(context, TableNameKey.under(state.catalog, state.name), 1):
+        return await next_round(state, context)
+    return _gone(state, Txn.on(await context.snapshot(SchemaNameKey(state.catalog, state.name))))
 
 
-async def submit(state: DropSchema, at: Context) -> Outcome[DropSchema]:
+async def submit(state: DropSchema, context: Context) -> Outcome[DropSchema]:
     """One drop_table for each table of a page."""
 
     async def begin(item: KeyValue) -> None:
@@ -79,16 +79,16 @@ async def submit(state: DropSchema, at: Context) -> Outcome[DropSchema]:
             table_id=table_id,
             covered=True,
         )
-        number = child_id(at.procedure, state.rounds, table_id)
-        await at.children.submit(number, DROP_TABLE.name, child.model_dump(mode="json"))
+        number = child_id(context.procedure, state.rounds, table_id)
+        await context.children.submit(number, DROP_TABLE.name, child.model_dump(mode="json"))
 
     tables = TableNameKey.under(state.catalog, state.name)
-    return await submit_page(state, at, ChildPlan(tables, begin, nothing_spared, WIDTH))
+    return await submit_page(state, context, ChildPlan(tables, begin, nothing_spared, WIDTH))
 
 
-async def gather(state: DropSchema, at: Context) -> Outcome[DropSchema]:
+async def gather(state: DropSchema, context: Context) -> Outcome[DropSchema]:
     """Until they are over; a table whose drop failed is found by the next round."""
-    await at_most(at, 0)
+    await at_most(context, 0)
     return Goto("look", state)
 
 

@@ -66,47 +66,47 @@ class CheckTable(ProcedureState):
     """The first, as `metasrv_base.wire.node.checks.TableFault`."""
 
 
-async def begin(state: CheckTable, at: Context) -> Outcome[CheckTable]:
-    await required_table(at, state)
+async def begin(state: CheckTable, context: Context) -> Outcome[CheckTable]:
+    await required_table(context, state)
     return Goto("settle", state)
 
 
-async def settle_first(state: CheckTable, at: Context) -> Outcome[CheckTable]:
+async def settle_first(state: CheckTable, context: Context) -> Outcome[CheckTable]:
     """Whoever writes below the marks does it by the schema that the rows are held against."""
-    seen, info, _ = await read_table(at, state.table_id)
+    snapshot, info, _ = await read_table(context, state.table_id)
     if is_settled(info):
         return Goto("mark", state)
-    return Goto("settle", state, await settle(at, seen, info))
+    return Goto("settle", state, await settle(context, snapshot, info))
 
 
-async def mark(state: CheckTable, at: Context) -> Outcome[CheckTable]:
-    _, info, route = await read_table(at, state.table_id)
-    await mark_everywhere(at, info, route)
+async def mark(state: CheckTable, context: Context) -> Outcome[CheckTable]:
+    _, info, route = await read_table(context, state.table_id)
+    await mark_everywhere(context, info, route)
     return Goto("look", state)
 
 
-async def unmark(state: CheckTable, at: Context) -> None:
-    await close_marks(at, state.table_id)
+async def unmark(state: CheckTable, context: Context) -> None:
+    await close_marks(context, state.table_id)
 
 
-async def look(state: CheckTable, at: Context) -> Outcome[CheckTable]:
+async def look(state: CheckTable, context: Context) -> Outcome[CheckTable]:
     """A round. Nothing is written: what a crash forgets is looked at again."""
-    _, info, route = await read_table(at, state.table_id)
-    left = [one for one in route.region_routes if not has(state.looked, one.number)]
+    _, info, route = await read_table(context, state.table_id)
+    left = [region for region in route.region_routes if not has(state.looked, region.number)]
     if not left:
         return Goto("close", state)
     regions = left[:REGIONS_AT_ONCE]
-    looks = [partial(_look_at, at, info, region) for region in regions]
+    looks = [partial(_look_at, context, info, region) for region in regions]
     results = await at_wanted_rate(
-        at, check_jobs(at, regions), partial(fan_out, looks, at_once=REGIONS_AT_ONCE)
+        context, check_jobs(context, regions), partial(fan_out, looks, at_once=REGIONS_AT_ONCE)
     )
     for region, result in zip(regions, results, strict=True):
         state = _with_result(state, info, region, result)
     return Goto("look", state)
 
 
-async def close(state: CheckTable, at: Context) -> Outcome[CheckTable]:
-    await close_marks(at, state.table_id)
+async def close(state: CheckTable, context: Context) -> Outcome[CheckTable]:
+    await close_marks(context, state.table_id)
     body = TableCheckBody(
         table_id=state.table_id,
         name=f"{state.catalog}.{state.schema_name}.{state.name}",
@@ -114,20 +114,20 @@ async def close(state: CheckTable, at: Context) -> Outcome[CheckTable]:
         entries=state.entries,
         clean=not state.totals,
         totals={DataRule(rule): total for rule, total in state.totals.items()},
-        faults=[TableFault.model_validate(one) for one in state.faults],
+        faults=[TableFault.model_validate(fault) for fault in state.faults],
     )
     return Done(state, body.model_dump(mode="json"))
 
 
-async def _look_at(at: Context, info: TableInfo, region: RegionRoute) -> CheckResult | None:
+async def _look_at(context: Context, info: TableInfo, region: RegionRoute) -> CheckResult | None:
     """None: it holds nothing."""
-    snapshot = await current_snapshot(at, region, whole=True)
+    snapshot = await current_snapshot(context, region, whole=True)
     if not snapshot.rows:
         return None
-    (job_id,) = check_jobs(at, [region])
+    (job_id,) = check_jobs(context, [region])
     job = CheckJob(
         job_id=job_id,
-        procedure=at.procedure,
+        procedure=context.procedure,
         snapshot=snapshot,
         owned=list(range(1, info.next_column_id)),
         required=[column.id for column in info.public_columns if not column.nullable],
@@ -140,10 +140,14 @@ async def _look_at(at: Context, info: TableInfo, region: RegionRoute) -> CheckRe
             )
             for index in info.indexes
         ],
-        checks=[row_check(one) for one in info.constraints if one.state is ElementState.PUBLIC],
-        rows_per_s=at.wanted_rows_per_s(),
+        checks=[
+            row_check(constraint)
+            for constraint in info.constraints
+            if constraint.state is ElementState.PUBLIC
+        ],
+        rows_per_s=context.wanted_rows_per_s(),
     )
-    return await at.ports.jobs.check(job, progress=at.progress)
+    return await context.ports.jobs.check(job, progress=context.progress)
 
 
 def _with_result(
@@ -155,7 +159,7 @@ def _with_result(
     totals = Counter(state.totals)
     totals.update({rule.value: count for rule, count in result.faults.totals.items()})
     shown = _shown(info, region, result.faults.found[: FAULTS_KEPT - len(state.faults)])
-    more = (one.model_dump(mode="json") for one in shown)
+    more = (fault.model_dump(mode="json") for fault in shown)
     return state.model_copy(
         update={
             "looked": looked,
@@ -168,19 +172,19 @@ def _with_result(
 
 
 def _shown(
-    info: TableInfo, region: RegionRoute, found: Iterable[DataFault]
+    info: TableInfo, region: RegionRoute, faults: Iterable[DataFault]
 ) -> Iterator[TableFault]:
     """As people know them."""
-    for one in found:
+    for fault in faults:
         yield TableFault(
-            rule=one.rule,
+            rule=fault.rule,
             region_id=region.region_id,
-            element=_element(info, one),
-            keys=[_key(info, key) for key in one.row_keys],
-            values=named_values(info, one.values),
-            entry_key=one.entry_key,
-            file=one.file,
-            count=one.count,
+            element=_element(info, fault),
+            keys=[_key(info, key) for key in fault.row_keys],
+            values=named_values(info, fault.values),
+            entry_key=fault.entry_key,
+            file=fault.file,
+            count=fault.count,
         )
 
 
@@ -200,7 +204,9 @@ def _element(info: TableInfo, fault: DataFault) -> str | None:
         DataRule.REQUIRED_MISSING: {column.id: column.name for column in info.columns},
         DataRule.ENTRY_MISSING: indexes,
         DataRule.ENTRY_WRONG: indexes,
-        DataRule.CONSTRAINT_BROKEN: {one.id: one.name for one in info.constraints},
+        DataRule.CONSTRAINT_BROKEN: {
+            constraint.id: constraint.name for constraint in info.constraints
+        },
     }.get(fault.rule, {})
     if len(fault.row_keys) > 1:  # only rows that a unique index must not have together
         names = indexes

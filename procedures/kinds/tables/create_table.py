@@ -35,39 +35,39 @@ class CreateTable(ProcedureState):
     """A table of that name that is the same is success, and nothing is changed."""
 
 
-async def create(state: CreateTable, at: Context) -> Outcome[CreateTable]:
+async def create(state: CreateTable, context: Context) -> Outcome[CreateTable]:
     info, route = state.info, state.route
     name = TableNameKey(info.catalog, info.schema_name, info.name)
     schema = SchemaNameKey(info.catalog, info.schema_name)
     keys = (TableInfoKey(info.table_id), TableRouteKey(info.table_id))
-    seen = await at.known_snapshot(*keys, name, schema)
-    if seen.get(schema) is None:
+    snapshot = await context.known_snapshot(*keys, name, schema)
+    if snapshot.get(schema) is None:
         raise NotFound(what="schema", name=f"{info.catalog}.{info.schema_name}")
-    existing = seen.get(name)
+    existing = snapshot.get(name)
     if not state.if_not_exists:
         must_be_free("table", info.full_name, existing)
     if existing is not None:
-        return await _stands(state, existing.table_id, at)
-    answers = await order_all(at, info, route.region_routes, create_order)
+        return await _stands(state, existing.table_id, context)
+    answers = await order_all(context, info, route.region_routes, create_order)
     answers.must_all_succeed()
-    txn = Txn.on(seen).put(keys[0], info).put(name, TableNameRecord(table_id=info.table_id))
+    txn = Txn.on(snapshot).put(keys[0], info).put(name, TableNameRecord(table_id=info.table_id))
     txn = put_route(txn, None, route).log(TableCreated(info=info, route=route))
     return Done(state, {"table_id": info.table_id, "name": info.full_name}, txn)
 
 
-async def _stands(state: CreateTable, table_id: int, at: Context) -> Outcome[CreateTable]:
+async def _stands(state: CreateTable, table_id: int, context: Context) -> Outcome[CreateTable]:
     """The name is taken, and was when this procedure got its lock: no region has been made."""
     key = TableInfoKey(table_id)
-    existing = (await at.snapshot(key)).must(key)
+    existing = (await context.snapshot(key)).must(key)
     alike(state.info, existing, if_not_exists=True)
     return Done(state, {"table_id": table_id, "name": existing.full_name})
 
 
-async def drop_regions(state: CreateTable, at: Context) -> None:
+async def drop_regions(state: CreateTable, context: Context) -> None:
     """A node that cannot be reached is told by the leader's heartbeat answers when it is back."""
-    alive = at.alive_nodes()
+    alive = context.alive_nodes()
     regions = [region for region in state.route.region_routes if region.leader in alive]
-    answers = await order_all(at, state.info, regions, drop_order)
+    answers = await order_all(context, state.info, regions, drop_order)
     answers.must_all_succeed()
 
 

@@ -50,42 +50,44 @@ class DropTable(ProcedureState):
     route: TableRoute | None = None
 
 
-async def hide(state: DropTable, at: Context) -> Outcome[DropTable]:
-    seen, info = await required_table(at, state)
+async def hide(state: DropTable, context: Context) -> Outcome[DropTable]:
+    snapshot, info = await required_table(context, state)
     key = TableInfoKey(state.table_id)
     new = _in_state(info, TABLE.after(info.state, TABLE.drop))
-    at.note(hidden(info))
-    return Goto("remove", state, Txn.on(seen).put(key, new).log(TableAltered(info=new)))
+    context.note(hidden(info))
+    return Goto("remove", state, Txn.on(snapshot).put(key, new).log(TableAltered(info=new)))
 
 
-async def show(state: DropTable, at: Context) -> Back | None:
+async def show(state: DropTable, context: Context) -> Back | None:
     """It is found again, at the version that it had: nobody could use another one."""
     key = TableInfoKey(state.table_id)
-    seen = await at.snapshot(key)
-    info = seen.get(key)
+    snapshot = await context.snapshot(key)
+    info = snapshot.get(key)
     if info is None or not info.is_hidden:
         return None
     new = _in_state(info, ElementState.PUBLIC)
-    return Back(Txn.on(seen).put(key, new).log(TableAltered(info=new)))
+    return Back(Txn.on(snapshot).put(key, new).log(TableAltered(info=new)))
 
 
 def _in_state(info: TableInfo, state: ElementState) -> TableInfo:
     return info.model_copy(update={"state": state, "version": info.version + 1})
 
 
-async def remove(state: DropTable, at: Context) -> Outcome[DropTable]:
+async def remove(state: DropTable, context: Context) -> Outcome[DropTable]:
     """Once nobody uses it any more."""
     table_id = state.table_id
     name = TableNameKey(state.catalog, state.schema_name, state.name)
     info_key, route_key_ = TableInfoKey(table_id), TableRouteKey(table_id)
     removed_info, removed_route = RemovedTableInfoKey(table_id), RemovedTableRouteKey(table_id)
     removed_name = RemovedTableNameKey(state.catalog, state.schema_name, state.name, table_id)
-    seen = await at.snapshot(info_key, route_key_, name, removed_info, removed_route, removed_name)
-    info, route = seen.must(info_key), seen.must(route_key_)
+    snapshot = await context.snapshot(
+        info_key, route_key_, name, removed_info, removed_route, removed_name
+    )
+    info, route = snapshot.must(info_key), snapshot.must(route_key_)
     if info.is_hidden:  # not in a drop that a server of before began
-        await at.drained(table_id, info.schema_version + 1)
-    now, by = at.ports.clock.wall_ms(), at.procedure
-    txn = Txn.on(seen).delete(info_key).delete(name)
+        await context.drained(table_id, info.schema_version + 1)
+    now, by = context.ports.clock.wall_ms(), context.procedure
+    txn = Txn.on(snapshot).delete(info_key).delete(name)
     txn = put_route(txn, route, None)
     txn = txn.put(removed_info, RemovedTableInfo(info=info, dropped_at_ms=now, dropped_by=by))
     txn = txn.put(removed_route, RemovedTableRoute(route=route, dropped_at_ms=now, dropped_by=by))
@@ -94,16 +96,16 @@ async def remove(state: DropTable, at: Context) -> Outcome[DropTable]:
     return Goto("close", state, txn)
 
 
-async def close(state: DropTable, at: Context) -> Outcome[DropTable]:
+async def close(state: DropTable, context: Context) -> Outcome[DropTable]:
     """A node out of reach holds no lease for long, and its next heartbeat is answered "close"."""
     info, route = state.info, state.route
     if info is None or route is None:
         info_key, key = RemovedTableInfoKey(state.table_id), RemovedTableRouteKey(state.table_id)
-        seen = await at.snapshot(info_key, key)
-        info, route = seen.must(info_key).info, seen.must(key).route
-    alive = at.alive_nodes()
+        snapshot = await context.snapshot(info_key, key)
+        info, route = snapshot.must(info_key).info, snapshot.must(key).route
+    alive = context.alive_nodes()
     regions = [region for region in route.region_routes if region.leader in alive]
-    answers = await order_all(at, info, regions, close_order)
+    answers = await order_all(context, info, regions, close_order)
     answers.must_all_succeed()
     return Done(state, {"table_id": state.table_id, "name": info.full_name})
 

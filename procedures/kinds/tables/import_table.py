@@ -52,43 +52,43 @@ class ImportTable(ProcedureState):
     """It only goes forward."""
 
 
-async def begin(state: ImportTable, at: Context) -> Outcome[ImportTable]:
-    _, info = await required_table(at, state)
+async def begin(state: ImportTable, context: Context) -> Outcome[ImportTable]:
+    _, info = await required_table(context, state)
     refuse_indexes(info)
     return Goto("mark", state)
 
 
-async def mark(state: ImportTable, at: Context) -> Outcome[ImportTable]:
-    _, info, route = await read_table(at, state.table_id)
-    await reserve_versions(at, info, route)
+async def mark(state: ImportTable, context: Context) -> Outcome[ImportTable]:
+    _, info, route = await read_table(context, state.table_id)
+    await reserve_versions(context, info, route)
     return Goto("load", state)
 
 
-async def unmark(state: ImportTable, at: Context) -> None:
+async def unmark(state: ImportTable, context: Context) -> None:
     """What jobs have written is a leaving then."""
-    await close_marks(at, state.table_id)
+    await close_marks(context, state.table_id)
 
 
-async def load(state: ImportTable, at: Context) -> Outcome[ImportTable]:
+async def load(state: ImportTable, context: Context) -> Outcome[ImportTable]:
     """All regions, or those that have another leader since."""
-    _, info, route = await read_table(at, state.table_id)
+    _, info, route = await read_table(context, state.table_id)
     digest = None if state.read is None else state.read.digest
     due = moved(left(state.written, state.taken), route)
     regions = route.region_routes if state.read is None else due
     if not regions:
         return Goto("prepare", state)
-    read, written = await load_files(at, (info, route), state.paths, regions, digest)
+    read, written = await load_files(context, (info, route), state.paths, regions, digest)
     update = {"read": read, "written": rewritten(state.written, written)}
     return Goto("prepare", state.model_copy(update=update))
 
 
-async def prepare(state: ImportTable, at: Context) -> Outcome[ImportTable]:
+async def prepare(state: ImportTable, context: Context) -> Outcome[ImportTable]:
     """The files are durable, and nothing stands against them: what is refused is refused now."""
-    _, info, route = await read_table(at, state.table_id)
+    _, info, route = await read_table(context, state.table_id)
     waiting = left(state.written, state.taken)
     if moved(waiting, route):
         return Goto("load", state)
-    answers = await offer(at, (info, route), waiting, prepares=True)
+    answers = await offer(context, (info, route), waiting, prepares=True)
     if refused := refused_by(waiting, route, answers):
         if state.refusals >= REFUSALS_MAX and not state.decided:
             raise Refused("invalid-request", regions=sorted(refused), reason="they refuse it")
@@ -97,29 +97,29 @@ async def prepare(state: ImportTable, at: Context) -> Outcome[ImportTable]:
     return Goto("decide", state)
 
 
-async def decide(state: ImportTable, at: Context) -> Outcome[ImportTable]:
+async def decide(state: ImportTable, context: Context) -> Outcome[ImportTable]:
     """From here on regions come one by one."""
     return Goto("take", state.model_copy(update={"decided": True}))
 
 
-async def take(state: ImportTable, at: Context) -> Outcome[ImportTable]:
+async def take(state: ImportTable, context: Context) -> Outcome[ImportTable]:
     """A region whose leader has gone meanwhile is written again."""
-    _, info, route = await read_table(at, state.table_id)
+    _, info, route = await read_table(context, state.table_id)
     waiting = left(state.written, state.taken)
     gone = {region.number for region in moved(waiting, route)}
-    here = [one for one in waiting if one.region not in gone]
-    answers = await offer(at, (info, route), here, prepares=False)
-    taken, ids = state.taken, {one.number: one.region_id for one in route.region_routes}
-    for one in here:
-        result = answers.results.get(ids[one.region])
+    here = [imported for imported in waiting if imported.region not in gone]
+    answers = await offer(context, (info, route), here, prepares=False)
+    taken, ids = state.taken, {region.number: region.region_id for region in route.region_routes}
+    for imported in here:
+        result = answers.results.get(ids[imported.region])
         if result is not None and result.error is None:
-            taken = joined(taken, one.region)
+            taken = joined(taken, imported.region)
     after = state.model_copy(update={"taken": taken})
     refused = refused_by(here, route, answers)
     if not left(after.written, taken):
         return Goto("close", after)
     if refused:
-        await at.live.rest(REFUSED_REST_MS)
+        await context.live.rest(REFUSED_REST_MS)
     if gone or refused:
         return Goto("load", _again(after, refused))
     if taken == state.taken:
@@ -127,8 +127,8 @@ async def take(state: ImportTable, at: Context) -> Outcome[ImportTable]:
     return Goto("take", after)
 
 
-async def close(state: ImportTable, at: Context) -> Outcome[ImportTable]:
-    await close_marks(at, state.table_id)
+async def close(state: ImportTable, context: Context) -> Outcome[ImportTable]:
+    await close_marks(context, state.table_id)
     assert state.read is not None, "it was read before anything was taken"
     body = ImportBody(
         table_id=state.table_id,

@@ -46,21 +46,21 @@ class PurgeTable(ProcedureState):
         )
 
 
-async def forget(state: PurgeTable, at: Context) -> Outcome[PurgeTable]:
+async def forget(state: PurgeTable, context: Context) -> Outcome[PurgeTable]:
     """Raises NotFound for a table that is not there any more, or was dropped by another drop."""
     info_key, route_key_ = RemovedTableInfoKey(state.table_id), RemovedTableRouteKey(state.table_id)
     name = RemovedTableNameKey(state.catalog, state.schema_name, state.name, state.table_id)
-    seen = await at.snapshot(info_key, route_key_, name)
-    removed = seen.get(info_key)
+    snapshot = await context.snapshot(info_key, route_key_, name)
+    removed = snapshot.get(info_key)
     if removed is None or removed.dropped_by != state.dropped_by:
         raise NotFound("table-not-found", table_id=state.table_id)
-    route = seen.must(route_key_).route
-    txn = Txn.on(seen).delete(info_key).delete(route_key_).delete(name)
+    route = snapshot.must(route_key_).route
+    txn = Txn.on(snapshot).delete(info_key).delete(route_key_).delete(name)
     txn = txn.log(TablePurged(table_id=state.table_id))
     return Goto("delete", state.model_copy(update={"info": removed.info, "route": route}), txn)
 
 
-async def delete(state: PurgeTable, at: Context) -> Outcome[PurgeTable]:
+async def delete(state: PurgeTable, context: Context) -> Outcome[PurgeTable]:
     """A folder whose node is away stays, and is told of: nobody else may reach that disk. So does
     one that its node will not delete."""
     assert state.info is not None
@@ -68,11 +68,13 @@ async def delete(state: PurgeTable, at: Context) -> Outcome[PurgeTable]:
     left: list[str] = []
     done = 0
     regions = state.route.region_routes
-    total = sum(1 + len(one.borrows) for one in regions)
-    for claims in rounds(regions, {one.region_id: (one.root, *one.borrows) for one in regions}):
-        left += await delete_roots(at, state.info, claims, drop_order)
+    total = sum(1 + len(region.borrows) for region in regions)
+    for claims in rounds(
+        regions, {region.region_id: (region.root, *region.borrows) for region in regions}
+    ):
+        left += await delete_roots(context, state.info, claims, drop_order)
         done += len(claims)
-        at.progress(done, total, "folders")
+        context.progress(done, total, "folders")
     result = {"table_id": state.table_id, "name": state.info.full_name, "left_behind": left}
     return Done(state, result)
 

@@ -28,41 +28,41 @@ class RenameTable(ProcedureState):
     """The table that bears the new name, and takes the old one; None: nobody may bear it."""
 
 
-async def rename(state: RenameTable, at: Context) -> Outcome[RenameTable]:
+async def rename(state: RenameTable, context: Context) -> Outcome[RenameTable]:
     old = TableNameKey(state.catalog, state.schema_name, state.name)
     new = TableNameKey(state.catalog, state.new_schema, state.new_name)
     info_key = TableInfoKey(state.table_id)
     other_key = TableInfoKey(state.other_id or state.table_id)
     schema = SchemaNameKey(state.catalog, state.new_schema)
-    seen = await at.snapshot(info_key, old, new, schema, other_key)
-    require_same_table(at.client, old, seen.get(old))
-    info = seen.must(info_key)
-    require_version(at.client, info)
-    if seen.get(schema) is None:
+    snapshot = await context.snapshot(info_key, old, new, schema, other_key)
+    require_same_table(context.client, old, snapshot.get(old))
+    info = snapshot.must(info_key)
+    require_version(context.client, info)
+    if snapshot.get(schema) is None:
         raise NotFound(what="schema", name=f"{state.catalog}.{state.new_schema}")
     txn = (
-        Txn.on(seen)
+        Txn.on(snapshot)
         .put(info_key, _named(info, new))
         .put(new, TableNameRecord(table_id=state.table_id))
     )
     if state.other_id is None:
-        must_be_free("table", _full(new), seen.get(new))
+        must_be_free("table", _full(new), snapshot.get(new))
         txn = txn.delete(old).log(TableRenamed(info=_named(info, new)))
     else:
-        other = _named(_bearer(state.other_id, new, seen), old)
+        other = _named(_bearer(state.other_id, new, snapshot), old)
         txn = txn.put(other_key, other).put(old, TableNameRecord(table_id=state.other_id))
         txn = txn.log(TablesExchanged(first=_named(info, new), second=other))
     return Goto("finish", state, txn)
 
 
-def _bearer(table_id: int, name: TableNameKey, seen: Snapshot) -> TableInfo:
+def _bearer(table_id: int, name: TableNameKey, snapshot: Snapshot) -> TableInfo:
     """The table that still bears that name."""
-    found = seen.get(name)
-    if found is None:
+    record = snapshot.get(name)
+    if record is None:
         raise NotFound("table-not-found", table=_full(name))
-    if found.table_id != table_id:
-        raise Conflict("schema-conflict", name=_full(name), table_id=table_id, now=found.table_id)
-    return seen.must(TableInfoKey(table_id))
+    if record.table_id != table_id:
+        raise Conflict("schema-conflict", name=_full(name), table_id=table_id, now=record.table_id)
+    return snapshot.must(TableInfoKey(table_id))
 
 
 def _named(info: TableInfo, name: TableNameKey) -> TableInfo:
@@ -74,8 +74,8 @@ def _full(name: TableNameKey) -> str:
     return f"{name.catalog}.{name.schema}.{name.table}"
 
 
-async def finish(state: RenameTable, at: Context) -> Outcome[RenameTable]:
-    await at.drained(state.table_id, None)
+async def finish(state: RenameTable, context: Context) -> Outcome[RenameTable]:
+    await context.drained(state.table_id, None)
     full = f"{state.catalog}.{state.new_schema}.{state.new_name}"
     return Done(state, {"table_id": state.table_id, "name": full})
 

@@ -72,11 +72,11 @@ def cut_plan(
     """
     alive = {node.node_id: node for node in nodes if node.alive}
     gone = [region.region_id for region in regions if region.leader not in alive]
-    found = dict(zip(gone, place(nodes, len(gone)) if gone else (), strict=True))
+    replacements = dict(zip(gone, place(nodes, len(gone)) if gone else (), strict=True))
     return tuple(
-        Cut(_anew(region, found.get(region.region_id) or alive[region.leader]), region)
+        Cut(_anew(region, replacements.get(region.region_id) or alive[region.leader]), region)
         for region in regions
-        if region.region_id in found or not again
+        if region.region_id in replacements or not again
     )
 
 
@@ -94,73 +94,80 @@ def _anew(region: RegionRoute, node: NodeView) -> RegionRoute:
     return region.model_copy(update=update)
 
 
-async def cut(state: TruncateTable, at: Context) -> Outcome[TruncateTable]:
+async def cut(state: TruncateTable, context: Context) -> Outcome[TruncateTable]:
     """What is acknowledged from here on is written to the new roots, or was before the truncate."""
     name = TableNameKey(state.catalog, state.schema_name, state.name)
     info_key, key = TableInfoKey(state.table_id), TableRouteKey(state.table_id)
-    seen = await at.snapshot(name, info_key, key)
+    snapshot = await context.snapshot(name, info_key, key)
     again = bool(state.leavings)
     if not again:
-        require_same_table(at.client, name, seen.get(name))
-        require_version(at.client, seen.must(info_key))
-    route = seen.must(key)
-    cuts = cut_plan(route.region_routes, at.ports.placement.nodes(), again=again)
-    changed = tuple(one.region for one in cuts)
-    txn = change_regions(Txn.on(seen), route, changed) if changed else Txn()
-    gone = {one.before.leader for one in cuts if one.before.leader != one.region.leader}
+        require_same_table(context.client, name, snapshot.get(name))
+        require_version(context.client, snapshot.must(info_key))
+    route = snapshot.must(key)
+    cuts = cut_plan(route.region_routes, context.ports.placement.nodes(), again=again)
+    changed = tuple(region_cut.region for region_cut in cuts)
+    txn = change_regions(Txn.on(snapshot), route, changed) if changed else Txn()
+    gone = {
+        region_cut.before.leader
+        for region_cut in cuts
+        if region_cut.before.leader != region_cut.region.leader
+    }
     new = state.model_copy(
         update={
             "led_by": tuple(sorted({*state.led_by, *gone})),
-            "leavings": (*state.leavings, *(root for one in cuts for root in one.leaves)),
+            "leavings": (
+                *state.leavings,
+                *(root for region_cut in cuts for root in region_cut.leaves),
+            ),
         }
     )
     return Goto("outwait" if new.led_by else "create", new, txn)
 
 
-async def outwait(state: TruncateTable, at: Context) -> Outcome[TruncateTable]:
+async def outwait(state: TruncateTable, context: Context) -> Outcome[TruncateTable]:
     """Who is gone cannot be told to close; the others are, by the order to create."""
-    regions = (await _route(state, at)).region_routes
-    await outwait_leases(at, state.led_by, [region.region_id for region in regions])
+    regions = (await _route(state, context)).region_routes
+    await outwait_leases(context, state.led_by, [region.region_id for region in regions])
     return Goto("create", state)
 
 
-async def create(state: TruncateTable, at: Context) -> Outcome[TruncateTable]:
+async def create(state: TruncateTable, context: Context) -> Outcome[TruncateTable]:
     """All of them are open at once, or none: nobody reads half of the old rows."""
     info_key, key = TableInfoKey(state.table_id), TableRouteKey(state.table_id)
-    seen = await at.snapshot(info_key, key)
-    route = seen.must(key)
-    if leader_is_gone(at, route.region_routes):
+    snapshot = await context.snapshot(info_key, key)
+    route = snapshot.must(key)
+    if leader_is_gone(context, route.region_routes):
         return Goto("cut", state)
     left = roots_left(state.leavings)
 
     def empty(info: TableInfo, region: RegionRoute) -> CreateRegion:
         return create_order(info, region, replaces=left[region.region_id])
 
-    answers = await order_all(at, seen.must(info_key), route.region_routes, empty)
+    answers = await order_all(context, snapshot.must(info_key), route.region_routes, empty)
     answers.must_all_succeed()
     update = {"state": RegionState.OPEN, "announced": True}
     changed = tuple(region.model_copy(update=update) for region in route.region_routes)
-    return Goto("serve", state, change_regions(Txn.on(seen), route, changed))
+    return Goto("serve", state, change_regions(Txn.on(snapshot), route, changed))
 
 
-async def serve(state: TruncateTable, at: Context) -> Outcome[TruncateTable]:
+async def serve(state: TruncateTable, context: Context) -> Outcome[TruncateTable]:
     """A node that has gone since is for a failover, which waits for our locks: rows may have been
     acknowledged in the new roots."""
-    alive = at.alive_nodes()
-    regions = (await _route(state, at)).region_routes
-    await grant(at, state.table_id, {r.region_id for r in regions if r.leader in alive})
+    alive = context.alive_nodes()
+    regions = (await _route(state, context)).region_routes
+    await grant(context, state.table_id, {r.region_id for r in regions if r.leader in alive})
     return Goto("discard", state)
 
 
-async def discard(state: TruncateTable, at: Context) -> Outcome[TruncateTable]:
-    left = await discard_roots(at, state.table_id, state.leavings)
+async def discard(state: TruncateTable, context: Context) -> Outcome[TruncateTable]:
+    left = await discard_roots(context, state.table_id, state.leavings)
     full = f"{state.catalog}.{state.schema_name}.{state.name}"
     return Done(state, {"table_id": state.table_id, "name": full, "left_behind": left})
 
 
-async def _route(state: TruncateTable, at: Context) -> TableRoute:
+async def _route(state: TruncateTable, context: Context) -> TableRoute:
     key = TableRouteKey(state.table_id)
-    return (await at.snapshot(key)).must(key)
+    return (await context.snapshot(key)).must(key)
 
 
 def locks(state: TruncateTable) -> tuple[Lock, ...]:

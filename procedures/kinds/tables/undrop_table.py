@@ -53,35 +53,35 @@ class UndropTable(ProcedureState):
     """Times in a row that children have ended and left a region with its node."""
 
 
-async def publish(state: UndropTable, at: Context) -> Outcome[UndropTable]:
+async def publish(state: UndropTable, context: Context) -> Outcome[UndropTable]:
     name = TableNameKey(state.catalog, state.schema_name, state.new_name)
     schema = SchemaNameKey(state.catalog, state.schema_name)
     info_key, key = TableInfoKey(state.table_id), TableRouteKey(state.table_id)
     old_info, old_route = RemovedTableInfoKey(state.table_id), RemovedTableRouteKey(state.table_id)
     old_name = RemovedTableNameKey(state.catalog, state.schema_name, state.old_name, state.table_id)
-    seen = await at.snapshot(old_info, old_route, old_name, name, schema, info_key, key)
-    removed, removed_route = seen.get(old_info), seen.get(old_route)
+    snapshot = await context.snapshot(old_info, old_route, old_name, name, schema, info_key, key)
+    removed, removed_route = snapshot.get(old_info), snapshot.get(old_route)
     if removed is None or removed_route is None:
         raise NotFound("table-not-found", table_id=state.table_id)
-    _require_schema(state, seen.get(schema))
+    _require_schema(state, snapshot.get(schema))
     full = f"{state.catalog}.{state.schema_name}.{state.new_name}"
-    must_be_free("table", full, seen.get(name))
+    must_be_free("table", full, snapshot.get(name))
     info = _back(removed.info, state)
     route = _reopening(removed_route.route)
-    txn = Txn.on(seen).delete(old_info).delete(old_route).delete(old_name)
+    txn = Txn.on(snapshot).delete(old_info).delete(old_route).delete(old_name)
     txn = txn.put(info_key, info).put(name, TableNameRecord(table_id=info.table_id))
     txn = put_route(txn, None, route).log(TableUndropped(info=info, route=route))
     region_ids = tuple(r.region_id for r in route.region_routes)
     return Goto("open", state.model_copy(update={"region_ids": region_ids}), txn)
 
 
-def _require_schema(state: UndropTable, found: SchemaInfo | None) -> None:
+def _require_schema(state: UndropTable, schema: SchemaInfo | None) -> None:
     """The name still means the schema that it resolved to at submit (docs/protocols.md P1)."""
     name = f"{state.catalog}.{state.schema_name}"
-    if found is None:
+    if schema is None:
         raise NotFound(what="schema", name=name)
-    if state.schema_id not in (None, found.schema_id):
-        raise Conflict("schema-conflict", name=name, table_id=state.table_id, now=found.schema_id)
+    if state.schema_id not in (None, schema.schema_id):
+        raise Conflict("schema-conflict", name=name, table_id=state.table_id, now=schema.schema_id)
 
 
 def _back(info: TableInfo, state: UndropTable) -> TableInfo:
@@ -103,30 +103,30 @@ def _reopening(route: TableRoute) -> TableRoute:
     )
 
 
-async def open_regions(state: UndropTable, at: Context) -> Outcome[UndropTable]:
+async def open_regions(state: UndropTable, context: Context) -> Outcome[UndropTable]:
     """Those of nodes that are gone leave them first; a node may go while this runs, too."""
     key = TableRouteKey(state.table_id)
-    route = (await at.snapshot(key)).must(key)
-    alive = at.alive_nodes()
+    route = (await context.snapshot(key)).must(key)
+    alive = context.alive_nodes()
     closed = [r for r in route.region_routes if r.state is not RegionState.OPEN]
     gone = sorted({r.leader for r in closed if r.leader not in alive})
     if gone:
-        moves = {node: at.ports.ids.procedure_id() for node in gone}
+        moves = {node: context.ports.ids.procedure_id() for node in gone}
         return Goto("fail_over", state.model_copy(update={"moves": moves}))
-    said = await open_and_announce(at, state.table_id, {r.region_id for r in closed})
+    said = await open_and_announce(context, state.table_id, {r.region_id for r in closed})
     return Goto("open" if said.closed else "serve", state, said.txn)
 
 
-async def fail_over(state: UndropTable, at: Context) -> Outcome[UndropTable]:
+async def fail_over(state: UndropTable, context: Context) -> Outcome[UndropTable]:
     """The regions of nodes that are gone, by one child for each such node.
 
     A child that failed left its regions closed: `open` sees them, and another child is made, after
     a pause that grows while they fail.
     """
     if state.failed:
-        await rest_before_again(at, state.failed)
+        await rest_before_again(context, state.failed)
     key = TableRouteKey(state.table_id)
-    route = (await at.snapshot(key)).must(key)
+    route = (await context.snapshot(key)).must(key)
     for node, child in state.moves.items():
         led = tuple(r.region_id for r in route.region_routes if r.leader == node)
         if not led:  # the child has rerouted them, before a crash of ours
@@ -138,21 +138,21 @@ async def fail_over(state: UndropTable, at: Context) -> Outcome[UndropTable]:
             region_ids=led,
             reason="undrop",
         )
-        await at.children.submit(child, FAILOVER_TABLE.name, move.model_dump(mode="json"))
-    with at.waiting_for("child", ", ".join(state.moves.values())):
-        ends = await at.children.wait(tuple(state.moves.values()))
+        await context.children.submit(child, FAILOVER_TABLE.name, move.model_dump(mode="json"))
+    with context.waiting_for("child", ", ".join(state.moves.values())):
+        ends = await context.children.wait(tuple(state.moves.values()))
     done = all(end.outcome is Ended.SUCCEEDED for end in ends)
     failed = 0 if done else state.failed + 1
     return Goto("open", state.model_copy(update={"moves": {}, "failed": failed}))
 
 
-async def serve(state: UndropTable, at: Context) -> Outcome[UndropTable]:
+async def serve(state: UndropTable, context: Context) -> Outcome[UndropTable]:
     """A node that has gone since is for a failover of its own, which waits for our locks."""
     key = TableRouteKey(state.table_id)
-    route = (await at.snapshot(key)).must(key)
-    alive = at.alive_nodes()
+    route = (await context.snapshot(key)).must(key)
+    alive = context.alive_nodes()
     here = {r.region_id for r in route.region_routes if r.leader in alive}
-    await grant(at, state.table_id, here)
+    await grant(context, state.table_id, here)
     full = f"{state.catalog}.{state.schema_name}.{state.new_name}"
     return Done(state, {"table_id": state.table_id, "name": full})
 
