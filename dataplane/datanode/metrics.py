@@ -101,7 +101,7 @@ class NodeMetrics:
         pool = pa.default_memory_pool()
         self._arrow_bytes.labels("now").set(pool.bytes_allocated())
         self._arrow_bytes.labels("peak").set(pool.max_memory() or 0)
-        budget = next((one.owner.region.place.budget for one in regions if one.owner), None)
+        budget = next((slot.owner.region.place.budget for slot in regions if slot.owner), None)
         if budget is not None:
             self._statements.labels("taken").set(budget.statement_bytes)
             self._statements.labels("limit").set(budget.statements_max)

@@ -51,7 +51,9 @@ class FrontendService:
             holder.check_lease()
 
     def exposition(self) -> bytes:
-        known = self.statements
-        until_ms = known.holder.lease.deadline_ms or 0
-        left_ms = max(0, until_ms - known.clock.mono_ms())
-        return self.metrics.text(known.catalog.version or 0, left_ms, len(known.transactions))
+        statements = self.statements
+        until_ms = statements.holder.lease.deadline_ms or 0
+        left_ms = max(0, until_ms - statements.clock.mono_ms())
+        return self.metrics.text(
+            statements.catalog.version or 0, left_ms, len(statements.transactions)
+        )

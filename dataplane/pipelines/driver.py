@@ -120,7 +120,9 @@ class Driver:
                 print(f"job {request.job_id} is running already", file=sys.stderr)
                 return  # its answer answers both
             self._count += 1
-            mates = (one for one in self._jobs.values() if one.job.procedure == request.procedure)
+            mates = (
+                mate for mate in self._jobs.values() if mate.job.procedure == request.procedure
+            )
             tag, send = f"job-{self._count}", self._answers.send
             job = RunningJob(self._spark, request, tag, send, next(mates, None))
             self._jobs[request.job_id] = job

@@ -99,10 +99,10 @@ def failure_of(error: MetaError) -> Failure:
 
 
 def unless_failed(results: Sequence[T | Failure]) -> list[T]:
-    failures = [one for one in results if isinstance(one, Failure)]
+    failures = [result for result in results if isinstance(result, Failure)]
     for failure in failures:
         if failure.refused is not None:
             raise Refused(failure.code, **failure.refused)
     if failures:
         raise Unavailable(failures[0].code, detail=failures[0].detail, failed=len(failures))
-    return [one for one in results if not isinstance(one, Failure)]
+    return [result for result in results if not isinstance(result, Failure)]

@@ -37,9 +37,9 @@ admin = APIRouter(tags=["admin"])
 
 
 async def service(request: Request) -> DatanodeService:
-    found = request.app.state.service
-    assert isinstance(found, DatanodeService)
-    return found
+    instance = request.app.state.service
+    assert isinstance(instance, DatanodeService)
+    return instance
 
 
 async def region_number(region_id: str) -> int:
@@ -118,42 +118,42 @@ async def write_batch(request: Request, region: RegionDep, service: ServiceDep) 
 
 @node.post("/regions/{region_id}/get", response_model=Rows, responses=_ARROW_ANSWER)
 async def get_rows(
-    wanted: GetRows, request: Request, region: RegionDep, service: ServiceDep
+    query: GetRows, request: Request, region: RegionDep, service: ServiceDep
 ) -> Response:
     """Live rows, or entries of an index, by key and in key order; missing keys are left out."""
     with ExitStack() as slot:
         held = slot.enter_context(service.rows.reading_keys())
         if wants_arrow(request):
-            kind, body = ARROW, await service.rows.get_arrow(region, wanted, held)
+            kind, body = ARROW, await service.rows.get_arrow(region, query, held)
         else:
-            kind, body = JSON, _json(await service.rows.get_json(region, wanted, held))
+            kind, body = JSON, _json(await service.rows.get_json(region, query, held))
         return whole_answer(body, kind, slot.pop_all().close)
 
 
 @node.post("/regions/{region_id}/scan", response_model=Rows, responses=_ARROW_ANSWER)
 async def scan_rows(
-    wanted: ScanRows, request: Request, region: RegionDep, service: ServiceDep
+    query: ScanRows, request: Request, region: RegionDep, service: ServiceDep
 ) -> Response | Rows:
     """Live rows of a range, in key order, as of one moment."""
     if not wants_arrow(request):
-        if wanted.values_only:
+        if query.values_only:
             raise Refused("invalid-request", pointer="/values_only", expected=f"Accept: {ARROW}")
         with ExitStack() as slot:
-            held = slot.enter_context(service.rows.scanning(region, wanted, ReaderKind.JSON))
-            body = _json(await service.rows.scan_json(region, wanted, held))
+            held = slot.enter_context(service.rows.scanning(region, query, ReaderKind.JSON))
+            body = _json(await service.rows.scan_json(region, query, held))
             return whole_answer(body, JSON, slot.pop_all().close)
     rows = service.rows
-    parts = (rows.scan_values if wanted.values_only else rows.scan_arrow)(region, wanted)
+    parts = (rows.scan_values if query.values_only else rows.scan_arrow)(region, query)
     first = await anext(parts)  # what can be refused is refused before the status is sent
     return TimedStream(_after(first, parts), media_type=ARROW)
 
 
 @node.post("/regions/{region_id}/checksum")
 async def checksum(
-    wanted: ChecksumRequest, region: RegionDep, service: ServiceDep
+    query: ChecksumRequest, region: RegionDep, service: ServiceDep
 ) -> ChecksumResult:
     """Count and order-independent checksum of the live rows: a full scan."""
-    return await service.rows.checksum(region, wanted)
+    return await service.rows.checksum(region, query)
 
 
 @node.post("/regions/{region_id}/flush")

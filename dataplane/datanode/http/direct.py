@@ -25,14 +25,14 @@ class DirectRows:
 
     def called(self, scope: Scope, receive: Receive) -> Awaitable[Response] | None:
         """The answer of the route. None: the framework finds the route."""
-        found = _PATH.fullmatch(scope["path"])
-        if found is None or scope["method"] != "POST" or scope["query_string"]:
+        match = _PATH.fullmatch(scope["path"])
+        if match is None or scope["method"] != "POST" or scope["query_string"]:
             return None
-        region_id = int(found[1])
-        if found[2] == "batch":
+        region_id = int(match[1])
+        if match[2] == "batch":
             return write_batch(Request(scope, receive), region_id, self._service)
         try:
-            wanted = GetRows.model_validate_json(scope["state"]["body"])
+            query = GetRows.model_validate_json(scope["state"]["body"])
         except ValidationError:
             return None
-        return get_rows(wanted, Request(scope), region_id, self._service)
+        return get_rows(query, Request(scope), region_id, self._service)

@@ -91,15 +91,15 @@ def _reports() -> Iterator[str]:
 
 def _rest(explained: Collection[str]) -> Iterator[str]:
     """Models that stand in others only."""
-    found: dict[str, Mapping[str, Any]] = {}
+    schemas: dict[str, Mapping[str, Any]] = {}
     roots = [model for call in CALLS.values() for model in (*call.takes, call.gives)]
     for model in (*roots, *REPORT_MODELS):
         parts = model.model_json_schema().get("$defs", {})
-        found.update((name, part) for name, part in parts.items() if name != ANY_JSON)
+        schemas.update((name, part) for name, part in parts.items() if name != ANY_JSON)
     yield "\n## Parts of these"
-    known = {*explained, *(model.__name__ for model in REPORT_MODELS)}
-    for name in sorted(found.keys() - known):
-        yield from _model(name, found[name])
+    documented = {*explained, *(model.__name__ for model in REPORT_MODELS)}
+    for name in sorted(schemas.keys() - documented):
+        yield from _model(name, schemas[name])
 
 
 def _errors(codes: Iterable[str]) -> Iterator[str]:

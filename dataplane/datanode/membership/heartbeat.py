@@ -179,7 +179,7 @@ class HeartbeatLoop:
         me.heard_ms, me.lease_ms, me.refused_by = sent_ms, answer.lease_ms, None
         me.settings_version = answer.settings_version
         me.catalog_version = answer.catalog_version
-        orders = [one for one in answer.instructions if self._regions.is_worth_trying(one)]
+        orders = [order for order in answer.instructions if self._regions.is_worth_trying(order)]
         if orders and self._instructions.empty():
             self._instructions.put_nowait(self._request(answer.term, orders))
 

@@ -39,13 +39,13 @@ def read_resources(root: str) -> NodeResources:
 
 def _memory_bytes(text: str) -> dict[str, int]:
     """Lines as `MemTotal:  16314564 kB`."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for line in text.splitlines():
         name, _, rest = line.partition(":")
         words = rest.split()
         if len(words) == 2 and words[1] == "kB" and words[0].isdecimal():
-            found[name] = int(words[0]) * 1024
-    return found
+            sizes[name] = int(words[0]) * 1024
+    return sizes
 
 
 def read_folders(root: str) -> tuple[str, ...]:

@@ -37,9 +37,9 @@ class JournalFiles:
             return []
         path = self._path(numbers[-1])
         data = self._disk.read(path, 0, self._disk.size(path))
-        found = _decoded(data, numbers[-1], path)
-        self._last = found.last
-        return found.records
+        journal = _decoded(data, numbers[-1], path)
+        self._last = journal.last
+        return journal.records
 
     def begin(self, records: Sequence[Record]) -> None:
         """Goes on in the next file, which holds *records*; it is there whole or not at all."""
@@ -89,7 +89,7 @@ class JournalFiles:
 
     def _numbers(self) -> list[int]:
         names = self._disk.list(self._folder)
-        return sorted(int(found[1]) for name in names if (found := _NAME.fullmatch(name)))
+        return sorted(int(match[1]) for name in names if (match := _NAME.fullmatch(name)))
 
     def _path(self, number: int) -> str:
         return f"{self._folder}/journal-{number}"

@@ -23,25 +23,25 @@ def is_lines(data: bytes) -> bool:
 def decode(data: bytes, name: str) -> list[Record]:
     """The whole records of a journal, in order. Raises `Corrupt` for damage before its end."""
     records: list[Record] = []
-    at = 0
-    while at < len(data):
-        line = _whole_line(data, at)
+    offset = 0
+    while offset < len(data):
+        line = _whole_line(data, offset)
         if line is None:
-            _must_be_the_tail(data, at, name)
+            _must_be_the_tail(data, offset, name)
             break
         records.append(parsed(line[2], name))
-        at = line.end()
+        offset = line.end()
     must_begin(records, name)
     return records
 
 
-def _whole_line(data: bytes, at: int) -> re.Match[bytes] | None:
-    line = _LINE.match(data, at)
+def _whole_line(data: bytes, offset: int) -> re.Match[bytes] | None:
+    line = _LINE.match(data, offset)
     return line if line is not None and int(line[1], 16) == zlib.crc32(line[2]) else None
 
 
-def _must_be_the_tail(data: bytes, at: int, name: str) -> None:
+def _must_be_the_tail(data: bytes, offset: int, name: str) -> None:
     """A torn tail has no whole record behind it, wherever one might begin."""
-    for place in range(at + 1, len(data)):
-        if _whole_line(data, place) is not None:
-            raise Corrupt(journal=name, damaged_at=at, whole_record_at=place)
+    for position in range(offset + 1, len(data)):
+        if _whole_line(data, position) is not None:
+            raise Corrupt(journal=name, damaged_at=offset, whole_record_at=position)

@@ -80,7 +80,7 @@ class OrderExecutor:
             for wave in waves(request.orders):
                 results = await self._execute_wave(request, list(wave.values()))
                 by_place.update(zip(wave, results, strict=True))
-        return OrderResponse(results=[by_place[place] for place in range(len(request.orders))])
+        return OrderResponse(results=[by_place[number] for number in range(len(request.orders))])
 
     async def _execute_wave(
         self, request: OrderRequest, orders: Sequence[Order]
@@ -123,14 +123,14 @@ class OrderExecutor:
 
 def waves(orders: Sequence[Order]) -> list[dict[int, Order]]:
     """Orders by their place in the request, at most one per region in each wave, in order."""
-    found: list[dict[int, Order]] = []
+    groups: list[dict[int, Order]] = []
     taken: dict[str, int] = {}
-    for place, order in enumerate(orders):
+    for number, order in enumerate(orders):
         wave = taken[order.region_id] = taken.get(order.region_id, -1) + 1
-        if wave == len(found):
-            found.append({})
-        found[wave][place] = order
-    return found
+        if wave == len(groups):
+            groups.append({})
+        groups[wave][number] = order
+    return groups
 
 
 def _log_outcome(request: OrderRequest, order: Order, outcome: Outcome) -> None:

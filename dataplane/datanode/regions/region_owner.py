@@ -188,7 +188,7 @@ class RegionOwner:
         self.began_ms = self.now_ms()
         try:
             outcomes = await asyncio.to_thread(
-                self.region.writer.apply, [(one.header, one.rows) for one in group]
+                self.region.writer.apply, [(write.header, write.rows) for write in group]
             )
         except MetaError as error:
             self.stopped_by = self.region.stopped

@@ -22,30 +22,30 @@ rows of 50 numbers (`tests/dataplane/datanode/regions/held_reads.py`)."""
 
 def json_rows(batch: pa.RecordBatch | pa.Table, columns: Iterable[ColumnDef]) -> list[Row]:
     """One `Row` per row of `_key`, `_version`, `c{id}`..., and perhaps `_entry`."""
-    known = {f"c{column.id}": column for column in columns}
+    by_name = {f"c{column.id}": column for column in columns}
     keys: Sequence[bytes] = batch.column("_key").to_pylist()
     entries: Sequence[bytes | None] = [None] * len(keys)
     if ENTRY in batch.schema.names:
         entries = batch.column(ENTRY).to_pylist()
     versions: Sequence[int] = batch.column("_version").to_pylist()
     values = {
-        str(known[name].id): json_column(parse_type(known[name].type), batch.column(name))
+        str(by_name[name].id): json_column(parse_type(by_name[name].type), batch.column(name))
         for name in batch.schema.names
-        if name in known
+        if name in by_name
     }
     return [
         Row(
             key=key.hex(),
             version=version,
-            values=_at(values, place),
+            values=_at(values, position),
             entry=None if entry is None else entry.hex(),
         )
-        for place, (key, version, entry) in enumerate(zip(keys, versions, entries, strict=True))
+        for position, (key, version, entry) in enumerate(zip(keys, versions, entries, strict=True))
     ]
 
 
-def _at(values: Mapping[str, Sequence[JsonScalar | None]], place: int) -> dict[str, object]:
-    return {name: column[place] for name, column in values.items()}
+def _at(values: Mapping[str, Sequence[JsonScalar | None]], position: int) -> dict[str, object]:
+    return {name: column[position] for name, column in values.items()}
 
 
 def arrow_bytes(rows: pa.Table, *, more: bool) -> bytes:

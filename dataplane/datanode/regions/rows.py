@@ -119,54 +119,54 @@ class RowService:
             repeated=applied.repeated,
         )
 
-    async def get_arrow(self, region_id: int, wanted: GetRows, held: HeldBytes) -> bytes:
+    async def get_arrow(self, region_id: int, query: GetRows, held: HeldBytes) -> bytes:
         """Rows or entries by key as one Arrow stream."""
-        found, more = await self._get(region_id, wanted, held, GET_BYTES_MAX)
-        held.grow(ANSWER_TIMES * found.nbytes)
-        return arrow_bytes(found, more=more)
+        table, more = await self._get(region_id, query, held, GET_BYTES_MAX)
+        held.grow(ANSWER_TIMES * table.nbytes)
+        return arrow_bytes(table, more=more)
 
-    async def get_json(self, region_id: int, wanted: GetRows, held: HeldBytes) -> Rows:
-        found, more = await self._get(region_id, wanted, held, JSON_BYTES_MAX)
-        held.grow(JSON_TIMES * found.nbytes)
-        columns = self._readable(region_id, wanted)[1].spec.columns
-        return Rows(rows=await asyncio.to_thread(json_rows, found, columns), more=more)
+    async def get_json(self, region_id: int, query: GetRows, held: HeldBytes) -> Rows:
+        table, more = await self._get(region_id, query, held, JSON_BYTES_MAX)
+        held.grow(JSON_TIMES * table.nbytes)
+        columns = self._readable(region_id, query)[1].spec.columns
+        return Rows(rows=await asyncio.to_thread(json_rows, table, columns), more=more)
 
     def reading_keys(self) -> AbstractContextManager[HeldBytes]:
         """A slot for one `get`, until its answer has left. Raises Unavailable."""
         return self._scans.slot(ReaderKind.KEYS, REQUEST_BYTES)
 
     async def _get(
-        self, region_id: int, wanted: GetRows, held: HeldBytes, bytes_max: int
+        self, region_id: int, query: GetRows, held: HeldBytes, bytes_max: int
     ) -> tuple[pa.Table, bool]:
         """Rows or entries, and whether there may be more of the keys above them."""
-        slot, region = self._readable(region_id, wanted)
-        held.grow(sum(KEY_BYTES + 2 * len(key) for key in wanted.keys))
-        keys = [_key(text, f"/keys/{place}") for place, text in enumerate(wanted.keys)]
-        _check_columns(region, wanted.columns)
-        if len(keys) <= FEW_KEYS and wanted.index is None:
-            room = LookupRoom(min(FEW_BYTES, wanted.bytes_max or FEW_BYTES))
-            there = region.reader.get_resident(keys, wanted.columns, wanted.schema_version, room)
+        slot, region = self._readable(region_id, query)
+        held.grow(sum(KEY_BYTES + 2 * len(key) for key in query.keys))
+        keys = [_key(text, f"/keys/{position}") for position, text in enumerate(query.keys)]
+        _check_columns(region, query.columns)
+        if len(keys) <= FEW_KEYS and query.index is None:
+            room = LookupRoom(min(FEW_BYTES, query.bytes_max or FEW_BYTES))
+            there = region.reader.get_resident(keys, query.columns, query.schema_version, room)
             if there is not None:
                 held.grow(there.nbytes)
                 return there, False
-        found = await asyncio.to_thread(get_bounded, region, keys, wanted, bytes_max, held)
+        answer = await asyncio.to_thread(get_bounded, region, keys, query, bytes_max, held)
         self._regions.must_have_lease(slot)
-        return found
+        return answer
 
     def scanning(
-        self, region_id: int, wanted: ScanRows, kind: ReaderKind
+        self, region_id: int, query: ScanRows, kind: ReaderKind
     ) -> AbstractContextManager[HeldBytes]:
         """A slot for one scan, until its answer has left. Raises Unavailable, and as reads do."""
-        self._readable(region_id, wanted)
+        self._readable(region_id, query)
         return self._scans.slot(kind, REQUEST_BYTES)
 
-    async def scan_json(self, region_id: int, wanted: ScanRows, held: HeldBytes) -> Rows:
+    async def scan_json(self, region_id: int, query: ScanRows, held: HeldBytes) -> Rows:
         """At most `limit` rows, JSON_ROWS_MAX and JSON_BYTES_MAX, or as many as *held* can grow by;
         `more`: there may be more."""
-        region = self._readable(region_id, wanted)[1]
+        region = self._readable(region_id, query)[1]
         rows: list[Row] = []
-        taken_bytes, limit = 0, min(wanted.limit, JSON_ROWS_MAX)
-        async for part in self._parts(region_id, wanted, limit + 1, held):
+        taken_bytes, limit = 0, min(query.limit, JSON_ROWS_MAX)
+        async for part in self._parts(region_id, query, limit + 1, held):
             try:
                 held.grow(JSON_TIMES * part.nbytes)
             except Unavailable:
@@ -179,15 +179,15 @@ class RowService:
                 return Rows(rows=rows[:limit], more=True)
         return Rows(rows=rows[:limit], more=len(rows) > limit)
 
-    async def scan_arrow(self, region_id: int, wanted: ScanRows) -> AsyncGenerator[bytes]:
+    async def scan_arrow(self, region_id: int, query: ScanRows) -> AsyncGenerator[bytes]:
         """An IPC stream of at most `limit` rows and about `bytes_max` bytes. If the lease ends
         meanwhile the stream is cut: a reader sees that its end is missing."""
-        columns = self._readable(region_id, wanted)[1].spec.columns
+        columns = self._readable(region_id, query)[1].spec.columns
         stream: ArrowParts | None = None
-        room = wanted.bytes_max
+        room = query.bytes_max
         kind = ReaderKind.STREAM if room is None else ReaderKind.PAGE
-        with self.scanning(region_id, wanted, kind) as held:
-            async for part in self._parts(region_id, wanted, wanted.limit, held):
+        with self.scanning(region_id, query, kind) as held:
+            async for part in self._parts(region_id, query, query.limit, held):
                 stream = stream or ArrowParts(part.schema)
                 part_bytes = part.nbytes
                 yield stream.part(part)
@@ -197,20 +197,20 @@ class RowService:
                     if room <= 0:
                         yield stream.part(nothing_of(stream.schema))
                         break
-        stream = stream or ArrowParts(answer_schema(wanted, columns))
+        stream = stream or ArrowParts(answer_schema(query, columns))
         yield stream.end()
 
-    async def scan_values(self, region_id: int, wanted: ScanRows) -> AsyncGenerator[bytes]:
+    async def scan_values(self, region_id: int, query: ScanRows) -> AsyncGenerator[bytes]:
         """As `scan_arrow`, of values alone: parts until there are `limit` rows or `bytes_max`."""
-        slot, region, keys = self._range(region_id, wanted)
+        slot, region, keys = self._range(region_id, query)
         stream: ArrowParts | None = None
-        room, rows = wanted.bytes_max, wanted.limit
+        room, rows = query.bytes_max, query.limit
         kind = ReaderKind.STREAM if room is None else ReaderKind.PAGE
-        with self.scanning(region_id, wanted, kind) as held:
-            found = region.reader.scan_values(
-                keys, wanted.columns, rows_at_once(rows), wanted.schema_version, held.grow
+        with self.scanning(region_id, query, kind) as held:
+            parts = region.reader.scan_values(
+                keys, query.columns, rows_at_once(rows), query.schema_version, held.grow
             )
-            while (part := await asyncio.to_thread(next, found, None)) is not None:
+            while (part := await asyncio.to_thread(next, parts, None)) is not None:
                 self._regions.must_have_lease(slot)
                 stream = stream or ArrowParts(part.rows.schema)
                 yield stream.part(part.rows)
@@ -220,18 +220,18 @@ class RowService:
                     mark = {NEXT_KEY: part.following.hex().encode()}
                     yield stream.marked(nothing_of(part.rows.schema), mark)
                     break
-        columns = chosen(region.spec.columns, wanted.columns)
+        columns = chosen(region.spec.columns, query.columns)
         yield (stream or ArrowParts(pa.schema(value_fields(columns)))).end()
 
-    async def checksum(self, region_id: int, wanted: ChecksumRequest) -> ChecksumResult:
+    async def checksum(self, region_id: int, query: ChecksumRequest) -> ChecksumResult:
         """Raises Unavailable where there is no memory to scan the region."""
-        slot, region = self._readable(region_id, wanted)
+        slot, region = self._readable(region_id, query)
         async with self._checksums:
             with self._scans.slot(ReaderKind.STREAM, REQUEST_BYTES) as held:
-                digest, version = region.reader.digest, wanted.schema_version
-                found = await asyncio.to_thread(digest, version, wanted.index, held.grow)
+                digest, version = region.reader.digest, query.schema_version
+                totals = await asyncio.to_thread(digest, version, query.index, held.grow)
         self._regions.must_have_lease(slot)
-        return ChecksumResult(region_id=str(region_id), rows=found.rows, checksum=found.hex)
+        return ChecksumResult(region_id=str(region_id), rows=totals.rows, checksum=totals.hex)
 
     async def flush(self, region_id: int) -> None:
         owner = self._regions.serving(region_id).owner
@@ -285,27 +285,27 @@ class RowService:
             self._regions.refusals.note(error, header.table_id, holder)
             raise
 
-    def _range(self, region_id: int, wanted: ScanRows) -> tuple[Slot, Region, KeyRange]:
+    def _range(self, region_id: int, query: ScanRows) -> tuple[Slot, Region, KeyRange]:
         """Judges all that a scan asks for."""
-        slot, region = self._readable(region_id, wanted)
-        _check_columns(region, wanted.columns)
-        if wanted.entries_only and wanted.index is None:
+        slot, region = self._readable(region_id, query)
+        _check_columns(region, query.columns)
+        if query.entries_only and query.index is None:
             raise Refused("invalid-request", pointer="/index", reason="entries of which index?")
-        if wanted.values_only and wanted.index is not None:
+        if query.values_only and query.index is not None:
             raise Refused("invalid-request", pointer="/values_only", reason="by keys of rows alone")
-        first = b"" if wanted.from_key is None else _key(wanted.from_key, "/from_key")
-        end = None if wanted.to_key is None else _key(wanted.to_key, "/to_key")
+        first = b"" if query.from_key is None else _key(query.from_key, "/from_key")
+        end = None if query.to_key is None else _key(query.to_key, "/to_key")
         return slot, region, KeyRange(first, end)
 
     async def _parts(
-        self, region_id: int, wanted: ScanRows, limit: int, held: HeldBytes
+        self, region_id: int, query: ScanRows, limit: int, held: HeldBytes
     ) -> AsyncIterator[pa.RecordBatch]:
         """Record batches of bounded size whose rows were computed under the lease."""
-        slot, region, keys = self._range(region_id, wanted)
-        found = scanned(region, wanted, keys, limit, held.grow)
-        while (part := await asyncio.to_thread(next, found, None)) is not None:
+        slot, region, keys = self._range(region_id, query)
+        parts = scanned(region, query, keys, limit, held.grow)
+        while (part := await asyncio.to_thread(next, parts, None)) is not None:
             self._regions.must_have_lease(slot)
-            pieces = (one.to_batches() for one in cut(pa.Table.from_batches([part]), PIECE))
+            pieces = (piece.to_batches() for piece in cut(pa.Table.from_batches([part]), PIECE))
             del part  # it must not stand beside the next
             for batch in chain.from_iterable(pieces):
                 yield batch
@@ -314,36 +314,36 @@ class RowService:
 
 
 def scanned(
-    region: Region, wanted: ScanRows, keys: KeyRange, limit: int, reserve: Reserve
+    region: Region, query: ScanRows, keys: KeyRange, limit: int, reserve: Reserve
 ) -> Iterator[pa.RecordBatch]:
     """Rows by key or by index, or entries, as of the first `next`, which raises Unavailable where
     their memory cannot be reserved."""
-    version = wanted.schema_version
-    if wanted.index is None:
-        return region.reader.scan(keys, wanted.columns, limit, version, reserve)
-    if wanted.entries_only:
-        return region.reader.scan_entries(wanted.index, keys, limit, version, reserve)
+    version = query.schema_version
+    if query.index is None:
+        return region.reader.scan(keys, query.columns, limit, version, reserve)
+    if query.entries_only:
+        return region.reader.scan_entries(query.index, keys, limit, version, reserve)
     bounds = ScanBounds(limit, reserve)
-    return region.reader.scan_index(wanted.index, keys, wanted.columns, version, bounds)
+    return region.reader.scan_index(query.index, keys, query.columns, version, bounds)
 
 
-def answer_schema(wanted: ScanRows, columns: Sequence[ColumnDef]) -> pa.Schema:
+def answer_schema(query: ScanRows, columns: Sequence[ColumnDef]) -> pa.Schema:
     """Of an answer without rows."""
-    shown = () if wanted.entries_only else chosen(columns, wanted.columns)
-    return row_schema(shown) if wanted.index is None else entry_schema(shown)
+    shown = () if query.entries_only else chosen(columns, query.columns)
+    return row_schema(shown) if query.index is None else entry_schema(shown)
 
 
 def get_bounded(
-    region: Region, keys: list[bytes], wanted: GetRows, bytes_max: int, held: HeldBytes
+    region: Region, keys: list[bytes], query: GetRows, bytes_max: int, held: HeldBytes
 ) -> tuple[pa.Table, bool]:
-    """Returns the rows or entries found, and whether the answer ended at `wanted.bytes_max`. Raises
+    """Returns the rows or entries found, and whether the answer ended at `query.bytes_max`. Raises
     Refused when they exceed *bytes_max* and no lower bound is wanted, Unavailable when *held*
     cannot grow by what is found. Blocks its thread."""
 
     def get(some: list[bytes], room: LookupRoom | None = None) -> pa.Table:
-        if wanted.index is not None:
-            return region.reader.get_entries(wanted.index, some, wanted.schema_version, room)
-        return region.reader.get(some, wanted.columns, wanted.schema_version, room)
+        if query.index is not None:
+            return region.reader.get_entries(query.index, some, query.schema_version, room)
+        return region.reader.get(some, query.columns, query.schema_version, room)
 
     held.grow(DECODED_BYTES * min(len(keys), DECODED_AT_ONCE))
     before, part_bytes = held.bytes, FIRST_BYTES
@@ -363,7 +363,7 @@ def get_bounded(
             held.grow(GET_TIMES * ROW_BYTES_MAX)
             parts.append(get(ordered[first : first + 1]))
         first, total_bytes = first + at_once, total_bytes + parts[-1].nbytes
-        if wanted.bytes_max is not None and total_bytes >= wanted.bytes_max:
+        if query.bytes_max is not None and total_bytes >= query.bytes_max:
             break
         if total_bytes > bytes_max:
             raise Refused("invalid-request", pointer="/keys", reason="ask for fewer keys")
@@ -388,7 +388,7 @@ def _key(text: str, pointer: str) -> bytes:
 
 
 def _check_columns(region: Region, ids: list[int] | None) -> None:
-    known = {column.id for column in region.spec.columns}
-    unknown = sorted(set(ids or ()) - known)
+    column_ids = {column.id for column in region.spec.columns}
+    unknown = sorted(set(ids or ()) - column_ids)
     if unknown:
         raise Refused("invalid-request", pointer="/columns", reason=f"no columns {unknown[:8]}")

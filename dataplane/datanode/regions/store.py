@@ -52,7 +52,7 @@ class DiskStore:
 
     def open(self, order: OpenRegion) -> Region:
         schema = schema_of(order)
-        asked = OpenOrder(
+        open_order = OpenOrder(
             region_id=int(order.region_id),
             epoch=order.epoch,
             borrows=tuple(checked_root(root) for root in order.borrows),
@@ -63,7 +63,7 @@ class DiskStore:
             indexes=schema.indexes,
             dead_indexes=schema.dead,
         )
-        return Region.open(self._place(checked_root(order.root)), asked)
+        return Region.open(self._place(checked_root(order.root)), open_order)
 
     def drop(self, order: DropRegion) -> None:
         self._delete(checked_root(order.root), int(order.region_id))

@@ -43,7 +43,7 @@ class Merging:
         due = [owner for owner in self._serving() if self._is_due(owner)]
         if not due:
             return False
-        owner = max(due, key=lambda one: len(one.region.manifest.files))
+        owner = max(due, key=lambda owner: len(owner.region.manifest.files))
         try:
             done = await asyncio.to_thread(_merge, owner)
         except MetaError as error:
@@ -67,7 +67,7 @@ class Merging:
 
     def _serving(self) -> list[RegionOwner]:
         owners = (slot.owner for slot in self._regions)
-        return [one for one in owners if one is not None and one.stopped_by is None]
+        return [owner for owner in owners if owner is not None and owner.stopped_by is None]
 
     def _is_due(self, owner: RegionOwner) -> bool:
         is_waiting = owner.region_id in self._not_before_ms

@@ -49,7 +49,7 @@ class Upkeep:
         """Those to be flushed until the node has room again, the largest first."""
         excess, chosen = self._budget.excess, []
         held = [(owner.region.stats().memtable_bytes, owner) for owner in owners if excess]
-        for size, owner in sorted(held, key=lambda one: -one[0]):
+        for size, owner in sorted(held, key=lambda pair: -pair[0]):
             if excess <= 0 or not size:
                 break
             chosen.append(owner)

@@ -84,32 +84,32 @@ class LiveCatalog:
             raise NotFound("table-not-found", table_id=table_id)
         return self._schema(table)
 
-    def latest(self, known: Schema) -> Schema:
-        """The newest version; of a table that is being dropped, *known*. Raises NotFound."""
-        table = self._table(known.layout.table_id)
-        return self._schema(table) if table.state is ElementState.PUBLIC else known
+    def latest(self, schema: Schema) -> Schema:
+        """The newest version; of a table that is being dropped, *schema*. Raises NotFound."""
+        table = self._table(schema.layout.table_id)
+        return self._schema(table) if table.state is ElementState.PUBLIC else schema
 
     def region(self, table_id: int, number: int) -> RegionRouteBody:
         """Where it is, as far as we know. Raises NotFound for a table that is gone."""
         regions = self._table(table_id).regions
         if number >= len(regions):
             raise NotFound(what="region", name=f"{table_id} {number}")
-        found = regions[number]
+        region = regions[number]
         return RegionRouteBody(
-            region_id=found.region_id,
+            region_id=region.region_id,
             number=number,
-            leader=found.leader,
-            epoch=found.epoch,
-            state=found.state,
-            address=self.mirror.address_of(found.leader),
+            leader=region.leader,
+            epoch=region.epoch,
+            state=region.state,
+            address=self.mirror.address_of(region.leader),
         )
 
-    async def newer(self, known: Schema) -> Schema:
-        """The table at a version above that of *known*, once there is one. Raises NotFound where
+    async def newer(self, older: Schema) -> Schema:
+        """The table at a version above that of *older*, once there is one. Raises NotFound where
         none will be."""
-        while (found := self.schema(known.layout.table_id)).version <= known.version:
+        while (schema := self.schema(older.layout.table_id)).version <= older.version:
             await self._moved.wait()
-        return found
+        return schema
 
     async def catch_up(self, name: Name, schema_version: int) -> None:
         """Returns once the table is known at *schema_version*, or at none any more: what a client
@@ -139,7 +139,7 @@ class LiveCatalog:
 
     def _schema(self, table: FeedTable) -> Schema:
         """Made once for each version of a table."""
-        known = self._schemas.get(table.id)
-        if known is None or known[0] is not table:
-            known = self._schemas[table.id] = (table, Schema.of(table))
-        return known[1]
+        cached = self._schemas.get(table.id)
+        if cached is None or cached[0] is not table:
+            cached = self._schemas[table.id] = (table, Schema.of(table))
+        return cached[1]

@@ -112,27 +112,27 @@ class Schema:
     @classmethod
     def of(cls, table: FeedTable) -> "Schema":
         columns = _columns(table)
-        by_id = {one.column.id: one.column for one in columns}
+        by_id = {stored.column.id: stored.column for stored in columns}
         indexes = tuple(
             StoredIndex(
-                one.id,
-                one.name,
-                tuple(by_id[id] for id in one.columns),
-                one.unique,
-                GRAPHS["unique-index" if one.unique else "index"].behaviours[one.state],
+                index.id,
+                index.name,
+                tuple(by_id[id] for id in index.columns),
+                index.unique,
+                GRAPHS["unique-index" if index.unique else "index"].behaviours[index.state],
             )
-            for one in table.indexes
+            for index in table.indexes
         )
         types = {id: column.type for id, column in by_id.items()}
         rules = tuple(
             ConstraintRule(
-                one.name,
-                one.kind,
-                tuple(by_id[id] for id in one.columns),
-                GRAPHS[one.kind].behaviours[one.state],
-                None if one.expression is None else Check.of(one.expression, types),
+                constraint.name,
+                constraint.kind,
+                tuple(by_id[id] for id in constraint.columns),
+                GRAPHS[constraint.kind].behaviours[constraint.state],
+                None if constraint.expression is None else Check.of(constraint.expression, types),
             )
-            for one in table.constraints
+            for constraint in table.constraints
         )
         return cls(_layout(table, columns), columns, indexes, rules)
 
@@ -142,14 +142,14 @@ class Schema:
 
     def index(self, name: str) -> StoredIndex:
         """One that reads may rely on. Raises NotFound."""
-        for one in self.indexes:
-            if one.name == name and one.does.visible:
-                return one
+        for index in self.indexes:
+            if index.name == name and index.does.visible:
+                return index
         raise NotFound(what="index", name=name)
 
 
 def _layout(table: FeedTable, columns: tuple[StoredColumn, ...]) -> Layout:
-    visible = tuple(one.column for one in columns if one.does.visible)
+    visible = tuple(stored.column for stored in columns if stored.does.visible)
     by_id = {column.id: column for column in visible}
     routed_by = tuple(by_id[id] for id in table.partition.columns)
     return Layout(
@@ -164,11 +164,13 @@ def _layout(table: FeedTable, columns: tuple[StoredColumn, ...]) -> Layout:
 
 
 def _columns(table: FeedTable) -> tuple[StoredColumn, ...]:
-    by_id = {one.id: one for one in table.columns}
-    replacing = {one.replaces: one for one in table.columns}
+    by_id = {column.id: column for column in table.columns}
+    replacing = {column.replaces: column for column in table.columns}
     return tuple(
-        StoredColumn.of(one, by_id[one.replaces] if one.replaces else replacing.get(one.id))
-        for one in table.columns
+        StoredColumn.of(
+            column, by_id[column.replaces] if column.replaces else replacing.get(column.id)
+        )
+        for column in table.columns
     )
 
 
@@ -184,5 +186,5 @@ def _column(body: FeedColumn) -> LayoutColumn:
     return LayoutColumn(body.id, body.name, type, body.nullable, _value(type, body.default))
 
 
-def _value(type: ColumnType, found: object) -> Value | None:
-    return None if found is None else from_json(type, found)
+def _value(type: ColumnType, value: object) -> Value | None:
+    return None if value is None else from_json(type, value)

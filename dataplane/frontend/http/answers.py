@@ -43,7 +43,7 @@ class VersionBody(WireModel):
 def wanted_form(accept: str) -> MediaType:
     """The first form of ours that a client names; JSON if it names none."""
     named = [part.partition(";")[0].strip() for part in accept.split(",")]
-    return next((MediaType(one) for one in named if one in set(MediaType)), MediaType.JSON)
+    return next((MediaType(form) for form in named if form in set(MediaType)), MediaType.JSON)
 
 
 def page_answer(page: PageOf, form: MediaType, room: Reservations) -> Response:

@@ -82,29 +82,29 @@ admin = APIRouter(tags=["admin"])
 
 def service_of(request: Request) -> FrontendService:
     """Called by the routes: what FastAPI is to inject it works out anew at each request."""
-    found = request.app.state.service
-    assert isinstance(found, FrontendService)
-    return found
+    service = request.app.state.service
+    assert isinstance(service, FrontendService)
+    return service
 
 
 async def _asked(request: Request) -> tuple[FrontendService, Name]:
     """And the table in the path, as new as the client has seen it. Raises NotFound, Unavailable."""
-    service, found = service_of(request), _named(request)
+    service, name = service_of(request), _named(request)
     at_least = request.headers.get(MIN_SCHEMA_VERSION)
     if at_least is not None:
         if not _ID.fullmatch(at_least):
             raise Refused("invalid-request", found=at_least[:64], expected=MIN_SCHEMA_VERSION)
-        await service.statements.catalog.catch_up(found, int(at_least))
-    return service, found
+        await service.statements.catalog.catch_up(name, int(at_least))
+    return service, name
 
 
 def _named(request: Request) -> Name:
-    found = request.path_params
-    if "table_id" not in found:
-        return found["catalog"], found["schema"], found["table"]
-    if not _ID.fullmatch(found["table_id"]):
-        raise NotFound("table-not-found", name=found["table_id"][:64])
-    return int(found["table_id"])
+    params = request.path_params
+    if "table_id" not in params:
+        return params["catalog"], params["schema"], params["table"]
+    if not _ID.fullmatch(params["table_id"]):
+        raise NotFound("table-not-found", name=params["table_id"][:64])
+    return int(params["table_id"])
 
 
 @rows.post("/rows", response_model=WriteAnswer)
@@ -119,9 +119,9 @@ async def write_rows(request: Request) -> Response:
         stream = partial(_batches, request)
         return _written(await service.writes.stream(name, op, stream, statement_id, sent_ms))
     read_query(query, NONE)
-    wanted = await _json_body(request, RowsRequest)
-    op, written = Op(wanted.op), service.writes.rows
-    return _written(await written(name, op, wanted.rows, statement_id, sent_ms))
+    body = await _json_body(request, RowsRequest)
+    op, written = Op(body.op), service.writes.rows
+    return _written(await written(name, op, body.rows, statement_id, sent_ms))
 
 
 @rows.get("/rows", response_model=RowsAnswer)
@@ -130,27 +130,27 @@ async def get_rows(request: Request) -> Response:
     service, name = await _asked(request)
     form = _form(request)
     query = request.scope["query_string"]
-    asked = read_query(query, KEY | INDEX | PAGE)
-    if "page_token" in asked and not is_stateless(asked):
+    params = read_query(query, KEY | INDEX | PAGE)
+    if "page_token" in params and not is_stateless(params):
         return page_answer(await _resumed(service, read_query(query, PAGE)), form, service.pages)
-    if "key" in asked:
+    if "key" in params:
         read_query(query, KEY)
 
         def key(layout: Layout) -> Sequence[Value]:
-            return key_of(layout.key, asked["key"])
+            return key_of(layout.key, params["key"])
 
         return page_answer(await service.reads.by_key(name, key), form, service.pages)
-    if "index" not in asked:
+    if "index" not in params:
         raise Refused("invalid-request", expected="key, or index, in the query")
-    limit = limit_of(asked) or LIMIT
+    limit = limit_of(params) or LIMIT
 
     def entries(schema: Schema) -> Scan:
-        index = schema.index(asked["index"][0])
-        range = range_of(index, asked)
+        index = schema.index(params["index"][0])
+        range = range_of(index, params)
         return IndexScan(schema, index, range.end, range.first)
 
-    if is_stateless(asked):
-        return page_answer(await _page_apart(service, name, entries, asked), form, service.pages)
+    if is_stateless(params):
+        return page_answer(await _page_apart(service, name, entries, params), form, service.pages)
     opened = await service.scans.begin(name, entries)
     return page_answer(
         (await service.scans.page(opened, opened.scan.start, limit))[0], form, service.pages
@@ -163,9 +163,9 @@ async def get_rows_by_keys(request: Request) -> Response:
     service, name = await _asked(request)
     form = _form(request)
     read_query(request.scope["query_string"], NONE)
-    wanted = await _json_body(request, KeysRequest)
-    asked = wanted.keys
-    page = await service.reads.by_keys(name, lambda layout: keys_of(layout.key, asked), len(asked))
+    body = await _json_body(request, KeysRequest)
+    keys = body.keys
+    page = await service.reads.by_keys(name, lambda layout: keys_of(layout.key, keys), len(keys))
     return page_answer(page, form, service.pages)
 
 
@@ -175,15 +175,15 @@ async def scan_rows(request: Request) -> Response:
     service, name = await _asked(request)
     form = _form(request)
     query = request.scope["query_string"]
-    asked = read_query(query, SCAN | PAGE)
-    limit = limit_of(asked)
+    params = read_query(query, SCAN | PAGE)
+    limit = limit_of(params)
 
     def some(schema: Schema) -> RowScan:
-        return rows_asked(schema, asked)
+        return rows_asked(schema, params)
 
-    if is_stateless(asked):
-        return page_answer(await _page_apart(service, name, some, asked), form, service.pages)
-    if "page_token" in asked:
+    if is_stateless(params):
+        return page_answer(await _page_apart(service, name, some, params), form, service.pages)
+    if "page_token" in params:
         return page_answer(await _resumed(service, read_query(query, PAGE)), form, service.pages)
     if form is MediaType.JSON or limit is not None:
         opened = await service.scans.begin(name, some)
@@ -206,9 +206,9 @@ async def scan_rows(request: Request) -> Response:
 async def checksum(request: Request) -> Response:
     """All rows, or those of one `region`, counted and summed up where they are."""
     service, name = await _asked(request)
-    asked = read_query(request.scope["query_string"], REGION)
-    found = await service.reads.checksum(name, lambda layout: region_of(layout, asked))
-    return _json(found)
+    params = read_query(request.scope["query_string"], REGION)
+    answer = await service.reads.checksum(name, lambda layout: region_of(layout, params))
+    return _json(answer)
 
 
 @admin.get("/livez")
@@ -245,16 +245,16 @@ async def metrics(request: Request) -> Response:
     return Response(service_of(request).exposition(), media_type="text/plain; version=0.0.4")
 
 
-async def _resumed(service: FrontendService, asked: Asked) -> PageOf:
-    opened, place = service.scans.resume(asked["page_token"][0])
-    return (await service.scans.page(opened, place, limit_of(asked) or LIMIT))[0]
+async def _resumed(service: FrontendService, params: Asked) -> PageOf:
+    opened, cursor = service.scans.resume(params["page_token"][0])
+    return (await service.scans.page(opened, cursor, limit_of(params) or LIMIT))[0]
 
 
 async def _page_apart(
-    service: FrontendService, name: Name, make: Callable[[Schema], Scan], asked: Asked
+    service: FrontendService, name: Name, make: Callable[[Schema], Scan], params: Asked
 ) -> PageOf:
-    at = read_token(asked["page_token"][0])[1] if "page_token" in asked else None
-    return await service.reads.page(name, make, at, limit_of(asked) or LIMIT)
+    cursor = read_token(params["page_token"][0])[1] if "page_token" in params else None
+    return await service.reads.page(name, make, cursor, limit_of(params) or LIMIT)
 
 
 def _batches(request: Request, left_s: Callable[[], float]) -> AsyncIterator[pa.RecordBatch]:
@@ -310,9 +310,9 @@ def _sent_ms(request: Request) -> int:
 def _written(done: WriteOutcome) -> Response:
     regions = tuple(
         RegionDone(
-            region_id=one.region_id, rows=one.rows, version=one.version, repeated=one.repeated
+            region_id=part.region_id, rows=part.rows, version=part.version, repeated=part.repeated
         )
-        for one in done.regions
+        for part in done.regions
     )
     return _json(WriteAnswer(rows=done.rows, schema_version=done.schema_version, regions=regions))
 

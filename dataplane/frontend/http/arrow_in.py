@@ -84,12 +84,12 @@ def decoded(stream: bytes) -> list[pa.RecordBatch]:
     try:
         check_messages(stream)
         with pa.ipc.open_stream(pa.py_buffer(stream)) as reader:
-            found = list(reader)
-        for batch in found:
+            batches = list(reader)
+        for batch in batches:
             batch.validate(full=True)
     except (pa.ArrowException, OSError, EOFError) as error:
         raise _refused(str(error).partition("\n")[0]) from error
-    return found
+    return batches
 
 
 def _refused(reason: str) -> Refused:

@@ -27,9 +27,9 @@ _ROUTES: Mapping[tuple[str, str], Callable[[Request], Awaitable[Response]]] = {
 
 def called(scope: Scope, receive: Receive) -> Awaitable[Response] | None:
     """The answer of the route. None: the framework finds the route."""
-    found = _PATH.fullmatch(scope["path"])
-    route = found and _ROUTES.get((scope["method"], found["what"]))
-    if found is None or route is None:
+    match = _PATH.fullmatch(scope["path"])
+    route = match and _ROUTES.get((scope["method"], match["what"]))
+    if match is None or route is None:
         return None
-    named = {name: text for name, text in found.groupdict().items() if text is not None}
+    named = {name: text for name, text in match.groupdict().items() if text is not None}
     return route(Request({**scope, "path_params": named}, receive))

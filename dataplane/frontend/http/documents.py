@@ -83,21 +83,21 @@ ROUTES: Mapping[tuple[str, str], RequestParts] = {
 
 def completed(made: dict[str, Any]) -> dict[str, Any]:
     """*made*, the framework's document, with what the routes read by themselves."""
-    found = deepcopy(made)
+    document = deepcopy(made)
     for base in (BY_NAME, BY_ID):
-        for (method, path), asked in ROUTES.items():
-            operation = found["paths"][base + path][method]
-            operation["parameters"] = [*_path(base), *_query(asked), *_headers(asked)]
-            if asked.body is not None:
-                operation["requestBody"] = _body(asked, asked.body)
-                found["components"]["schemas"] |= _schemas(asked.body)
-            if asked.gives_rows:
+        for (method, path), parts in ROUTES.items():
+            operation = document["paths"][base + path][method]
+            operation["parameters"] = [*_path(base), *_query(parts), *_headers(parts)]
+            if parts.body is not None:
+                operation["requestBody"] = _body(parts, parts.body)
+                document["components"]["schemas"] |= _schemas(parts.body)
+            if parts.gives_rows:
                 _give_rows(operation["responses"]["200"])
-    for operations in found["paths"].values():
+    for operations in document["paths"].values():
         for operation in operations.values():
             content = operation["responses"]["default"]["content"]
             content[MEDIA_TYPE] = content.pop("application/json")
-    return share_answers(found)
+    return share_answers(document)
 
 
 def _path(base: str) -> Iterator[dict[str, Any]]:
@@ -107,36 +107,36 @@ def _path(base: str) -> Iterator[dict[str, Any]]:
         yield {"name": name, "in": "path", "required": True, "schema": {"type": type}}
 
 
-def _query(asked: RequestParts) -> Iterator[dict[str, Any]]:
-    for name in sorted(asked.query):
-        one = PARAMETERS[name]
-        schema: dict[str, Any] = {"type": one.type}
-        if one.repeated:
+def _query(parts: RequestParts) -> Iterator[dict[str, Any]]:
+    for name in sorted(parts.query):
+        parameter = PARAMETERS[name]
+        schema: dict[str, Any] = {"type": parameter.type}
+        if parameter.repeated:
             schema = {"type": "array", "items": schema}
         yield {
             "name": name,
             "in": "query",
             "required": False,
-            "description": one.about,
+            "description": parameter.about,
             "schema": schema,
         }
 
 
-def _headers(asked: RequestParts) -> list[dict[str, Any]]:
-    return [_KEY_HEADER, _SENT_HEADER, _MIN_HEADER] if asked.takes_arrow else [_MIN_HEADER]
+def _headers(parts: RequestParts) -> list[dict[str, Any]]:
+    return [_KEY_HEADER, _SENT_HEADER, _MIN_HEADER] if parts.takes_arrow else [_MIN_HEADER]
 
 
-def _body(asked: RequestParts, model: type[BaseModel]) -> dict[str, Any]:
+def _body(parts: RequestParts, model: type[BaseModel]) -> dict[str, Any]:
     schema = {"$ref": f"#/components/schemas/{model.__name__}"}
     content: dict[str, Any] = {MediaType.JSON.value: {"schema": schema}}
-    if asked.takes_arrow:
+    if parts.takes_arrow:
         content[MediaType.ARROW.value] = _BINARY
     return {"required": True, "content": content}
 
 
 def _schemas(model: type[BaseModel]) -> dict[str, Any]:
-    found = model.model_json_schema(ref_template="#/components/schemas/{model}")
-    return {**found.pop("$defs", {}), model.__name__: found}
+    schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+    return {**schema.pop("$defs", {}), model.__name__: schema}
 
 
 def _give_rows(response: dict[str, Any]) -> None:

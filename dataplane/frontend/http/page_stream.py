@@ -23,12 +23,12 @@ PAGES = 4
 
 
 async def pages_after(
-    scans: Scanning, opened: OpenScan, at: Place | None, rows_max: int
+    scans: Scanning, opened: OpenScan, cursor: Place | None, rows_max: int
 ) -> AsyncGenerator[PageOf, None]:
-    """Every page from *at* on; whoever stops listening ends the scan."""
+    """Every page from *cursor* on; whoever stops listening ends the scan."""
     try:
-        while at is not None:
-            page, at = await scans.page(scans.current(opened), at, rows_max)
+        while cursor is not None:
+            page, cursor = await scans.page(scans.current(opened), cursor, rows_max)
             yield page
     finally:
         scans.end(opened)

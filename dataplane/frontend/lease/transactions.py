@@ -80,8 +80,8 @@ class Transactions:
         oldest: dict[int, tuple[int, int, str]] = {}
         for transaction in self._open.values():
             for table_id, version in transaction.bound.items():
-                found = (version, transaction.began_ms, transaction.id)
-                oldest[table_id] = min(found, oldest.get(table_id, found))
+                use = (version, transaction.began_ms, transaction.id)
+                oldest[table_id] = min(use, oldest.get(table_id, use))
         return tuple(
             Pin(table_id=table, schema_version=version, transaction=id, age_ms=now_ms - began_ms)
             for table, (version, began_ms, id) in oldest.items()

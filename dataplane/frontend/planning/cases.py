@@ -26,11 +26,11 @@ class Cases:
     updated: pa.BooleanArray
     deleted: pa.BooleanArray
 
-    def is_there(self, wanted: bool) -> bool:
+    def is_there(self, expected: bool) -> bool:
         """Whether a row is known to be there, or not to be."""
         if self.present is None:
             return False
-        mask = self.present if wanted else pc.invert(self.present)
+        mask = self.present if expected else pc.invert(self.present)
         return bool(pc.any(mask).as_py())
 
     def expected(self, rows: pa.RecordBatch | None) -> pa.Int64Array | None:
@@ -43,24 +43,24 @@ class Cases:
 
     def sets(self, given: RowInput, columns: Iterable[LayoutColumn]) -> pa.BooleanArray:
         """Of updated rows, whether they set one of *columns*: an upsert sets all that it may."""
-        found = self._all(self.op is not Op.UPDATE)
+        mask = self._all(self.op is not Op.UPDATE)
         for column in columns:
             if self.op is Op.UPDATE and column.id in given.columns:
-                found = pc.or_(found, given.columns[column.id].named)
-        return found
+                mask = pc.or_(mask, given.columns[column.id].named)
+        return mask
 
     def where(self, does: Behaviour, touched: pa.BooleanArray, act: Act) -> pa.BooleanArray:
         """The rows for which the element does *act*."""
         elsewhere = pc.and_not(self.updated, touched)
-        found = self._all(False)
+        selected = self._all(False)
         for mask, acts in (
             (self.inserted, does.insert),
             (pc.and_(self.updated, touched), does.update),
             (elsewhere, does.update_elsewhere),
             (self.deleted, does.delete),
         ):
-            found = pc.or_(found, mask) if act in acts else found
-        return found
+            selected = pc.or_(selected, mask) if act in acts else selected
+        return selected
 
     def _all(self, value: bool) -> pa.BooleanArray:
         return pa.repeat(pa.scalar(value), len(self.inserted))
@@ -82,7 +82,7 @@ def cases_of(op: Op, count: int, present: pa.BooleanArray | None) -> Cases:
 
 
 def new_values(
-    one: StoredColumn,
+    stored: StoredColumn,
     given: RowInput,
     cases: Cases,
     rows: pa.RecordBatch | None,
@@ -90,13 +90,13 @@ def new_values(
 ) -> pa.Array:
     """What the new rows have of a column. *mirrored*: what they have in the one that it mirrors, in
     its type."""
-    does, column = one.does, one.column
-    named = column if one.mirror is None else one.mirror.column
-    values = _Values(one, given, rows, mirrored)
+    does, column = stored.does, stored.column
+    named = column if stored.mirror is None else stored.mirror.column
+    values = _Values(stored, given, rows, mirrored)
     if cases.inserted.true_count == given.count:
         return values.after(does.insert)
-    known = does.visible or one.mirror is not None
-    sets = cases.sets(given, [named]) if known else pa.repeat(False, given.count)
+    is_nameable = does.visible or stored.mirror is not None
+    sets = cases.sets(given, [named]) if is_nameable else pa.repeat(False, given.count)
     updated = pc.if_else(sets, values.after(does.update), values.after(does.update_elsewhere))
     return pc.if_else(cases.inserted, values.after(does.insert), updated)
 
@@ -113,18 +113,18 @@ class _Values:
     def after(self, acts: Iterable[Act]) -> pa.Array:
         """What is not stored is what a row without the column reads as; what a region gave of an
         old row is that already where the row has no value, so a null that was kept is one."""
-        found: pa.Array | None = None
+        values: pa.Array | None = None
         is_kept = False
         for act in acts:
             if act is Act.KEEP:
-                found, is_kept = self._kept(self._origin() if found is None else found), True
+                values, is_kept = self._kept(self._origin() if values is None else values), True
             elif act is Act.PUT:
-                found = self._put()
+                values = self._put()
             elif act is Act.MIRROR:
-                found = self.mirrored
+                values = self.mirrored
             elif act is Act.FILL and not is_kept:
-                found = self._repeated(self.one.filler)
-        return self._origin() if found is None else found
+                values = self._repeated(self.one.filler)
+        return self._origin() if values is None else values
 
     def _origin(self) -> pa.Array:
         return self._repeated(self.one.origin)

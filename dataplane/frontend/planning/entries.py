@@ -80,12 +80,14 @@ class IndexChange:
         return [] if self.after is None else self._pairs(self.after, self.puts)
 
     def _pairs(self, keys: pa.BinaryArray, mask: pa.BooleanArray) -> list[tuple[bytes, bytes]]:
-        found = (keys.filter(mask).to_pylist(), self.rows.filter(mask).to_pylist())
-        return list(zip(*found, strict=True))
+        columns = (keys.filter(mask).to_pylist(), self.rows.filter(mask).to_pylist())
+        return list(zip(*columns, strict=True))
 
-    def batches(self, known: Mapping[bytes, ReadEntry], show: ShowKeys) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, entries: Mapping[bytes, ReadEntry], show: ShowKeys
+    ) -> Iterator[pa.RecordBatch]:
         """What a region is told. Raises Conflict `index-not-unique`."""
-        yield from self._unique(known, show) if self.index.unique else self._plain()
+        yield from self._unique(entries, show) if self.index.unique else self._plain()
 
     def _plain(self) -> Iterator[pa.RecordBatch]:
         """The row's key is in each: they are the row's own, whatever is there."""
@@ -98,13 +100,15 @@ class IndexChange:
                 keys = keys.filter(pc.invert(pc.is_in(keys, self.after.filter(self.puts))))
             yield self._batch(OP_DELETE, keys)
 
-    def _unique(self, known: Mapping[bytes, ReadEntry], show: ShowKeys) -> Iterator[pa.RecordBatch]:
-        freed = dict(_freed(self.removed, known))
+    def _unique(
+        self, entries: Mapping[bytes, ReadEntry], show: ShowKeys
+    ) -> Iterator[pa.RecordBatch]:
+        freed = dict(_freed(self.removed, entries))
         taken: dict[bytes, tuple[bytes, int | None]] = {}
         failed: list[bytes] = []
         checked = self.checks.filter(self.puts).to_pylist()
         for (key, row), check in zip(self.put, checked, strict=True):
-            entry = known.get(key)
+            entry = entries.get(key)
             is_free = key in freed or entry is None or entry.row == row
             if check and (key in taken or not is_free):
                 failed.append(row)
@@ -140,11 +144,11 @@ class IndexChange:
 
 
 def _freed(
-    removed: Sequence[tuple[bytes, bytes]], known: Mapping[bytes, ReadEntry]
+    removed: Sequence[tuple[bytes, bytes]], entries: Mapping[bytes, ReadEntry]
 ) -> Iterator[tuple[bytes, int]]:
     """Entries that go, with the versions they have; where none is, a tombstone still comes."""
     for key, row in removed:
-        entry = known.get(key)
+        entry = entries.get(key)
         if entry is None:
             yield key, ABSENT
         elif entry.row == row:

@@ -22,20 +22,20 @@ Columns = Mapping[int, pa.Array]
 def check_mirrors(schema: Schema, cases: Cases, given: RowInput, new: Columns) -> None:
     """Raises Refused `constraint-violated` for a value that does not fit a type that comes, and
     Conflict `schema-version-stale` for one that only the old type, which goes, cannot hold."""
-    for one in schema.columns:
-        if one.mirror is None or not {Act.CHECK, Act.MIRROR} & one.acts:
+    for stored in schema.columns:
+        if stored.mirror is None or not {Act.CHECK, Act.MIRROR} & stored.acts:
             continue
-        sets = cases.sets(given, [one.mirror.column])
+        sets = cases.sets(given, [stored.mirror.column])
         mirrored = pc.or_(
-            cases.where(one.does, sets, Act.CHECK), cases.where(one.does, sets, Act.MIRROR)
+            cases.where(stored.does, sets, Act.CHECK), cases.where(stored.does, sets, Act.MIRROR)
         )
-        comes = Act.CHECK in one.acts
-        wrong = in_its_type(one, new).misfits if comes else _comes_back_otherwise(one, new)
+        comes = Act.CHECK in stored.acts
+        wrong = in_its_type(stored, new).misfits if comes else _comes_back_otherwise(stored, new)
         row = pc.index(pc.and_(mirrored, wrong), True).as_py()
         if row < 0:
             continue
         if comes:
-            source, column = one.mirror.column, one.column
+            source, column = stored.mirror.column, stored.column
             raise Refused(
                 "constraint-violated",
                 pointer=f"/rows/{given.place(row)}/{source.name}",
@@ -45,17 +45,17 @@ def check_mirrors(schema: Schema, cases: Cases, given: RowInput, new: Columns) -
         raise Conflict("schema-version-stale", table=schema.layout.name, seen=schema.version)
 
 
-def in_its_type(one: StoredColumn, new: Columns) -> ConvertedArray:
-    """What new rows have in the column that *one* mirrors, as *one* has it."""
-    assert one.mirror is not None, "a column that mirrors another"
-    return one.mirror.conversion.of_array(new[one.mirror.column.id])
+def in_its_type(stored: StoredColumn, new: Columns) -> ConvertedArray:
+    """What new rows have in the column that *stored* mirrors, as *stored* has it."""
+    assert stored.mirror is not None, "a column that mirrors another"
+    return stored.mirror.conversion.of_array(new[stored.mirror.column.id])
 
 
-def _comes_back_otherwise(one: StoredColumn, new: Columns) -> pa.BooleanArray:
+def _comes_back_otherwise(stored: StoredColumn, new: Columns) -> pa.BooleanArray:
     """Values of the new type that a writer of the old one, who puts the row anew, would put in
     another form, as 1.50 for `1.5`, or that have none in it."""
-    assert one.mirror is not None, "a column that mirrors another"
-    conversion, values = one.mirror.conversion, new[one.mirror.column.id]
+    assert stored.mirror is not None, "a column that mirrors another"
+    conversion, values = stored.mirror.conversion, new[stored.mirror.column.id]
     back = conversion.reverse.of_array(conversion.of_array(values).values).values
     same = pc.fill_null(pc.equal(back, values), False)
     if pa.types.is_floating(values.type):

@@ -45,12 +45,14 @@ def reads_rows(schema: Schema, op: Op) -> bool:
         case Op.UPDATE:
             return True
         case Op.DELETE:
-            return any(Act.REMOVE in one.does.delete for one in schema.indexes)
+            return any(Act.REMOVE in index.does.delete for index in schema.indexes)
         case Op.UPSERT:
-            indexed = (one.does for one in schema.indexes)
+            indexed = (index.does for index in schema.indexes)
             kept = (
-                one.does.update if one.does.visible or one.mirror else one.does.update_elsewhere
-                for one in schema.columns
+                stored.does.update
+                if stored.does.visible or stored.mirror
+                else stored.does.update_elsewhere
+                for stored in schema.columns
             )
             return any(
                 does.insert or does.update or does.update_elsewhere for does in indexed
@@ -77,28 +79,28 @@ class RegionStatement:
         and with *puts* those that must not be another row's."""
         cases = self._cases(rows)
         new = self._new_columns(cases, rows)
-        found: dict[int, list[bytes]] = {}
+        keys_by_index: dict[int, list[bytes]] = {}
         for change in self._changes(cases, rows, new):
             pairs = [*change.removed, *(change.put if puts else ())]
             if change.index.unique and pairs:
-                found[change.index.id] = sorted({key for key, _ in pairs})
-        return found
+                keys_by_index[change.index.id] = sorted({key for key, _ in pairs})
+        return keys_by_index
 
-    def plan(self, known: Known) -> pa.RecordBatch:
+    def plan(self, existing: Known) -> pa.RecordBatch:
         """The batch. A delete names rows that are not there too: the region must remember that the
         statement was done, or a late copy of it would delete what came since.
 
         Raises Conflict for a row that is there and must not be, or the other way round, and for
         what must be unique and is not; Refused for rows that break a constraint.
         """
-        cases = self._cases(known.rows)
+        cases = self._cases(existing.rows)
         self._check_presence(cases)
-        new = self._new_columns(cases, known.rows)
+        new = self._new_columns(cases, existing.rows)
         if new is not None:
             self._check_values(cases, new)
-        parts = [self._rows(cases, known.rows, new or {})]
-        for change in self._changes(cases, known.rows, new):
-            entries = known.entries.get(change.index.id, {})
+        parts = [self._rows(cases, existing.rows, new or {})]
+        for change in self._changes(cases, existing.rows, new):
+            entries = existing.entries.get(change.index.id, {})
             parts.extend(change.batches(entries, self._shown))
         return _joined([part for part in parts if part.num_rows])
 
@@ -113,8 +115,8 @@ class RegionStatement:
             keys = self._shown(self.given.keys.filter(cases.present).to_pylist())
             raise Conflict("already-exists", what="The row", name=keys[0], keys=keys)
         if self.op is Op.UPDATE and cases.is_there(False):
-            found = self.given.keys.filter(pc.invert(cases.present))
-            raise Conflict("row-missing", keys=self._shown(found.to_pylist()))
+            missing = self.given.keys.filter(pc.invert(cases.present))
+            raise Conflict("row-missing", keys=self._shown(missing.to_pylist()))
 
     def _shown(self, keys: Sequence[bytes]) -> list[dict[str, object]]:
         """By column name, as far as an answer shows them."""
@@ -126,20 +128,20 @@ class RegionStatement:
         """What the new rows have of each column, by its id; None: a delete has no new rows."""
         if self.op is Op.DELETE:
             return None
-        written = [one for one in self.schema.columns if one.is_written]
+        written = [stored for stored in self.schema.columns if stored.is_written]
         new: dict[int, pa.Array] = {}
-        for one in sorted(
-            written, key=lambda one: one.mirror is not None
+        for stored in sorted(
+            written, key=lambda stored: stored.mirror is not None
         ):  # what is mirrored first
-            mirrored = None if one.mirror is None else in_its_type(one, new).values
-            new[one.column.id] = new_values(one, self.given, cases, rows, mirrored)
+            mirrored = None if stored.mirror is None else in_its_type(stored, new).values
+            new[stored.column.id] = new_values(stored, self.given, cases, rows, mirrored)
         return new
 
     def _check_values(self, cases: Cases, new: Mapping[int, pa.Array]) -> None:
         """What users cannot name they cannot mend: of that the filler is all there is."""
-        for one in self.schema.columns:
-            if one.does.visible:
-                check_nulls(one.column, new[one.column.id], self.given.place)
+        for stored in self.schema.columns:
+            if stored.does.visible:
+                check_nulls(stored.column, new[stored.column.id], self.given.place)
         check_rules(self.schema.rules, cases, self.given, new)
         check_mirrors(self.schema, cases, self.given, new)
 

@@ -57,13 +57,13 @@ class RowInput:
         return len(self.keys)
 
     def taken(self, places: pa.Array) -> "RowInput":
-        columns = {id: one.taken(places) for id, one in self.columns.items()}
+        columns = {id: said.taken(places) for id, said in self.columns.items()}
         return RowInput(self.keys.take(places), columns, self.places.take(places))
 
     def place(self, row: int) -> int:
         """In the request, of one of these rows."""
-        found: int = self.places[row].as_py()
-        return found
+        position: int = self.places[row].as_py()
+        return position
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +76,12 @@ class RegionRows:
 
 def from_rows(layout: Layout, rows: JsonRows, op: Op) -> RowInput:
     """Rows as JSON has them. Raises Refused with a pointer into the body."""
-    for place, row in enumerate(rows):
+    for number, row in enumerate(rows):
         for name in row:
-            _must_fit(layout, name, op, f"/rows/{place}")
+            _must_fit(layout, name, op, f"/rows/{number}")
     named = dict.fromkeys(name for row in rows for name in row)
-    wanted = [*layout.key, *(layout.named[name] for name in named)]
-    columns = {one.id: _said(one, rows) for one in dict.fromkeys(wanted)}
+    needed = [*layout.key, *(layout.named[name] for name in named)]
+    columns = {column.id: _said(column, rows) for column in dict.fromkeys(needed)}
     return _keyed(layout, columns)
 
 
@@ -106,7 +106,7 @@ def by_region(layout: Layout, given: RowInput) -> list[RegionRows]:
         return []
     if layout.router.regions == 1:
         return [RegionRows(0, given)]
-    numbers = layout.router.numbers([given.columns[one.id].values for one in layout.routed_by])
+    numbers = layout.router.numbers([given.columns[part.id].values for part in layout.routed_by])
     present = sorted(pc.unique(numbers).to_pylist())
     if len(present) == 1:
         return [RegionRows(present[0], given)]
@@ -125,14 +125,14 @@ def _must_fit(layout: Layout, name: str, op: Op, pointer: str) -> None:
 
 
 def _said(column: LayoutColumn, rows: JsonRows) -> Said:
-    values = [_value(column, row, place) for place, row in enumerate(rows)]
+    values = [_value(column, row, number) for number, row in enumerate(rows)]
     named = pa.array([column.name in row for row in rows], pa.bool_())
     return Said(array_of(column, values), named)
 
 
-def _value(column: LayoutColumn, row: Mapping[str, object], place: int) -> Value | None:
+def _value(column: LayoutColumn, row: Mapping[str, object], number: int) -> Value | None:
     value = row.get(column.name)
-    return None if value is None else from_json(column.type, value, f"/rows/{place}/{column.name}")
+    return None if value is None else from_json(column.type, value, f"/rows/{number}/{column.name}")
 
 
 def _keyed(layout: Layout, columns: Mapping[int, Said]) -> RowInput:
@@ -141,14 +141,14 @@ def _keyed(layout: Layout, columns: Mapping[int, Said]) -> RowInput:
         said = columns.get(column.id)
         values = pa.nulls(1) if said is None else said.values
         if values.null_count:
-            place = pc.index(values.is_null(), True).as_py()
+            number = pc.index(values.is_null(), True).as_py()
             raise Refused(
                 "invalid-request",
-                pointer=f"/rows/{place}/{column.name}",
+                pointer=f"/rows/{number}/{column.name}",
                 found="null",
                 expected=f"a value: {column.name} is part of the primary key",
             )
-    keys = encode_batch(layout.key_types, [columns[one.id].values for one in layout.key])
+    keys = encode_batch(layout.key_types, [columns[part.id].values for part in layout.key])
     check_keys(keys)
     if not _rise(keys) and len(keys.unique()) < len(keys):
         raise Refused("invalid-request", pointer="/rows", reason="a key stands twice in the rows")

@@ -39,10 +39,10 @@ def check_rules(
 
 
 def _is_null(rule: ConstraintRule, new: Columns) -> pa.BooleanArray:
-    found = pc.is_null(new[rule.columns[0].id])
+    mask = pc.is_null(new[rule.columns[0].id])
     for column in rule.columns[1:]:
-        found = pc.or_(found, pc.is_null(new[column.id]))
-    return found
+        mask = pc.or_(mask, pc.is_null(new[column.id]))
+    return mask
 
 
 def _seen_by_its_index(rule: ConstraintRule, new: Columns) -> None:

@@ -61,7 +61,7 @@ class EntryMerge:
         """Those without whose rows the page cannot go on; none: it is complete."""
         if self._rows >= self.limit or self._bytes >= PAGE_BYTES_MAX:
             return ()
-        return [one for one in self._shares if one.waiting is None and not one.is_last]
+        return [share for share in self._shares if share.waiting is None and not share.is_last]
 
     def filled(self, share: PageShare, rows: pa.Table, *, is_last: bool) -> None:
         """*rows*: what the region answered."""
@@ -74,16 +74,16 @@ class EntryMerge:
 
     def take(self) -> None:
         """Up to the lowest of the last entries behind which a region may have more."""
-        ends = [one.key for one in self._shares if not one.is_last]
+        ends = [share.key for share in self._shares if not share.is_last]
         end = min(ends, default=None)
         parts = []
-        for one in self._shares:
-            if one.waiting is None:
+        for share in self._shares:
+            if share.waiting is None:
                 continue
-            keys = one.waiting.column("_entry")
+            keys = share.waiting.column("_entry")
             count = len(keys) if end is None else pc.sum(pc.less(keys, end)).as_py()
-            parts.append(one.waiting.slice(0, count))
-            one.waiting = one.waiting.slice(count) if count < len(keys) else None
+            parts.append(share.waiting.slice(0, count))
+            share.waiting = share.waiting.slice(count) if count < len(keys) else None
         if not parts:
             return
         rows = pa.concat_tables(parts).combine_chunks()
@@ -96,7 +96,7 @@ class EntryMerge:
     def following(self) -> bytes | None:
         """From which entry the next page goes on; None: there is none."""
         is_cut = self._rows > self.limit
-        is_over = all(one.is_last and one.waiting is None for one in self._shares)
+        is_over = all(share.is_last and share.waiting is None for share in self._shares)
         shown = [part for part in self.taken if part.num_rows]
         if not shown or (is_over and not is_cut):
             return None

@@ -44,10 +44,10 @@ class GroupAnswer:
 
     def row(self, key: bytes) -> pa.Table | None:
         """A table of the row, or none; None: it must be asked for again, by itself."""
-        place = self.places.get(key)
-        if place is None and not self.is_whole:
+        offset = self.places.get(key)
+        if offset is None and not self.is_whole:
             return None
-        return self.rows.slice(place or 0, 0 if place is None else 1)
+        return self.rows.slice(offset or 0, 0 if offset is None else 1)
 
 
 @dataclass(frozen=True, slots=True)

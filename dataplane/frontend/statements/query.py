@@ -32,7 +32,7 @@ class EntryRange:
     """Exclusive; None: to the last."""
 
 
-def read_query(raw: bytes, known: frozenset[str]) -> Asked:
+def read_query(raw: bytes, allowed: frozenset[str]) -> Asked:
     """Raises Refused for what is not known, or stands twice and may not."""
     try:
         pairs = parse_qsl(
@@ -43,20 +43,20 @@ def read_query(raw: bytes, known: frozenset[str]) -> Asked:
         )
     except ValueError:
         raise Refused("invalid-request", expected="a query in UTF-8") from None
-    found: dict[str, list[str]] = {}
+    params: dict[str, list[str]] = {}
     for name, value in pairs:
-        if name not in known:
-            expected = "one of " + ", ".join(sorted(known))
+        if name not in allowed:
+            expected = "one of " + ", ".join(sorted(allowed))
             raise Refused("invalid-request", found=name, expected=expected)
-        found.setdefault(name, []).append(value)
-        if len(found[name]) > 1 and not PARAMETERS[name].repeated:
+        params.setdefault(name, []).append(value)
+        if len(params[name]) > 1 and not PARAMETERS[name].repeated:
             raise Refused("invalid-request", expected=f"{name} once in the query")
-    return found
+    return params
 
 
-def limit_of(asked: Asked) -> int | None:
+def limit_of(params: Asked) -> int | None:
     """None: nothing is said. Raises Refused."""
-    text = asked.get("limit", [None])[0]
+    text = params.get("limit", [None])[0]
     if text is None:
         return None
     if text.isascii() and text.isdecimal() and len(text) <= 5 and 1 <= int(text) <= ROWS_MAX:
@@ -64,9 +64,9 @@ def limit_of(asked: Asked) -> int | None:
     raise Refused("invalid-request", found=text[:64], expected=f"limit from 1 to {ROWS_MAX}")
 
 
-def is_stateless(asked: Asked) -> bool:
+def is_stateless(params: Asked) -> bool:
     """Whether each page is a transaction of its own. Raises Refused."""
-    text = asked.get("apart", ["false"])[0]
+    text = params.get("apart", ["false"])[0]
     if text not in ("true", "false"):
         raise Refused("invalid-request", found=text[:64], expected="apart: true or false")
     return text == "true"
@@ -83,7 +83,7 @@ def key_of(columns: Sequence[LayoutColumn], texts: Sequence[str]) -> tuple[Value
 
 def keys_of(columns: Sequence[LayoutColumn], keys: Sequence[Sequence[object]]) -> list[list[Value]]:
     """Whole primary keys, of their JSON values. Raises Refused."""
-    return [_key(columns, values, f"/keys/{place}") for place, values in enumerate(keys)]
+    return [_key(columns, values, f"/keys/{position}") for position, values in enumerate(keys)]
 
 
 def _key(columns: Sequence[LayoutColumn], values: Sequence[object], pointer: str) -> list[Value]:
@@ -94,37 +94,37 @@ def _key(columns: Sequence[LayoutColumn], values: Sequence[object], pointer: str
     return [from_json(column.type, value, f"{pointer}/{column.name}") for column, value in pairs]
 
 
-def rows_asked(schema: Schema, asked: Asked) -> RowScan:
+def rows_asked(schema: Schema, params: Asked) -> RowScan:
     """A scan by `columns` or `column_ids`, `from`, `to` and `region`. Raises Refused; Conflict
     `schema-version-stale` for an id of a column that is gone."""
     layout = schema.layout
-    return RowScan(schema, _columns(layout, asked), _within(layout, asked))
+    return RowScan(schema, _columns(layout, params), _within(layout, params))
 
 
-def _columns(layout: Layout, asked: Asked) -> tuple[LayoutColumn, ...]:
-    if "column_ids" not in asked:
-        return layout.chosen(asked["columns"][0].split(",") if "columns" in asked else None)
-    if "columns" in asked:
+def _columns(layout: Layout, params: Asked) -> tuple[LayoutColumn, ...]:
+    if "column_ids" not in params:
+        return layout.chosen(params["columns"][0].split(",") if "columns" in params else None)
+    if "columns" in params:
         raise Refused("invalid-request", expected="columns, or column_ids")
     by_id = {str(column.id): column for column in layout.columns}
-    texts = asked["column_ids"][0].split(",")
+    texts = params["column_ids"][0].split(",")
     if not all(text in by_id for text in texts):
         raise Conflict("schema-version-stale", current=layout.schema_version)
     return tuple(by_id[text] for text in texts)
 
 
-def _within(layout: Layout, asked: Asked) -> Within:
+def _within(layout: Layout, params: Asked) -> Within:
     first, end = (
-        _key_prefix(layout, asked[name], name) if name in asked else None for name in ENDS
+        _key_prefix(layout, params[name], name) if name in params else None for name in ENDS
     )
-    return Within(first or b"", end, region_of(layout, asked))
+    return Within(first or b"", end, region_of(layout, params))
 
 
-def region_of(layout: Layout, asked: Asked) -> int | None:
+def region_of(layout: Layout, params: Asked) -> int | None:
     """Number of the only region asked. Raises Refused."""
-    if "region" not in asked:
+    if "region" not in params:
         return None
-    text = asked["region"][0]
+    text = params["region"][0]
     if text.isascii() and text.isdecimal() and len(text) <= 5:
         if int(text) < layout.router.regions:
             return int(text)
@@ -141,15 +141,15 @@ def _key_prefix(layout: Layout, texts: Sequence[str], name: str) -> bytes:
     return encode(layout.key_types[: len(whole)], whole)
 
 
-def range_of(index: StoredIndex, asked: Asked) -> EntryRange:
+def range_of(index: StoredIndex, params: Asked) -> EntryRange:
     """Entries that begin with `eq`; or from `from`, up to but not `to`. Raises Refused."""
-    if "eq" in asked:
-        if "from" in asked or "to" in asked:
+    if "eq" in params:
+        if "from" in params or "to" in params:
             raise Refused("invalid-request", expected="eq, or from and to")
-        first = _encoded(index, asked["eq"], "eq")
+        first = _encoded(index, params["eq"], "eq")
         return EntryRange(first, after_prefix(first))
-    end = _encoded(index, asked["to"], "to") if "to" in asked else None
-    return EntryRange(_encoded(index, asked.get("from", ()), "from"), end)
+    end = _encoded(index, params["to"], "to") if "to" in params else None
+    return EntryRange(_encoded(index, params.get("from", ()), "from"), end)
 
 
 def after_prefix(prefix: bytes) -> bytes | None:
@@ -173,9 +173,9 @@ def _values(columns: Sequence[LayoutColumn], texts: Sequence[str], name: str) ->
 def _value(column: LayoutColumn, text: str, name: str) -> Value | None:
     """A JSON value; a bare word is a string."""
     try:
-        found = strict_json.parse(text.encode())
+        value = strict_json.parse(text.encode())
     except Refused:
         if text[:1] in ('"', "[", "{"):
             raise
-        found = text
-    return None if found is None else from_json(column.type, found, f"/{name}/{column.name}")
+        value = text
+    return None if value is None else from_json(column.type, value, f"/{name}/{column.name}")

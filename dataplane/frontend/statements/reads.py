@@ -46,30 +46,30 @@ class Reads:
                 short = is_small(keys, 0)
                 by_number = await run_in_thread(short, _by_number, schema.layout, keys_of)
                 call = self.statements.call(transaction)
-                asked = [
+                calls = [
                     partial(self.regions.rows, schema, number, list(keys), call)
                     for number, keys in sorted(by_number.items())
                 ]
-                found = await fan_out(asked, at_once=REGIONS_AT_ONCE)
+                tables = await fan_out(calls, at_once=REGIONS_AT_ONCE)
                 columns = schema.layout.columns
-                return PageOf(columns, shown(columns, found), schema.version)
+                return PageOf(columns, shown(columns, tables), schema.version)
 
             schema = await self.statements.bound(transaction, name)
             return await self.statements.finished(transaction, schema, read)
 
     async def page(
-        self, name: Name, make: Callable[[Schema], Scan], at: Place | None, limit: int
+        self, name: Name, make: Callable[[Schema], Scan], start: Place | None, limit: int
     ) -> PageOf:
-        """One page as a transaction of its own. *at* is where it begins; None: at the first row."""
+        """One page as a transaction of its own. *start*: where it begins; None: the first row."""
         with self.statements.running() as transaction:
 
             async def read(schema: Schema) -> PageOf:
                 scan = make(schema)
-                place = scan.start if at is None else at
+                cursor = scan.start if start is None else start
                 call = self.statements.call(transaction)
-                found = await scan.page(self.regions, place, limit, call)
-                token = None if found.following is None else token_apart(found.following)
-                return PageOf(scan.columns, found.rows, schema.version, token)
+                page = await scan.page(self.regions, cursor, limit, call)
+                token = None if page.following is None else token_apart(page.following)
+                return PageOf(scan.columns, page.rows, schema.version, token)
 
             schema = await self.statements.bound(transaction, name)
             make(schema)
@@ -85,13 +85,13 @@ class Reads:
                 region = region_of(schema.layout)
                 numbers = range(schema.layout.router.regions) if region is None else (region,)
                 call = self.statements.call(transaction)
-                asked = [partial(self.regions.checksum, schema, number, call) for number in numbers]
-                found = await fan_out(asked, at_once=REGIONS_AT_ONCE)
-                total = sum(int(one.checksum, 16) for one in found) % (1 << 64)
+                calls = [partial(self.regions.checksum, schema, number, call) for number in numbers]
+                sums = await fan_out(calls, at_once=REGIONS_AT_ONCE)
+                total = sum(int(region_sum.checksum, 16) for region_sum in sums) % (1 << 64)
                 return ChecksumAnswer(
-                    rows=sum(one.rows for one in found),
+                    rows=sum(region_sum.rows for region_sum in sums),
                     checksum=f"{total:016x}",
-                    regions=tuple(RegionSum(**one.model_dump()) for one in found),
+                    regions=tuple(RegionSum(**region_sum.model_dump()) for region_sum in sums),
                     schema_version=schema.version,
                 )
 
@@ -101,7 +101,7 @@ class Reads:
 
 def _by_number(layout: Layout, keys_of: Callable[[Layout], Keys]) -> dict[int, dict[bytes, None]]:
     """Encoded keys, each once, by the number of their region."""
-    found: dict[int, dict[bytes, None]] = {}
+    keys: dict[int, dict[bytes, None]] = {}
     for values in keys_of(layout):
-        found.setdefault(layout.number_of(values), {})[layout.key_bytes(values)] = None
-    return found
+        keys.setdefault(layout.number_of(values), {})[layout.key_bytes(values)] = None
+    return keys

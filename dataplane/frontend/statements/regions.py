@@ -114,15 +114,15 @@ class RegionClient:
         """The live ones, with those columns; None: with all."""
         if columns is None and len(keys) == 1:
             return await self._row(schema, number, keys[0], call)
-        asked = {} if columns is None else {"columns": list(columns)}
-        return await self._by_keys(schema, number, keys, call, asked)
+        options = {} if columns is None else {"columns": list(columns)}
+        return await self._by_keys(schema, number, keys, call, options)
 
     async def entries(
         self, schema: Schema, number: int, index_id: int, keys: Sequence[bytes], call: "CallBudget"
     ) -> Mapping[bytes, ReadEntry]:
         """Those that are there."""
-        found = await self._by_keys(schema, number, keys, call, {"index": index_id})
-        columns = (found.column(name).to_pylist() for name in ("_entry", "_version", "_key"))
+        table = await self._by_keys(schema, number, keys, call, {"index": index_id})
+        columns = (table.column(name).to_pylist() for name in ("_entry", "_version", "_key"))
         return {key: ReadEntry(version, row) for key, version, row in zip(*columns, strict=True)}
 
     async def _row(self, schema: Schema, number: int, key: bytes, call: "CallBudget") -> pa.Table:
@@ -140,14 +140,14 @@ class RegionClient:
 
         async def ask(region: RegionRouteBody, keys: Sequence[bytes]) -> GroupAnswer:
             texts = [key.hex() for key in keys]
-            wanted = {**_header(schema, region), "keys": texts, "bytes_max": ANSWER_BYTES_MAX}
-            found = await self.nodes.read_rows(region, "get", wanted, call.left_ms)
-            places = {key: at for at, key in enumerate(found.column("_key").to_pylist())}
-            rows = found.replace_schema_metadata(None)
-            return GroupAnswer(rows, places, is_whole=not has_more(found))
+            body = {**_header(schema, region), "keys": texts, "bytes_max": ANSWER_BYTES_MAX}
+            table = await self.nodes.read_rows(region, "get", body, call.left_ms)
+            places = {key: offset for offset, key in enumerate(table.column("_key").to_pylist())}
+            rows = table.replace_schema_metadata(None)
+            return GroupAnswer(rows, places, is_whole=not has_more(table))
 
-        found = await self._read(schema, number, call, send)
-        return await self._by_keys(schema, number, [key], call, {}) if found is None else found
+        table = await self._read(schema, number, call, send)
+        return await self._by_keys(schema, number, [key], call, {}) if table is None else table
 
     async def _by_keys(
         self,
@@ -155,11 +155,11 @@ class RegionClient:
         number: int,
         keys: Sequence[bytes],
         call: "CallBudget",
-        asked: Mapping[str, object],
+        options: Mapping[str, object],
     ) -> pa.Table:
         """In no order."""
         calls = [
-            partial(self._share, schema, number, share, call, asked)
+            partial(self._share, schema, number, share, call, options)
             for share in shares_of(sorted(set(keys)))
         ]
         parts = await fan_out(calls, at_once=READS_AT_ONCE)
@@ -171,32 +171,32 @@ class RegionClient:
         number: int,
         keys: Sequence[bytes],
         call: "CallBudget",
-        asked: Mapping[str, object],
+        options: Mapping[str, object],
     ) -> Sequence[pa.Table]:
         """Answer after answer, each of bounded size."""
         rest, parts = keys, list[pa.Table]()
         while True:
             texts = [key.hex() for key in rest]
-            body = {**asked, "keys": texts, "bytes_max": ANSWER_BYTES_MAX}
+            body = {**options, "keys": texts, "bytes_max": ANSWER_BYTES_MAX}
 
             def send(
                 region: RegionRouteBody, body: Mapping[str, object] = body
             ) -> Awaitable[pa.Table]:
-                wanted = {**_header(schema, region), **body}
-                return self.nodes.read_rows(region, "get", wanted, call.left_ms)
+                request = {**_header(schema, region), **body}
+                return self.nodes.read_rows(region, "get", request, call.left_ms)
 
-            found = await self._read(schema, number, call, send)
-            parts.append(found.replace_schema_metadata(None))
-            if not has_more(found):
+            table = await self._read(schema, number, call, send)
+            parts.append(table.replace_schema_metadata(None))
+            if not has_more(table):
                 return parts
-            name = "_entry" if "index" in asked else "_key"
-            rest = rest[bisect_right(rest, found.column(name)[-1].as_py()) :]
+            name = "_entry" if "index" in options else "_key"
+            rest = rest[bisect_right(rest, table.column(name)[-1].as_py()) :]
 
     async def scan(
-        self, schema: Schema, number: int, wanted: "RegionPage", call: "CallBudget"
+        self, schema: Schema, number: int, page: "RegionPage", call: "CallBudget"
     ) -> pa.Table:
         async def send(region: RegionRouteBody) -> pa.Table:
-            body = {**_header(schema, region), **wanted.asked()}
+            body = {**_header(schema, region), **page.asked()}
             return await self.nodes.read_rows(region, "scan", body, call.left_ms)
 
         return await self._read(schema, number, call, send)
@@ -220,11 +220,11 @@ class RegionClient:
         """A read changes nothing, so a lost answer is only a late one. It counts only while the
         lease is held after it was computed."""
         try:
-            found = await self._until_final(schema, number, call, send)
+            answer = await self._until_final(schema, number, call, send)
         except Unknown as error:
             raise Unavailable("not-ready", **error.facts) from error
         self.check_lease()
-        return found
+        return answer
 
     async def _until_final(
         self,
@@ -275,7 +275,7 @@ class RegionPage:
     values_only: bool = False
 
     def asked(self) -> dict[str, object]:
-        found: dict[str, object] = {
+        body: dict[str, object] = {
             "from_key": self.from_key.hex(),
             "to_key": None if self.to_key is None else self.to_key.hex(),
             "columns": list(self.columns),
@@ -283,19 +283,19 @@ class RegionPage:
             "bytes_max": self.bytes_max,
         }
         if self.index_id is not None:
-            found["index"] = self.index_id
+            body["index"] = self.index_id
         if self.values_only:
-            found["values_only"] = True
-        return found
+            body["values_only"] = True
+        return body
 
 
 def shares_of(keys: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
     """Splits keys into shares, each for one read. Without keys there is one empty share."""
     first, taken_bytes = 0, 0
-    for at, key in enumerate(keys):
-        if at - first == KEYS_AT_ONCE or taken_bytes > KEYS_BYTES:
-            yield keys[first:at]
-            first, taken_bytes = at, 0
+    for position, key in enumerate(keys):
+        if position - first == KEYS_AT_ONCE or taken_bytes > KEYS_BYTES:
+            yield keys[first:position]
+            first, taken_bytes = position, 0
         taken_bytes += len(key)
     yield keys[first:]
 

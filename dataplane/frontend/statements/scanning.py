@@ -36,8 +36,8 @@ class Scanning:
         self, name: Name, index: str, range_of: Callable[[Schema], EntryRange]
     ) -> tuple[OpenScan, Place]:
         def make(schema: Schema) -> Scan:
-            found = range_of(schema)
-            return IndexScan(schema, schema.index(index), found.end, found.first)
+            entry_range = range_of(schema)
+            return IndexScan(schema, schema.index(index), entry_range.end, entry_range.first)
 
         opened = await self.begin(name, make)
         return opened, opened.scan.start
@@ -59,23 +59,25 @@ class Scanning:
     def resume(self, token: str) -> tuple[OpenScan, Place]:
         """Raises Refused `bad-page-token`, `page-token-expired`."""
         self.statements.holder.check()
-        id, place = read_token(token)
-        return self.opened.find(id), place
+        id, cursor = read_token(token)
+        return self.opened.find(id), cursor
 
-    async def page(self, opened: OpenScan, at: Place, limit: int) -> tuple[PageOf, Place | None]:
+    async def page(
+        self, opened: OpenScan, cursor: Place, limit: int
+    ) -> tuple[PageOf, Place | None]:
         """The scan stays open if there is more, and is over if this fails or was the last."""
         statements, transaction = self.statements, opened.transaction
         following: Place | None = None
 
         async def read(schema: Schema) -> tuple[Scan, Found]:
             scan = opened.scan.under(schema)
-            return scan, await scan.page(self.regions, at, limit, statements.call(transaction))
+            return scan, await scan.page(self.regions, cursor, limit, statements.call(transaction))
 
         try:
             statements.check_age(transaction)
-            known = opened.scan.schema
-            scan, found = await statements.finished(transaction, known, read, opened.scan.under)
-            following = found.following
+            old_schema = opened.scan.schema
+            scan, page = await statements.finished(transaction, old_schema, read, opened.scan.under)
+            following = page.following
         finally:
             if following is None:
                 self.end(opened)
@@ -83,7 +85,7 @@ class Scanning:
         if following is not None:
             self.opened.keep(OpenScan(scan, transaction))
             token = token_of(transaction, following)
-        return PageOf(scan.columns, found.rows, scan.schema.version, token), following
+        return PageOf(scan.columns, page.rows, scan.schema.version, token), following
 
     def current(self, opened: OpenScan) -> OpenScan:
         """The same under the schema of its last page. Raises Refused if it is not open."""

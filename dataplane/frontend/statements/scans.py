@@ -68,7 +68,7 @@ class Scan(Protocol):
         ...
 
     async def page(
-        self, regions: RegionClient, at: Place, limit: int, call: CallBudget
+        self, regions: RegionClient, cursor: Place, limit: int, call: CallBudget
     ) -> Found: ...
 
 
@@ -104,27 +104,34 @@ class RowScan:
         _must_have(schema, self.columns)
         return replace(self, schema=schema)
 
-    async def page(self, regions: RegionClient, at: Place, limit: int, call: CallBudget) -> Found:
+    async def page(
+        self, regions: RegionClient, cursor: Place, limit: int, call: CallBudget
+    ) -> Found:
         ids = tuple(column.id for column in self.columns)
         parts: list[pa.Table] = []
         rows = taken_bytes = 0
         bytes_max = self.page_bytes_max or PAGE_BYTES_MAX
         only = self.within.region
         end = self.schema.layout.router.regions if only is None else only + 1
-        while at.number < end and rows < limit:
-            asked, room = min(limit - rows, SCAN_ROWS_MAX), bytes_max - taken_bytes
-            wanted = RegionPage(
-                at.key, self.within.end, ids, asked, bytes_max=room, values_only=self.values_only
+        while cursor.number < end and rows < limit:
+            rows_max, room = min(limit - rows, SCAN_ROWS_MAX), bytes_max - taken_bytes
+            request = RegionPage(
+                cursor.key,
+                self.within.end,
+                ids,
+                rows_max,
+                bytes_max=room,
+                values_only=self.values_only,
             )
-            part = await regions.scan(self.schema, at.number, wanted, call)
+            part = await regions.scan(self.schema, cursor.number, request, call)
             parts.append(part)
             rows, taken_bytes = rows + part.num_rows, taken_bytes + part.nbytes
-            is_last = not has_more(part) and (self.values_only or part.num_rows < asked)
-            following = Place(at.number + 1, self.within.first)
-            at = following if is_last else Place(at.number, key_behind(part))
+            is_last = not has_more(part) and (self.values_only or part.num_rows < rows_max)
+            following = Place(cursor.number + 1, self.within.first)
+            cursor = following if is_last else Place(cursor.number, key_behind(part))
             if taken_bytes >= bytes_max:
                 break
-        return Found(shown(self.columns, parts), None if at.number >= end else at)
+        return Found(shown(self.columns, parts), None if cursor.number >= end else cursor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,20 +161,22 @@ class IndexScan:
             raise _stale(self.schema, schema)
         return replace(self, schema=schema, index=index)
 
-    async def page(self, regions: RegionClient, at: Place, limit: int, call: CallBudget) -> Found:
+    async def page(
+        self, regions: RegionClient, cursor: Place, limit: int, call: CallBudget
+    ) -> Found:
         """The next rows of all regions, in the order of their entries."""
-        merge = EntryMerge(range(self.schema.layout.router.regions), at.key, limit)
+        merge = EntryMerge(range(self.schema.layout.router.regions), cursor.key, limit)
         ids = tuple(column.id for column in self.columns)
 
         async def refill(share: PageShare) -> None:
-            wanted = RegionPage(
+            request = RegionPage(
                 share.key, self.end, ids, share.rows, self.index.id, share.bytes_max
             )
-            part = await regions.scan(self.schema, share.number, wanted, call)
+            part = await regions.scan(self.schema, share.number, request, call)
             merge.filled(share, part, is_last=part.num_rows < share.rows and not has_more(part))
 
         while shares := merge.wanted():
-            await fan_out([partial(refill, one) for one in shares], at_once=REGIONS_AT_ONCE)
+            await fan_out([partial(refill, share) for share in shares], at_once=REGIONS_AT_ONCE)
             merge.take()
         key = merge.following
         return Found(shown(self.columns, merge.taken), None if key is None else Place(0, key))
@@ -201,17 +210,17 @@ class OpenScans:
         return self._open[id]
 
 
-def token_of(transaction: Transaction, at: Place) -> str:
-    return _token(transaction.id, at)
+def token_of(transaction: Transaction, cursor: Place) -> str:
+    return _token(transaction.id, cursor)
 
 
-def token_apart(at: Place) -> str:
+def token_apart(cursor: Place) -> str:
     """Of a page that is a transaction of its own."""
-    return _token("", at)
+    return _token("", cursor)
 
 
-def _token(id: str, at: Place) -> str:
-    data = json.dumps([id, at.number, at.key.hex()]).encode()
+def _token(id: str, cursor: Place) -> str:
+    data = json.dumps([id, cursor.number, cursor.key.hex()]).encode()
     return base64.urlsafe_b64encode(data).decode()
 
 
@@ -234,19 +243,19 @@ def shown(columns: Sequence[LayoutColumn], parts: Sequence[pa.Table]) -> pa.Reco
 
 def _whole(column: LayoutColumn, parts: Sequence[pa.Table]) -> pa.Array:
     """Values of one column in its exact type, copied only where there is more than one part."""
-    wanted = column.type.arrow
+    arrow_type = column.type.arrow
     chunks: list[pa.Array] = []
     for part in parts:
-        found = part.column(column.field)
-        chunks += (found if found.type == wanted else found.cast(wanted)).chunks
+        values = part.column(column.field)
+        chunks += (values if values.type == arrow_type else values.cast(arrow_type)).chunks
     if len(chunks) == 1:
         return chunks[0]
-    return pa.concat_arrays(chunks) if chunks else pa.array([], wanted)
+    return pa.concat_arrays(chunks) if chunks else pa.array([], arrow_type)
 
 
 def _must_have(schema: Schema, columns: Sequence[LayoutColumn]) -> None:
-    known = {(one.id, one.name, one.type) for one in schema.layout.columns}
-    if not {(one.id, one.name, one.type) for one in columns} <= known:
+    available = {(column.id, column.name, column.type) for column in schema.layout.columns}
+    if not {(column.id, column.name, column.type) for column in columns} <= available:
         raise Conflict("schema-version-stale", found="that of the scan", current=schema.version)
 
 

@@ -29,7 +29,7 @@ class WriteOutcome:
 
     @property
     def region_ids(self) -> tuple[str, ...]:
-        return tuple(one.region_id for one in self.regions)
+        return tuple(part.region_id for part in self.regions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class WriteApi:
     ) -> WriteOutcome:
         """Batch by batch as they come, each atomic within a region. Ends at the first that cannot
         be applied; the error says how many rows were."""
-        rows, seen, regions = 0, 0, dict[str, RegionOutcome]()
+        rows, offset, regions = 0, 0, dict[str, RegionOutcome]()
         statements = self.statements
         with statements.running() as transaction:
             schema = await statements.bound(transaction, name)
@@ -85,10 +85,10 @@ class WriteApi:
                     try:
                         done, _ = await self._write(schema, wish)
                     except MetaError as error:
-                        raise moved(error, seen, batch.num_rows) from error
+                        raise moved(error, offset, batch.num_rows) from error
                     schema = statements.catalog.latest(schema)
-                    rows, number, seen = rows + done.rows, number + 1, seen + batch.num_rows
-                    regions |= {one.region_id: _added(regions, one) for one in done.regions}
+                    rows, number, offset = rows + done.rows, number + 1, offset + batch.num_rows
+                    regions |= {part.region_id: _added(regions, part) for part in done.regions}
             except TimeoutError as error:
                 limit_s = statements.transactions.age_max_ms / 1000
                 raise Conflict("transaction-too-old", limit_s=limit_s, rows_applied=rows) from error
@@ -130,10 +130,10 @@ def _counted(error: MetaError, before: int) -> MetaError:
     return type(error)(error.code, **{**error.facts, "rows_applied": applied})
 
 
-def _added(known: Mapping[str, RegionOutcome], one: RegionOutcome) -> RegionOutcome:
+def _added(outcomes: Mapping[str, RegionOutcome], outcome: RegionOutcome) -> RegionOutcome:
     """What a region did of all batches of a stream so far."""
-    before = known.get(one.region_id)
+    before = outcomes.get(outcome.region_id)
     if before is None:
-        return one
-    repeated = before.repeated and one.repeated
-    return replace(one, rows=before.rows + one.rows, repeated=repeated)
+        return outcome
+    repeated = before.repeated and outcome.repeated
+    return replace(outcome, rows=before.rows + outcome.rows, repeated=repeated)

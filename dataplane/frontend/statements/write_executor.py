@@ -59,9 +59,9 @@ class WriteRequest:
     sent_ms: int | None = None
     """When its first sender made it; None: nobody said."""
 
-    def is_short_with(self, found: pa.Table | pa.RecordBatch | None) -> bool:
+    def is_short_with(self, rows: pa.Table | pa.RecordBatch | None) -> bool:
         """Whether that holds with the rows as they are in the region."""
-        return self.is_short and (found is None or is_small(0, found.nbytes))
+        return self.is_short and (rows is None or is_small(0, rows.nbytes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,130 +127,136 @@ class WriteExecutor:
         versions = [state.schema.version for state in states]
         return settle([state.outcome for state in states]), max(versions, default=schema.version)
 
-    async def _planned(self, wish: WriteRequest, at: _Progress) -> None:
-        with at.noted():
-            while at.batch is None and at.done is None:
-                await self._plan(wish, at)
+    async def _planned(self, wish: WriteRequest, state: _Progress) -> None:
+        with state.noted():
+            while state.batch is None and state.done is None:
+                await self._plan(wish, state)
 
-    async def _written(self, wish: WriteRequest, at: _Progress) -> None:
-        with at.noted():
-            while at.done is None:
-                if at.batch is None:
-                    await self._plan(wish, at)
+    async def _written(self, wish: WriteRequest, state: _Progress) -> None:
+        with state.noted():
+            while state.done is None:
+                if state.batch is None:
+                    await self._plan(wish, state)
                 else:
-                    await self._send(wish, at, at.batch)
+                    await self._send(wish, state, state.batch)
 
-    async def _looked_up(self, wish: WriteRequest, at: _Progress) -> None:
+    async def _looked_up(self, wish: WriteRequest, state: _Progress) -> None:
         """Whether an earlier copy of what is refused now was applied here."""
-        if at.error is not None or at.done is not None:
+        if state.error is not None or state.done is not None:
             return
         until = min(wish.until, asyncio.get_running_loop().time() + LOOK_S)
         nothing = Refused(reason="the part of another region is refused")
         try:
-            at.done = await self._remembered(at, _call(replace(wish, until=until), at), nothing)
+            state.done = await self._remembered(
+                state, _call(replace(wish, until=until), state), nothing
+            )
         except MetaError:
             return  # nothing was sent to it
 
-    async def _plan(self, wish: WriteRequest, at: _Progress) -> None:
+    async def _plan(self, wish: WriteRequest, state: _Progress) -> None:
         """One attempt; neither a batch nor done: it was made for a schema that has ended."""
-        call = _call(wish, at)
+        call = _call(wish, state)
         try:
-            known = await self._known(wish, at, call)
+            existing = await self._known(wish, state, call)
             try:
-                short = wish.is_short_with(known.rows)
-                at.batch = await run_in_thread(short, _batch, wish.op, at, known)
+                short = wish.is_short_with(existing.rows)
+                state.batch = await run_in_thread(short, _batch, wish.op, state, existing)
             except (Conflict, Refused) as error:
-                at.done = await self._remembered(at, call, error)
+                state.done = await self._remembered(state, call, error)
         except Conflict as error:
             if error.code != "schema-version-stale":
                 raise
-            await self._rebind(wish, at, error)
+            await self._rebind(wish, state, error)
 
-    async def _send(self, wish: WriteRequest, at: _Progress, batch: pa.RecordBatch) -> None:
+    async def _send(self, wish: WriteRequest, state: _Progress, batch: pa.RecordBatch) -> None:
         """One attempt; not done: what it was planned on has changed meanwhile."""
-        at.batch = None
+        state.batch = None
         try:
-            at.done = await self._sent(at, batch, _call(wish, at))
+            state.done = await self._sent(state, batch, _call(wish, state))
         except Conflict as error:
             if error.code != "schema-version-stale":
                 raise
-            await self._rebind(wish, at, error)
+            await self._rebind(wish, state, error)
 
-    async def _sent(self, at: _Progress, batch: pa.RecordBatch, call: CallBudget) -> _Done | None:
+    async def _sent(
+        self, state: _Progress, batch: pa.RecordBatch, call: CallBudget
+    ) -> _Done | None:
         try:
-            done = await self.regions.write(at.schema, at.part.number, batch, at.sent, call)
+            done = await self.regions.write(
+                state.schema, state.part.number, batch, state.sent, call
+            )
         except Conflict as error:
             if error.code not in JUDGED:
                 raise
-            at.careful, at.conflicts = True, at.conflicts + 1
-            if at.conflicts == CONFLICTS_MAX:
+            state.careful, state.conflicts = True, state.conflicts + 1
+            if state.conflicts == CONFLICTS_MAX:
                 holder = "other statements"
                 raise Conflict("object-locked", resource="the rows", holder=holder) from error
             return None
         return _Done(done.version, done.repeated)
 
-    async def _known(self, wish: WriteRequest, at: _Progress, call: CallBudget) -> Known:
-        op, schema, part = wish.op, at.schema, at.part
+    async def _known(self, wish: WriteRequest, state: _Progress, call: CallBudget) -> Known:
+        op, schema, part = wish.op, state.schema, state.part
         rows = None
-        if at.careful or reads_rows(schema, op):
+        if state.careful or reads_rows(schema, op):
             keys: list[bytes] = part.given.keys.to_pylist()
             columns = columns_to_read(schema, op)
-            found = await self.regions.rows(schema, part.number, keys, call, columns)
-            rows = await run_in_thread(wish.is_short_with(found), _aligned, part.given.keys, found)
+            table = await self.regions.rows(schema, part.number, keys, call, columns)
+            rows = await run_in_thread(wish.is_short_with(table), _aligned, part.given.keys, table)
         statement = RegionStatement(schema, op, part.given)
         entries: dict[int, Mapping[bytes, ReadEntry]] = {}
         if not any(index.unique for index in schema.indexes):
             return Known(rows, entries)
         short = wish.is_short_with(rows)
-        wanted = await run_in_thread(short, statement.entries_to_read, rows, puts=at.careful)
-        for index_id, keys in wanted.items():
+        entry_keys = await run_in_thread(short, statement.entries_to_read, rows, puts=state.careful)
+        for index_id, keys in entry_keys.items():
             entries[index_id] = await self.regions.entries(
                 schema, part.number, index_id, keys, call
             )
         return Known(rows, entries)
 
-    async def _remembered(self, at: _Progress, call: CallBudget, against: MetaError) -> _Done:
+    async def _remembered(self, state: _Progress, call: CallBudget, against: MetaError) -> _Done:
         """What stands against a statement may have come after it, in rows or in the schema: the
         region tells if an earlier copy was applied. Raises *against* if none was."""
-        question, asked = _never(at.part.given.keys), SendLog()
+        question, sends = _never(state.part.given.keys), SendLog()
         try:
-            done = await self.regions.write(at.schema, at.part.number, question, asked, call)
+            done = await self.regions.write(state.schema, state.part.number, question, sends, call)
         except Conflict as error:
             if error.code not in JUDGED:
                 raise
-            at.sent.refused(asked.judged_epoch, error)
+            state.sent.refused(sends.judged_epoch, error)
             raise against from error
         assert done.repeated, "no region applies it"
         return _Done(done.version, done.repeated)
 
-    async def _rebind(self, wish: WriteRequest, at: _Progress, stale: MetaError) -> None:
+    async def _rebind(self, wish: WriteRequest, state: _Progress, stale: MetaError) -> None:
         """To the table as it is now, once this process knows of it. Raises *stale* if the rows are
         none of it any more, or time is up."""
         try:
             async with asyncio.timeout_at(wish.until):
-                schema = await self.catalog.newer(at.schema)
+                schema = await self.catalog.newer(state.schema)
             given = await run_in_thread(wish.is_short, wish.read, schema.layout)
-            places = pc.index_in(at.part.given.keys, value_set=given.keys)
+            places = pc.index_in(state.part.given.keys, value_set=given.keys)
         except (Refused, TimeoutError) as error:
             if isinstance(error, NotFound):
                 raise
             raise stale from error
-        if places.null_count or not _routes_alike(schema.layout, at.schema.layout):
+        if places.null_count or not _routes_alike(schema.layout, state.schema.layout):
             raise stale
         wish.bind(schema)
-        at.schema, at.part = schema, RegionRows(at.part.number, given.taken(places))
+        state.schema, state.part = schema, RegionRows(state.part.number, given.taken(places))
 
 
 async def _each(work: Callable[[_Progress], Awaitable[None]], states: Sequence[_Progress]) -> None:
     await fan_out([partial(work, state) for state in states], at_once=REGIONS_AT_ONCE)
 
 
-def _call(wish: WriteRequest, at: _Progress) -> CallBudget:
-    return CallBudget(id_of_part(wish.statement_id, at.part.number), wish.until, wish.sent_ms)
+def _call(wish: WriteRequest, state: _Progress) -> CallBudget:
+    return CallBudget(id_of_part(wish.statement_id, state.part.number), wish.until, wish.sent_ms)
 
 
-def _batch(op: Op, at: _Progress, known: Known) -> pa.RecordBatch:
-    batch = RegionStatement(at.schema, op, at.part.given).plan(known)
+def _batch(op: Op, state: _Progress, existing: Known) -> pa.RecordBatch:
+    batch = RegionStatement(state.schema, op, state.part.given).plan(existing)
     if batch.nbytes > BATCH_BYTES_MAX or batch.num_rows > BATCH_ROWS_MAX:
         raise Refused("body-too-large", limit_bytes=BATCH_BYTES_MAX, limit_rows=BATCH_ROWS_MAX)
     return batch
@@ -266,12 +272,12 @@ def _never(keys: pa.BinaryArray) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns)
 
 
-def _routes_alike(one: Layout, other: Layout) -> bool:
-    return one.router == other.router and one.key_types == other.key_types
+def _routes_alike(layout: Layout, other: Layout) -> bool:
+    return layout.router == other.router and layout.key_types == other.key_types
 
 
-def _aligned(keys: pa.BinaryArray, found: pa.Table) -> pa.RecordBatch:
+def _aligned(keys: pa.BinaryArray, table: pa.Table) -> pa.RecordBatch:
     """One row for each key, null where there is none."""
-    places = pc.index_in(keys, value_set=found.column("_key").combine_chunks())
-    (batch,) = found.take(places).combine_chunks().to_batches()
+    places = pc.index_in(keys, value_set=table.column("_key").combine_chunks())
+    (batch,) = table.take(places).combine_chunks().to_batches()
     return batch

@@ -87,10 +87,8 @@ class BackfillReceipt:
 def backfill(spark: SparkSession, job: BackfillJob, watch: Watch) -> BackfillResult:
     """Raises Unavailable: `region-lost` for an input that is gone or damaged, else retryable.
     Raises Refused for an index of columns that the snapshot does not have."""
-    snapshot, asked = job.snapshot, job.index
-    index = IndexDef.of(
-        asked.id, asked.columns, columns_told(snapshot.columns), unique=asked.unique
-    )
+    snapshot, spec = job.snapshot, job.index
+    index = IndexDef.of(spec.id, spec.columns, columns_told(snapshot.columns), unique=spec.unique)
     with watch.paced(snapshot.rows) as pace:
         if not snapshot.files:
             return BackfillResult(
@@ -114,7 +112,7 @@ def backfill(spark: SparkSession, job: BackfillJob, watch: Watch) -> BackfillRes
     files = [receipt.file for receipt in receipts if receipt.file is not None]
     tidied(spark, run, files)
     entries = sum(receipt.entries for receipt in receipts)
-    found = [one for receipt in receipts for one in receipt.duplicates]
+    duplicates = [duplicate for receipt in receipts for duplicate in receipt.duplicates]
     return BackfillResult(
         job_id=job.job_id,
         files=files,
@@ -122,19 +120,19 @@ def backfill(spark: SparkSession, job: BackfillJob, watch: Watch) -> BackfillRes
         entries=entries,
         bytes_in=snapshot.bytes,
         bytes_out=sum(file.bytes for file in files),
-        duplicates=first_within(found[:OFFENDERS_MAX], LISTED_CHARS_MAX),
+        duplicates=first_within(duplicates[:OFFENDERS_MAX], LISTED_CHARS_MAX),
         duplicates_total=sum(receipt.duplicates_total for receipt in receipts),
     )
 
 
-def _survey(index: IndexDef, one: BorrowedFile) -> Survey:
-    return survey_file(LocalDisk(), one, index)
+def _survey(index: IndexDef, borrowed: BorrowedFile) -> Survey:
+    return survey_file(LocalDisk(), borrowed, index)
 
 
 def all_shared(spark: SparkSession, run: BackfillRun) -> list[Shared]:
     """The entries of all pieces. Raises Unavailable if not every stored row was read once."""
     shared = on_executors(spark, partial(_shared, run), range(len(run.pieces)))
-    read = sum(one.read for one in shared)
+    read = sum(share.read for share in shared)
     if read != run.snapshot.rows:
         raise Unavailable("not-ready", rows_read=read, expected=run.snapshot.rows)
     return shared
@@ -161,8 +159,8 @@ def _shared(run: BackfillRun, piece: int) -> Shared:
 def entries_shared(shared: Sequence[Shared], number: int) -> pa.Table:
     """All entries for one output, sorted. Raises Unavailable if they are not as many as were left
     for it."""
-    entries = joined(read_shares(LocalDisk(), [one.file for one in shared], number))
-    expected = sum(one.entries[number] for one in shared)
+    entries = joined(read_shares(LocalDisk(), [share.file for share in shared], number))
+    expected = sum(share.entries[number] for share in shared)
     if entries.num_rows != expected:
         raise Unavailable("not-ready", entries=entries.num_rows, expected=expected)
     return sorted_entries(entries)
@@ -174,10 +172,10 @@ def _written(run: BackfillRun, shared: Sequence[Shared], number: int) -> Backfil
     if not entries.num_rows:
         return BackfillReceipt(0, None, (), 0)
     limit = max(OFFENDERS_MAX // run.outputs, 1)
-    found, total = duplicates_of(entries, run.index, limit) if run.index.unique else ((), 0)
+    duplicates, total = duplicates_of(entries, run.index, limit) if run.index.unique else ((), 0)
     output = run.output(f"{own_name(f'{number}')}.parquet")
     file = write_entries(entries, output, run.index.family)
-    return BackfillReceipt(entries.num_rows, file, found, total)
+    return BackfillReceipt(entries.num_rows, file, duplicates, total)
 
 
 def tidied(spark: SparkSession, run: BackfillRun, files: Sequence[DataFile]) -> None:

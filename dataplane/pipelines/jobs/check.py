@@ -90,48 +90,52 @@ def check(spark: SparkSession, job: CheckJob, watch: Watch) -> CheckResult:
     rows = of_family(snapshot, ROWS)
     columns = columns_told(snapshot.columns)
     required = [RowCheck(constraint=id, kind="not-null", columns=[id]) for id in job.required]
-    indexes = [(one, _definition(one, job)) for one in job.indexes]
-    parts = [family_faults([one.file for one in snapshot.files], {one.id for one in job.indexes})]
+    indexes = [(spec, _definition(spec, job)) for spec in job.indexes]
+    parts = [
+        family_faults([item.file for item in snapshot.files], {item.id for item in job.indexes})
+    ]
     parts += shortly(spark, partial(_values_of, frozenset(job.owned)), rows.files)
     parts += shortly(spark, _names_of, [snapshot.root])
-    stored = {one.id: of_family(snapshot, one.id) for one in job.indexes}
+    stored = {spec.id: of_family(snapshot, spec.id) for spec in job.indexes}
     total = rows.rows * (1 + len(indexes)) + sum(entries.rows for entries in stored.values())
     with watch.paced(total) as pace:
         rules = Rules(
             rows,
-            tuple(Judge.of(one, columns) for one in required),
-            tuple(Judge.of(one, columns) for one in job.checks),
+            tuple(Judge.of(rule, columns) for rule in required),
+            tuple(Judge.of(rule, columns) for rule in job.checks),
             pace,
         )
         pieces = cut_pieces(shortly(spark, partial(_survey, None), rows.files), PIECE_ROWS)
         watch.check()
         looked = on_executors(spark, partial(_judged, rules), pieces)
-        _must_be_whole(sum(one.rows_read for one in looked), rows)
-        for one, index in indexes:
+        _must_be_whole(sum(outcome.rows_read for outcome in looked), rows)
+        for spec, index in indexes:
             watch.check()
             bounds = _bounds(spark, rows, index)
             run = Entries(rows, index, f"{ATTEMPTS}/check-{token}", token, pieces, bounds, pace)
             shared = all_shared(spark, run)
-            join = Join(run, shared, stored[one.id], one.complete)
+            join = Join(run, shared, stored[spec.id], spec.complete)
             joins = on_executors(spark, partial(_joined, join), range(run.outputs))
-            _must_be_whole(sum(joined.entries_read for joined in joins), stored[one.id])
+            _must_be_whole(sum(joined.entries_read for joined in joins), stored[spec.id])
             tidied(spark, run, ())
             looked += joins
     return CheckResult(
         job_id=job.job_id,
-        rows_in=sum(one.rows for one in looked),
-        entries=sum(one.entries for one in looked),
-        faults=merged([*parts, *(one.faults for one in looked)]),
+        rows_in=sum(outcome.rows for outcome in looked),
+        entries=sum(outcome.entries for outcome in looked),
+        faults=merged([*parts, *(outcome.faults for outcome in looked)]),
     )
 
 
 def of_family(snapshot: Snapshot, family: int) -> Snapshot:
-    files = [one for one in snapshot.files if one.file.family == family]
+    files = [borrowed for borrowed in snapshot.files if borrowed.file.family == family]
     return snapshot.model_copy(update={"files": files})
 
 
-def _definition(one: CheckedIndex, job: CheckJob) -> IndexDef:
-    return IndexDef.of(one.id, one.columns, columns_told(job.snapshot.columns), unique=one.unique)
+def _definition(spec: CheckedIndex, job: CheckJob) -> IndexDef:
+    return IndexDef.of(
+        spec.id, spec.columns, columns_told(job.snapshot.columns), unique=spec.unique
+    )
 
 
 def _must_be_whole(read: int, snapshot: Snapshot) -> None:
@@ -140,30 +144,30 @@ def _must_be_whole(read: int, snapshot: Snapshot) -> None:
         raise Unavailable("not-ready", rows_read=read, expected=snapshot.rows)
 
 
-def _survey(index: IndexDef | None, one: BorrowedFile) -> Survey:
-    return survey_file(LocalDisk(), one, index)
+def _survey(index: IndexDef | None, borrowed: BorrowedFile) -> Survey:
+    return survey_file(LocalDisk(), borrowed, index)
 
 
 # Files ------------------------------------------------------------------------------------------
 
 
-def _values_of(owned: frozenset[int], one: BorrowedFile) -> DataFaults:
+def _values_of(owned: frozenset[int], borrowed: BorrowedFile) -> DataFaults:
     """By the footer: of each column how many rows of the file have a value in it."""
-    disk, entry = LocalDisk(), entry_of(one.file, one.root)
-    path = FileReader(FileSource(disk, one.root, BlockCache()), entry).path
-    with lost_if_missing(one.root, entry.name):
+    disk, entry = LocalDisk(), entry_of(borrowed.file, borrowed.root)
+    path = FileReader(FileSource(disk, borrowed.root, BlockCache()), entry).path
+    with lost_if_missing(borrowed.root, entry.name):
         metadata = read_footer(disk, path, entry).metadata
     counts: dict[int, int] = {}
-    for place in range(metadata.num_columns):
-        name = metadata.schema.column(place).path
+    for position in range(metadata.num_columns):
+        name = metadata.schema.column(position).path
         if not (name[:1] == "c" and name[1:].isdigit()):
             continue
         groups = (metadata.row_group(group) for group in range(metadata.num_row_groups))
-        nulls = [(group.num_rows, group.column(place).statistics) for group in groups]
+        nulls = [(group.num_rows, group.column(position).statistics) for group in groups]
         counts[int(name[1:])] = sum(
-            rows - (found.null_count if found is not None else 0) for rows, found in nulls
+            rows - (stats.null_count if stats is not None else 0) for rows, stats in nulls
         )
-    return value_faults(one.file.name, counts, owned)
+    return value_faults(borrowed.file.name, counts, owned)
 
 
 def _names_of(root: str) -> DataFaults:
@@ -187,7 +191,7 @@ def _sizes(disk: Disk, root: str, folder: str = "") -> Iterator[tuple[str, int]]
 
 
 def _judged(rules: Rules, keys: KeyRange) -> Looked:
-    named = {c.id for one in (*rules.required, *rules.constraints) for c in one.columns}
+    named = {c.id for judge in (*rules.required, *rules.constraints) for c in judge.columns}
     columns = chosen(columns_told(rules.rows.columns), named)
     read = rows = 0
     faults = []

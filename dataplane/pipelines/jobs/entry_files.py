@@ -37,24 +37,24 @@ LOOK_ROWS = 32
 _ONE_GROUP = PartSize(rows=1, bytes=1)
 
 
-def survey_file(disk: Disk, one: BorrowedFile, index: IndexDef | None) -> Survey:
+def survey_file(disk: Disk, borrowed: BorrowedFile, index: IndexDef | None) -> Survey:
     """A look at the footer of a file, and at some of its rows for the entries that they have."""
-    entry = entry_of(one.file, one.root)
-    reader = FileReader(FileSource(disk, one.root, BlockCache()), entry)
+    entry = entry_of(borrowed.file, borrowed.root)
+    reader = FileReader(FileSource(disk, borrowed.root, BlockCache()), entry)
     reader.verify_present()
-    with lost_if_missing(one.root, entry.name):
+    with lost_if_missing(borrowed.root, entry.name):
         footer = read_footer(disk, reader.path, entry)
     lows = [low for low, _ in footer.bounds]
     rows = [footer.metadata.row_group(group).num_rows for group in range(len(lows))]
-    at = range(0, len(lows), -(-len(lows) // STEPS_MAX))
-    steps = [(lows[first], sum(rows[first : first + at.step])) for first in at]
+    firsts = range(0, len(lows), -(-len(lows) // STEPS_MAX))
+    steps = [(lows[first], sum(rows[first : first + firsts.step])) for first in firsts]
     if index is None:
         return Survey(tuple(steps), ())
     samples: list[bytes] = []
     for first in range(0, len(lows), -(-len(lows) // LOOKS_MAX)):
-        found = next(reader.scan(KeyRange(lows[first]), index.columns, _ONE_GROUP))
-        places = range(0, found.num_rows, -(-found.num_rows // LOOK_ROWS))
-        samples += entry_keys(found.take(pa.array(places)), index).to_pylist()
+        table = next(reader.scan(KeyRange(lows[first]), index.columns, _ONE_GROUP))
+        places = range(0, table.num_rows, -(-table.num_rows // LOOK_ROWS))
+        samples += entry_keys(table.take(pa.array(places)), index).to_pylist()
     return Survey(tuple(steps), tuple(samples))
 
 
@@ -63,15 +63,17 @@ def rows_at_mark(
     snapshot: Snapshot,
     keys: KeyRange,
     columns: Sequence[ColumnDef],
-    seen: Callable[[int], None] = lambda rows: None,
+    on_read: Callable[[int], None] = lambda rows: None,
 ) -> Iterator[pa.Table]:
     """Of each key in the range the newest row at or below the mark, without tombstones, by key; as
-    `columns.file_schema`. Every block that is read is compared with its checksum. *seen* is told
+    `columns.file_schema`. Every block that is read is compared with its checksum. *on_read* is told
     how many stored rows were read, some at a time, each once."""
     source = FileSource(disk, snapshot.root, BlockCache())
-    readers = tuple(FileReader(source, entry_of(one.file, one.root)) for one in snapshot.files)
+    readers = tuple(
+        FileReader(source, entry_of(borrowed.file, borrowed.root)) for borrowed in snapshot.files
+    )
     for window in merge_versions(merge_sources(LookupView((), readers), keys, columns)):
-        seen(window.num_rows)
+        on_read(window.num_rows)
         settled = pc.less_equal(window.column(VERSION), pa.scalar(snapshot.version, pa.int64()))
         newest = first_of_each_key(_where(settled, window))
         live = _where(pc.not_equal(newest.column(OP), pa.scalar(DELETE, pa.uint8())), newest)
@@ -98,9 +100,9 @@ def write_entries(entries: pa.Table, output: Output, family: int) -> DataFile:
 
 
 def is_same(stored: Iterator[pa.Table], entries: pa.Table) -> bool:
-    at = 0
+    offset = 0
     for part in stored:
-        if not part.equals(entries.slice(at, part.num_rows)):
+        if not part.equals(entries.slice(offset, part.num_rows)):
             return False
-        at += part.num_rows
-    return bool(at == entries.num_rows)
+        offset += part.num_rows
+    return bool(offset == entries.num_rows)

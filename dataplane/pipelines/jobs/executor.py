@@ -131,9 +131,9 @@ def write_range(
     output.disk.sync_folder(output.folder)
     with mended_by_another_attempt():
         stored = read_back(output.disk, output.root, file, columns)
-        found = sum(map(digest_stored, stored), RowsDigest())
-        if (found.rows, stored_text(found)) != (file.rows, file.row_checksum):
-            raise Corrupt(path=output.path, rows=found.rows, expected=file.rows)
+        digest = sum(map(digest_stored, stored), RowsDigest())
+        if (digest.rows, stored_text(digest)) != (file.rows, file.row_checksum):
+            raise Corrupt(path=output.path, rows=digest.rows, expected=file.rows)
     return Rewritten(rows.received, file)
 
 

@@ -96,8 +96,8 @@ def load(spark: SparkSession, job: LoadJob, watch: Watch) -> LoadJobResult:
     files = _files_of(spark, job)
     digest = digest_of(files)
     if job.input_digest not in (None, digest):
-        found, expected = "other files", "those of which other regions have the rows"
-        raise Refused("invalid-request", pointer="/paths", found=found, expected=expected)
+        given, expected = "other files", "those of which other regions have the rows"
+        raise Refused("invalid-request", pointer="/paths", found=given, expected=expected)
     _ = InputReader(job).judges
     rows = sum(file.rows for file in files)
     with watch.paced(rows) as pace:
@@ -106,7 +106,7 @@ def load(spark: SparkSession, job: LoadJob, watch: Watch) -> LoadJobResult:
     if loaded.rows != rows:
         raise Unavailable("not-ready", rows_read=loaded.rows, expected=rows)
     watch.check()
-    names = {region: [one.name for one in some] for region, some in loaded.files.items()}
+    names = {region: [file.name for file in some] for region, some in loaded.files.items()}
     shortly(spark, partial(_tidy, run, names), job.regions if rows else ())
     return LoadJobResult(
         job_id=job.job_id,
@@ -115,7 +115,7 @@ def load(spark: SparkSession, job: LoadJob, watch: Watch) -> LoadJobResult:
         rows_in=rows,
         bytes_in=sum(file.bytes for file in files),
         bytes_out=sum(file.bytes for some in loaded.files.values() for file in some),
-        regions=[LoadedRegion(number=one, files=some) for one, some in loaded.files.items()],
+        regions=[LoadedRegion(number=region, files=some) for region, some in loaded.files.items()],
         repeated=first_within(loaded.repeated[:OFFENDERS_MAX], LISTED_CHARS_MAX),
         repeated_total=loaded.repeated_total,
         violations=first_within(loaded.violations[:OFFENDERS_MAX], LISTED_CHARS_MAX),
@@ -125,11 +125,11 @@ def load(spark: SparkSession, job: LoadJob, watch: Watch) -> LoadJobResult:
 
 def _files_of(spark: SparkSession, job: LoadJob) -> list[InputFile]:
     """By path. A folder is listed by one task, and its files are looked at by several."""
-    found = shortly(spark, partial(found_at, job.columns, job.folders), job.paths)
-    files = {one.path: one for one in found if isinstance(one, InputFile)}
-    listed = {path for one in found if not isinstance(one, InputFile) for path in one}
+    listings = shortly(spark, partial(found_at, job.columns, job.folders), job.paths)
+    files = {file.path: file for file in listings if isinstance(file, InputFile)}
+    listed = {path for paths in listings if not isinstance(paths, InputFile) for path in paths}
     rest = shortly(spark, partial(look_at, job.columns), sorted(listed - files.keys()))
-    files |= {one.path: one for one in rest}
+    files |= {file.path: file for file in rest}
     return [files[path] for path in sorted(files)]
 
 
@@ -146,10 +146,10 @@ def _straight(
         return None
     (region,) = run.job.regions
     return Loaded(
-        sum(one.rows for one in written),
-        {region.number: [one.file for one in written]},
-        [violation for one in written for violation in one.violations],
-        sum(one.violations_total for one in written),
+        sum(piece.rows for piece in written),
+        {region.number: [piece.file for piece in written]},
+        [violation for piece in written for violation in piece.violations],
+        sum(piece.violations_total for piece in written),
     )
 
 
@@ -157,19 +157,19 @@ def _by_shares(
     spark: SparkSession, run: LoadRun, files: Sequence[InputFile], watch: Watch
 ) -> Loaded:
     pieces, at_once = cut_pieces(files), spark.sparkContext.defaultParallelism
-    asked = pieces if needs_samples(files, at_once) else ()
-    samples = on_executors(spark, partial(_sampled, run.job), asked)
+    sampled = pieces if needs_samples(files, at_once) else ()
+    samples = on_executors(spark, partial(_sampled, run.job), sampled)
     watch.check()
-    regions = [one.number for one in run.job.regions]
+    regions = [region.number for region in run.job.regions]
     outputs = cut_outputs(regions, chain.from_iterable(samples), files, at_once)
     tallies, receipts = _receipts(spark, run, outputs, pieces, watch)
-    found: dict[int, list[DataFile]] = {}
-    for receipt in sorted(receipts, key=lambda one: one.output):
+    written: dict[int, list[DataFile]] = {}
+    for receipt in sorted(receipts, key=lambda receipt: receipt.output):
         if receipt.file is not None:
-            found.setdefault(outputs.regions[receipt.output], []).append(receipt.file)
+            written.setdefault(outputs.regions[receipt.output], []).append(receipt.file)
     return Loaded(
         sum(tally.rows for tally in tallies),
-        found,
+        written,
         [violation for tally in tallies for violation in tally.violations],
         sum(tally.violations_total for tally in tallies),
         [key for receipt in receipts for key in receipt.repeated],
@@ -209,8 +209,8 @@ def _shared(run: LoadRun, outputs: Outputs, piece: Piece) -> PieceTally:
             # A row counts for a half when it is read, and for the other when it is written.
             client.take(_half(part.num_rows))
             rows += part.num_rows
-            found, count = violations(part, reader.judges, OFFENDERS_MAX - len(named))
-            named.extend(found)
+            violating, count = violations(part, reader.judges, OFFENDERS_MAX - len(named))
+            named.extend(violating)
             total += count
             for output, share in parted(part, outputs):
                 sent[output] += share.num_rows
@@ -232,10 +232,10 @@ def parted(rows: pa.Table, outputs: Outputs) -> Iterator[tuple[int, pa.Table]]:
         if region not in outputs.bounds:
             continue
         own = ordered.slice(start, end - start).drop_columns([REGION])
-        cuts = [0, *(rows_below(own, one) for one in outputs.bounds[region]), own.num_rows]
-        for place, (low, high) in enumerate(pairwise(cuts)):
+        cuts = [0, *(rows_below(own, bound) for bound in outputs.bounds[region]), own.num_rows]
+        for offset, (low, high) in enumerate(pairwise(cuts)):
             if low < high:
-                yield outputs.first[region] + place, own.slice(low, high - low)
+                yield outputs.first[region] + offset, own.slice(low, high - low)
 
 
 def _by_region_and_key(rows: pa.Table) -> pa.Table:
@@ -256,7 +256,7 @@ def _write(run: LoadRun, outputs: Outputs, left: Sequence[ShareFile], number: in
     repeated, total = repeated_keys(rows)
     if total:
         return LoadReceipt(number, rows.num_rows, None, tuple(repeated), total)
-    region = next(one for one in run.job.regions if one.number == outputs.regions[number])
+    region = next(region for region in run.job.regions if region.number == outputs.regions[number])
     output = run.output(region.root, f"{own_name(f'{number}')}.parquet")
     file = write_sorted(run, rows, output, region.version)
     return LoadReceipt(number, rows.num_rows, file)
@@ -267,8 +267,8 @@ def repeated_keys(rows: pa.Table) -> tuple[list[str], int]:
     keys = rows.column(KEY).combine_chunks()
     same = pc.equal(keys[1:], keys[:-1]).to_numpy(zero_copy_only=False)
     firsts = np.flatnonzero(same & ~np.concatenate(([False], same[:-1])))
-    found: list[bytes] = keys.take(pa.array(firsts[:OFFENDERS_MAX])).to_pylist()
-    return [key.hex() for key in found], len(firsts)
+    repeated: list[bytes] = keys.take(pa.array(firsts[:OFFENDERS_MAX])).to_pylist()
+    return [key.hex() for key in repeated], len(firsts)
 
 
 def _half(rows: int) -> int:

@@ -59,24 +59,24 @@ def files_at(folders: Sequence[str], path: str) -> list[str]:
         if not os.path.isdir(path):
             os.stat(path)
             return [path]
-        found = [
-            str(one)
-            for one in sorted(Path(path).rglob("*.parquet"))
-            if not any(part.startswith(("_", ".")) for part in one.relative_to(path).parts)
+        files = [
+            str(file)
+            for file in sorted(Path(path).rglob("*.parquet"))
+            if not any(part.startswith(("_", ".")) for part in file.relative_to(path).parts)
         ]
-    if not found:
+    if not files:
         raise _refused(path, "no file", "files whose names end in .parquet")
-    for one in found:
-        _refuse_outside(folders, path, one)
-    return found
+    for file in files:
+        _refuse_outside(folders, path, file)
+    return files
 
 
 def found_at(
     columns: Sequence[LoadColumn], folders: Sequence[str], path: str
 ) -> InputFile | list[str]:
     """What `look_at` says of the file, or what `files_at` finds below the folder."""
-    found = files_at(folders, path)
-    return look_at(columns, path) if found == [path] else found
+    files = files_at(folders, path)
+    return look_at(columns, path) if files == [path] else files
 
 
 def _refuse_outside(folders: Sequence[str], path: str, file: str) -> None:
@@ -92,7 +92,7 @@ def look_at(columns: Sequence[LoadColumn], path: str) -> InputFile:
         stat = os.stat(path)
         with pq.ParquetFile(path, memory_map=False) as file:
             metadata, schema = file.metadata, file.schema_arrow
-            groups = [metadata.row_group(one) for one in range(metadata.num_row_groups)]
+            groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     _check_schema(path, schema, columns)
     return InputFile(
         path,
@@ -112,17 +112,17 @@ class InputReader:
     @cached_property
     def columns(self) -> tuple[ColumnDef, ...]:
         """As regions know them."""
-        return columns_told(one.stored for one in self.job.columns)
+        return columns_told(column.stored for column in self.job.columns)
 
     @cached_property
     def judges(self) -> tuple[Judge, ...]:
         """What rows must satisfy. Raises Refused for what makes no sense of the columns."""
         required = [
-            RowCheck(constraint=NO_NULL, kind="not-null", columns=[one.id])
-            for one in self.columns
-            if not one.nullable and one.id not in self.job.key
+            RowCheck(constraint=NO_NULL, kind="not-null", columns=[column.id])
+            for column in self.columns
+            if not column.nullable and column.id not in self.job.key
         ]
-        return tuple(Judge.of(one, self.columns) for one in (*required, *self.job.checks))
+        return tuple(Judge.of(check, self.columns) for check in (*required, *self.job.checks))
 
     @property
     def has_one_region(self) -> bool:
@@ -137,15 +137,15 @@ class InputReader:
     def samples(self, piece: Piece) -> list[Sample]:
         """One of each SAMPLE_ROWS rows."""
         names = [self._known[id].name for id in self.job.key]
-        found: list[Sample] = []
+        samples: list[Sample] = []
         skipped = 0
         for batch in self._batches(piece, names):
             places = pa.array(range(skipped, batch.num_rows, SAMPLE_ROWS), pa.int64())
             skipped = (skipped - batch.num_rows) % SAMPLE_ROWS
             keyed = self._keyed(piece.file.path, batch.take(places))
             columns = (keyed[name].to_pylist() for name in (REGION, KEY))
-            found += [Sample(region, key) for region, key in zip(*columns, strict=True)]
-        return found
+            samples += [Sample(region, key) for region, key in zip(*columns, strict=True)]
+        return samples
 
     def _batches(self, piece: Piece, names: list[str] | None) -> Iterator[pa.RecordBatch]:
         path = piece.file.path
@@ -165,12 +165,12 @@ class InputReader:
                     yield batch
 
     def _stored(self, path: str, batch: pa.RecordBatch) -> pa.Table:
-        found = self._keyed(path, batch)
+        arrays = self._keyed(path, batch)
         for column in self._known.values():
-            if column.field not in found:
-                found[column.field] = self._values(path, column, batch)
+            if column.field not in arrays:
+                arrays[column.field] = self._values(path, column, batch)
         names = [REGION, KEY, *(column.name for column in self.columns)]
-        stored = pa.RecordBatch.from_arrays([found[name] for name in names], names=names)
+        stored = pa.RecordBatch.from_arrays([arrays[name] for name in names], names=names)
         with _naming(path):
             check_rows(stored)
         return pa.Table.from_batches([stored])
@@ -178,15 +178,15 @@ class InputReader:
     def _keyed(self, path: str, batch: pa.RecordBatch) -> dict[str, pa.Array]:
         """Region and key of each row, and the columns that make them."""
         key = [self._known[id] for id in self.job.key]
-        found = {column.field: self._values(path, column, batch) for column in key}
+        arrays = {column.field: self._values(path, column, batch) for column in key}
         for column in key:
-            if found[column.field].null_count:
+            if arrays[column.field].null_count:
                 raise _refused(path, f"null in {column.name}", "a value: it is of the primary key")
         with _naming(path):
-            keys = encode_batch([one.type for one in key], [found[one.field] for one in key])
+            keys = encode_batch([part.type for part in key], [arrays[part.field] for part in key])
             check_keys(keys)
-        routed_by = [found[self._known[id].field] for id in self.job.partition.columns]
-        return {REGION: self._router.numbers(routed_by), KEY: keys, **found}
+        routed_by = [arrays[self._known[id].field] for id in self.job.partition.columns]
+        return {REGION: self._router.numbers(routed_by), KEY: keys, **arrays}
 
     def _values(self, path: str, column: LayoutColumn, batch: pa.RecordBatch) -> pa.Array:
         if column.name not in batch.schema.names:
@@ -202,7 +202,7 @@ class InputReader:
     @cached_property
     def _known(self) -> Mapping[int, LayoutColumn]:
         """What users do not know has no name that a file could have."""
-        return {one.stored.id: _column_of(one) for one in self.job.columns}
+        return {column.stored.id: _column_of(column) for column in self.job.columns}
 
     @cached_property
     def _router(self) -> Router:
@@ -226,30 +226,30 @@ def _within(
                 return
 
 
-def fits(found: pa.DataType, type: ColumnType) -> bool:
-    if pa.types.is_dictionary(found):
-        found = found.value_type
-    return pa.types.is_null(found) or _SOURCES[type.name](found)
+def fits(arrow_type: pa.DataType, type: ColumnType) -> bool:
+    if pa.types.is_dictionary(arrow_type):
+        arrow_type = arrow_type.value_type
+    return pa.types.is_null(arrow_type) or _SOURCES[type.name](arrow_type)
 
 
-def _column_of(one: LoadColumn) -> LayoutColumn:
-    type, stored = parse_type(one.stored.type), one.stored
-    otherwise = None if one.otherwise is None else from_json(type, one.otherwise)
-    return LayoutColumn(stored.id, one.name or f"\0{stored.id}", type, stored.nullable, otherwise)
+def _column_of(spec: LoadColumn) -> LayoutColumn:
+    type, stored = parse_type(spec.stored.type), spec.stored
+    otherwise = None if spec.otherwise is None else from_json(type, spec.otherwise)
+    return LayoutColumn(stored.id, spec.name or f"\0{stored.id}", type, stored.nullable, otherwise)
 
 
 def _check_schema(path: str, schema: pa.Schema, columns: Sequence[LoadColumn]) -> None:
-    known = {one.name: one for one in columns if one.name is not None}
+    by_name = {column.name: column for column in columns if column.name is not None}
     if len(set(schema.names)) < len(schema.names):
         raise _refused(path, "a column twice", "each column once")
     for field in schema:
-        if field.name not in known:
+        if field.name not in by_name:
             raise _refused(path, f"a column {field.name}", "columns of the table")
-        type = parse_type(known[field.name].stored.type)
+        type = parse_type(by_name[field.name].stored.type)
         if not fits(field.type, type):
             raise _refused(path, f"{field.type} in {field.name}", f"what {type.text} can hold")
-    for name, one in known.items():
-        if name not in schema.names and not one.stored.nullable and one.otherwise is None:
+    for name, column in by_name.items():
+        if name not in schema.names and not column.stored.nullable and column.otherwise is None:
             raise _refused(path, f"no column {name}", "one: it is not nullable, without a default")
 
 
@@ -262,8 +262,8 @@ def _is_the_same(source: pa.Array, values: pa.Array) -> bool:
     return bool(pc.all(same, min_count=0).as_py())
 
 
-def _refused(path: str, found: str, expected: str) -> Refused:
-    where = f"{found} in {path}"
+def _refused(path: str, actual: str, expected: str) -> Refused:
+    where = f"{actual} in {path}"
     return Refused("invalid-request", pointer="/paths", found=where, expected=expected)
 
 
@@ -272,8 +272,8 @@ def _naming(path: str) -> Iterator[None]:
     try:
         yield
     except Refused as error:
-        found = f"{error.facts.get('found')} in {path}"
-        raise Refused(error.code, **{**error.facts, "found": found}) from error
+        where = f"{error.facts.get('found')} in {path}"
+        raise Refused(error.code, **{**error.facts, "found": where}) from error
 
 
 @contextmanager

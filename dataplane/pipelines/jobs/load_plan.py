@@ -81,10 +81,10 @@ class Outputs:
 
 def digest_of(files: Iterable[InputFile]) -> str:
     """By which it is known whether files are those of before."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for file in sorted(files, key=lambda file: file.path):
-        found.update(f"{file.path}\0{file.bytes}\0{file.modified_ns}\0{file.groups}\0".encode())
-    return found.hexdigest()
+        digest.update(f"{file.path}\0{file.bytes}\0{file.modified_ns}\0{file.groups}\0".encode())
+    return digest.hexdigest()
 
 
 def cut_pieces(files: Iterable[InputFile], piece_rows: int = PIECE_ROWS) -> tuple[Piece, ...]:
@@ -94,7 +94,7 @@ def cut_pieces(files: Iterable[InputFile], piece_rows: int = PIECE_ROWS) -> tupl
         groups: list[int] = []
         for group in range(len(file.groups)):
             groups.append(group)
-            if sum(file.groups[one] for one in groups) >= piece_rows:
+            if sum(file.groups[number] for number in groups) >= piece_rows:
                 pieces.append(Piece(len(pieces), file, tuple(groups)))
                 groups = []
         if groups:
@@ -111,7 +111,7 @@ def straight_pieces(files: Sequence[InputFile], tasks_at_once: int) -> tuple[Pie
     count = _files_for(file.rows, files, tasks_at_once)
     if count > FILES_MAX:
         return ()
-    cuts = [file.rows * at // count for at in range(count + 1)]
+    cuts = [file.rows * number // count for number in range(count + 1)]
     return tuple(_piece(number, file, *cut) for number, cut in enumerate(pairwise(cuts)))
 
 
@@ -143,11 +143,11 @@ def cut_outputs(
     }
     bounds, first, count = {}, {}, 0
     for region in sorted(regions):
-        found = keys.get(region, [])
-        share = -(-tasks_at_once * len(found) // max(1, sum(map(len, keys.values()))))
-        wanted = _files_for(len(found) * SAMPLE_ROWS, files, share)
-        cuts = (found[len(found) * number // wanted] for number in range(1, wanted))
-        bounds[region] = tuple(dict.fromkeys(cut for cut in cuts if cut > found[0]))
+        region_keys = keys.get(region, [])
+        share = -(-tasks_at_once * len(region_keys) // max(1, sum(map(len, keys.values()))))
+        outputs = _files_for(len(region_keys) * SAMPLE_ROWS, files, share)
+        cuts = (region_keys[len(region_keys) * number // outputs] for number in range(1, outputs))
+        bounds[region] = tuple(dict.fromkeys(cut for cut in cuts if cut > region_keys[0]))
         first[region] = count
         count += len(bounds[region]) + 1
     if count > FILES_MAX:

@@ -62,9 +62,9 @@ def write_straight(
     spark: SparkSession, run: LoadRun, pieces: Sequence[Piece]
 ) -> list[SortedPiece] | None:
     """Pieces by key; None: their rows are in another order, or a key stands twice."""
-    found = on_executors(spark, partial(_written, run), pieces)
-    whole = sorted((one for one in found if one is not None), key=lambda one: one.low)
-    if len(whole) < len(found) or any(one.high >= after.low for one, after in pairwise(whole)):
+    parts = on_executors(spark, partial(_written, run), pieces)
+    whole = sorted((piece for piece in parts if piece is not None), key=lambda piece: piece.low)
+    if len(whole) < len(parts) or any(prior.high >= after.low for prior, after in pairwise(whole)):
         return None
     return whole
 

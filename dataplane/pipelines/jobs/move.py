@@ -89,18 +89,18 @@ def move(spark: SparkSession, job: MoveJob, watch: Watch) -> MoveResult:
     plan = plan_move(job.borrowed)
     run = MoveRun(job.borrowed.root, job.attempt, secrets.token_hex(4), plan)
     counter = watch.begin(plan.bytes)
-    work = [*((True, one) for one in plan.copies), *((False, one) for one in plan.rewrites)]
+    work = [*((True, item) for item in plan.copies), *((False, item) for item in plan.rewrites)]
     done = on_executors(spark, partial(_copied_or_left, run, counter), list(enumerate(work)))
-    copied = [one for one in done if isinstance(one, DataFile)]
-    runs = [one for one in done if isinstance(one, LeftRuns)]
+    copied = [file for file in done if isinstance(file, DataFile)]
+    runs = [left_runs for left_runs in done if isinstance(left_runs, LeftRuns)]
     watch.check()
     rewritten = _merged(spark, run, counter, runs)
-    files = [*copied, *(one.file for one in rewritten if one.file is not None)]
+    files = [*copied, *(rewrite.file for rewrite in rewritten if rewrite.file is not None)]
     watch.check()
     if work:
         shortly(spark, partial(_tidy, run), [[file.name for file in files]])
-    small = sum(isinstance(one, BorrowedFile) for one in plan.rewrites)
-    read = sum(left.read for one in runs for left in one.families)
+    small = sum(isinstance(source, BorrowedFile) for source in plan.rewrites)
+    read = sum(left.read for left_runs in runs for left in left_runs.families)
     return MoveResult(
         job_id=job.job_id,
         files=files,
@@ -129,19 +129,21 @@ def _copied_or_left(
 def _left(run: MoveRun, number: int, source: RewriteInput) -> LeftRuns:
     """Leaves the rows of an input as one sorted run for each family."""
     plan = run.plan
-    tables = {one.number: [file_schema(one.columns).empty_table()] for one in plan.families}
+    tables = {
+        family.number: [file_schema(family.columns).empty_table()] for family in plan.families
+    }
     for family, table in read_input(LocalDisk(), source, plan.families):
         tables[family.number].append(table)
     left: list[Left] = []
 
     def shares() -> Iterator[tuple[int, pa.Table]]:
-        for place, family in enumerate(plan.families):
-            found = tables.pop(family.number)
-            kept = sorted_run(found, KeptVersions(plan.marks))
+        for position, family in enumerate(plan.families):
+            family_tables = tables.pop(family.number)
+            kept = sorted_run(family_tables, KeptVersions(plan.marks))
             parts = list(cut(kept, CHUNK))
             samples = tuple(part.column(KEY)[0].as_py() for part in parts)
-            left.append(Left(sum(map(len, found)), digest_stored(kept), samples))
-            yield from ((place, part) for part in parts)
+            left.append(Left(sum(map(len, family_tables)), digest_stored(kept), samples))
+            yield from ((position, part) for part in parts)
 
     file = write_shares(run.output(own_name(f"run-{number}")), shares())
     return LeftRuns(tuple(left), file)
@@ -152,28 +154,33 @@ def _merged(
 ) -> list[Rewritten]:
     """The second pass. Raises Unavailable if what was merged is not what was left."""
     families = range(len(run.plan.families) if runs else 0)
-    kept = [sum((one.families[place].kept for one in runs), RowsDigest()) for place in families]
-    total = sum(one.rows for one in kept)
-    parts = [
-        Part(place, keys)
-        for place in families
-        if kept[place].rows
-        for keys in _ranges(run.plan, [one.families[place] for one in runs], total)
+    kept = [
+        sum((left_runs.families[family].kept for left_runs in runs), RowsDigest())
+        for family in families
     ]
-    files = [one.file for one in runs]
+    total = sum(digest.rows for digest in kept)
+    parts = [
+        Part(family, keys)
+        for family in families
+        if kept[family].rows
+        for keys in _ranges(run.plan, [left_runs.families[family] for left_runs in runs], total)
+    ]
+    files = [left_runs.file for left_runs in runs]
     done = on_executors(spark, partial(_merged_part, run, counter, files, total), parts)
-    for place in families:
+    for family in families:
         pairs = zip(parts, done, strict=True)
-        merged = sum((one.received for part, one in pairs if part.family == place), RowsDigest())
-        if merged != kept[place]:
-            raise Unavailable("not-ready", rows_merged=merged.rows, expected=kept[place].rows)
+        merged = sum(
+            (rewrite.received for part, rewrite in pairs if part.family == family), RowsDigest()
+        )
+        if merged != kept[family]:
+            raise Unavailable("not-ready", rows_merged=merged.rows, expected=kept[family].rows)
     return done
 
 
 def _ranges(plan: MovePlan, runs: Sequence[Left], total: int) -> list[KeyRange]:
     """Of keys, each for one file. *total*: rows of all families."""
-    samples = sorted(key for one in runs for key in one.samples)
-    files = plan.outputs(sum(one.kept.rows for one in runs), total)
+    samples = sorted(key for left in runs for key in left.samples)
+    files = plan.outputs(sum(left.kept.rows for left in runs), total)
     cuts = (samples[len(samples) * number // files] for number in range(1, files))
     bounds = list(dict.fromkeys(cut for cut in cuts if cut > samples[0]))
     return [KeyRange(*pair) for pair in zip([b"", *bounds], [*bounds, None], strict=True)]
@@ -183,11 +190,11 @@ def _merged_part(
     run: MoveRun, counter: Counter, files: Sequence[ShareFile], total: int, part: Part
 ) -> Rewritten:
     family: RowFamily = run.plan.families[part.family]
-    found = [file_schema(family.columns).empty_table()]
-    found += read_shares(LocalDisk(), files, part.family, part.keys)
+    tables = [file_schema(family.columns).empty_table()]
+    tables += read_shares(LocalDisk(), files, part.family, part.keys)
     kept = KeptVersions(run.plan.marks)
     output = run.output(f"{own_name(f'rows-{family.number}')}.parquet")
-    rows = sorted_entries(pa.concat_tables(found))
+    rows = sorted_entries(pa.concat_tables(tables))
     written = write_range(iter([rows]), output, family, kept)
     counter.add(run.plan.rewritten_bytes * written.received.rows // total)
     return written

@@ -50,12 +50,12 @@ def plan_move(borrowed: Borrowed) -> MovePlan:
     belongs to an index that is gone is left behind."""
     columns = columns_told(borrowed.columns)
     families = [RowFamily(n, tuple(columns_in(n, columns))) for n in (ROWS, *borrowed.indexes)]
-    wanted = [one for one in borrowed.files if one.file.family in (ROWS, *borrowed.indexes)]
-    small = [one for one in wanted if one.file.bytes < SMALL_FILE_BYTES]
+    files = [source for source in borrowed.files if source.file.family in (ROWS, *borrowed.indexes)]
+    small = [source for source in files if source.file.bytes < SMALL_FILE_BYTES]
     if len(small) + len(borrowed.segments) < 2:
         small = []
     return MovePlan(
-        copies=tuple(one for one in wanted if one not in small),
+        copies=tuple(source for source in files if source not in small),
         rewrites=(*borrowed.segments, *small),
         families=tuple(families),
         marks=tuple(borrowed.marks),

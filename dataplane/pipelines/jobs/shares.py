@@ -56,20 +56,20 @@ def write_shares(output: Output, shares: Iterable[tuple[int, pa.Table]]) -> Shar
     output.make_folder()
     file = output.disk.create(output.path + SHARE)
     chunks: list[Chunk] = []
-    at = 0
+    offset = 0
     try:
         for number, rows in shares:
             if rows.num_rows:
                 data, keys = _encoded(rows), rows.column(KEY)
                 file.append(data)
                 bounds = keys[0].as_py(), keys[rows.num_rows - 1].as_py()
-                chunks.append(Chunk(number, at, at + len(data), zlib.crc32(data), *bounds))
-                at += len(data)
-        data = _encoded(pa.Table.from_pylist([one._asdict() for one in chunks], schema=_INDEX))
+                chunks.append(Chunk(number, offset, offset + len(data), zlib.crc32(data), *bounds))
+                offset += len(data)
+        data = _encoded(pa.Table.from_pylist([chunk._asdict() for chunk in chunks], schema=_INDEX))
         file.append(data)
     finally:
         file.close()
-    index = Chunk(-1, at, at + len(data), zlib.crc32(data), b"", b"")
+    index = Chunk(-1, offset, offset + len(data), zlib.crc32(data), b"", b"")
     return ShareFile(output.root, output.name + SHARE, index)
 
 
@@ -79,8 +79,8 @@ def read_shares(
     """Rows for one output. *keys*: those in the range alone, of chunks that are sorted by key.
     Raises Unavailable for a file that is gone or damaged."""
     for file in files:
-        for one in _decoded(disk, file, file.index).to_pylist():
-            chunk = Chunk(**one)
+        for row in _decoded(disk, file, file.index).to_pylist():
+            chunk = Chunk(**row)
             if chunk.output != output:
                 continue
             if keys is None:

@@ -67,17 +67,17 @@ def validate(spark: SparkSession, job: ValidateJob, watch: Watch) -> ValidateRes
     read = sum(verdict.read for verdict in verdicts)
     if read != snapshot.rows:
         raise Unavailable("not-ready", rows_read=read, expected=snapshot.rows)
-    found = [one for verdict in verdicts for one in verdict.violations]
+    violating = [violation for verdict in verdicts for violation in verdict.violations]
     return ValidateResult(
         job_id=job.job_id,
         rows_in=sum(verdict.rows for verdict in verdicts),
-        violations=first_within(found[:OFFENDERS_MAX], LISTED_CHARS_MAX),
+        violations=first_within(violating[:OFFENDERS_MAX], LISTED_CHARS_MAX),
         violations_total=sum(verdict.total for verdict in verdicts),
     )
 
 
-def _survey(one: BorrowedFile) -> Survey:
-    return survey_file(LocalDisk(), one, None)
+def _survey(borrowed: BorrowedFile) -> Survey:
+    return survey_file(LocalDisk(), borrowed, None)
 
 
 def _judged(run: ValidateRun, keys: KeyRange) -> RangeVerdict:
@@ -92,7 +92,7 @@ def _judged(run: ValidateRun, keys: KeyRange) -> RangeVerdict:
 
         for part in rows_at_mark(LocalDisk(), run.snapshot, keys, run.columns, seen):
             rows += part.num_rows
-            found, count = violations(part, run.judges, OFFENDERS_MAX - len(named))
-            named += found
+            violating, count = violations(part, run.judges, OFFENDERS_MAX - len(named))
+            named += violating
             total += count
     return RangeVerdict(read, rows, tuple(named), total)
