@@ -66,18 +66,18 @@ class DirectApi:
             return None
         if method == "GET":
             return self._table(scope, path)
-        if method == "POST" and self._state.leads and (found := TABLES.match(path)):
-            return self._create(Request(scope), found.groupdict())
+        if method == "POST" and self._state.leads and (match := TABLES.match(path)):
+            return self._create(Request(scope), match.groupdict())
         if method == "PUT":
             return self._report(Request(scope), path)
         return None
 
     def _table(self, scope: Scope, path: str) -> Awaitable[Response] | None:
-        if found := TABLE.match(path):
-            name = FullTableName(**found.groupdict())
+        if match := TABLE.match(path):
+            name = FullTableName(**match.groupdict())
             return tables.get_table(Request(scope), self._state, name, AS_IT_IS)
-        if found := ROUTE.match(path):
-            name = FullTableName(**found.groupdict())
+        if match := ROUTE.match(path):
+            name = FullTableName(**match.groupdict())
             return tables.get_route(Request(scope), self._state, name, AS_IT_IS)
         return None
 
@@ -87,19 +87,19 @@ class DirectApi:
             spec = TableSpec.model_validate(request.state.json)
         except ValidationError:
             return None
-        asked = plainly_asked(request)
-        return tables.create_table(self._state, asked, FullSchemaName(**schema), spec)
+        context = plainly_asked(request)
+        return tables.create_table(self._state, context, FullSchemaName(**schema), spec)
 
     def _report(self, request: Request, path: str) -> Awaitable[Response | None] | None:
         """Of nodes and holders."""
-        if found := HEARTBEAT.match(path):
-            return self._heartbeat(request, found["node_id"])
-        if found := ACKNOWLEDGE.match(path):
+        if match := HEARTBEAT.match(path):
+            return self._heartbeat(request, match["node_id"])
+        if match := ACKNOWLEDGE.match(path):
             try:
-                seen = AcknowledgeRequest.model_validate(request.state.json)
+                body = AcknowledgeRequest.model_validate(request.state.json)
             except ValidationError:
                 return None
-            return holders.acknowledge(self._state, found["holder_id"], NO_QUERY, seen)
+            return holders.acknowledge(self._state, match["holder_id"], NO_QUERY, body)
         return None
 
     async def _heartbeat(self, request: Request, node_id: str) -> Response | None:

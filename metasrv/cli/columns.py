@@ -79,11 +79,11 @@ def _word(text: str) -> int:
 
 def _shrunk(widths: Sequence[int], least: Sequence[int], width: int) -> list[int]:
     """Takes from the widest column that can give, one column of the terminal at a time."""
-    found = list(widths)
-    while _sum(found) > width:
-        giving = [number for number, limit in enumerate(found) if limit > least[number]]
-        found[max(giving, key=found.__getitem__)] -= 1
-    return found
+    new_widths = list(widths)
+    while _sum(new_widths) > width:
+        giving = [number for number, limit in enumerate(new_widths) if limit > least[number]]
+        new_widths[max(giving, key=new_widths.__getitem__)] -= 1
+    return new_widths
 
 
 def _wrapped(cell: str, limit: int) -> list[str]:

@@ -19,8 +19,8 @@ def table_names(incomplete: str) -> list[str]:
     *within, prefix = incomplete.split(".")
     catalog, schema = [*["main", "public"][: 2 - len(within)], *within][:2]
     path = f"/v1/catalogs/{quote(catalog)}/schemas/{quote(schema)}/tables"
-    found = _names(path, "tables", "name", {"prefix": prefix, "page_size": NAMES_MAX})
-    return [".".join([*within, name]) for name in found if name.startswith(prefix)]
+    names = _names(path, "tables", "name", {"prefix": prefix, "page_size": NAMES_MAX})
+    return [".".join([*within, name]) for name in names if name.startswith(prefix)]
 
 
 def node_ids(incomplete: str) -> list[str]:
@@ -33,8 +33,8 @@ def setting_names(incomplete: str) -> list[str]:
 
 def procedure_ids(incomplete: str) -> list[str]:
     """Of the newest procedures."""
-    found = _names("/v1/procedures", "procedures", "id", {"page_size": NAMES_MAX})
-    return _beginning(found, incomplete)
+    ids = _names("/v1/procedures", "procedures", "id", {"page_size": NAMES_MAX})
+    return _beginning(ids, incomplete)
 
 
 def _beginning(names: list[str], incomplete: str) -> list[str]:

@@ -42,13 +42,13 @@ def install(*extras: str) -> str:
 
 def _names(extra: str, declared: list[str]) -> Iterator[str]:
     for text in declared:
-        found = _REQUIRED.fullmatch(text)
-        if found is None or found["extra"] != extra:
+        match = _REQUIRED.fullmatch(text)
+        if match is None or match["extra"] != extra:
             continue
-        if found["extras"] is None:
-            yield found["name"]
+        if match["extras"] is None:
+            yield match["name"]
             continue
-        for other in found["extras"].split(","):
+        for other in match["extras"].split(","):
             yield from _names(other, declared)
 
 

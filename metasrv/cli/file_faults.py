@@ -36,24 +36,24 @@ def faulty(path: Path, reason: str, dialect: Dialect) -> str:
     """*reason*, as Arrow says it, with the line and the name of the column. Reads the file again
     from its start."""
     first = reason.partition("\n")[0]
-    if found := _CONVERSION.match(reason):
-        return _conversion(path, found, dialect) or first
-    if found := _WIDTH.match(reason):
-        return _width(path, int(found["expected"]), dialect) or first
+    if match := _CONVERSION.match(reason):
+        return _conversion(path, match, dialect) or first
+    if match := _WIDTH.match(reason):
+        return _width(path, int(match["expected"]), dialect) or first
     if path.suffix.lower() in (".ndjson", ".jsonl"):
         return _json(path, _CHANGED.match(reason)) or first
     return first
 
 
-def _conversion(path: Path, found: re.Match[str], dialect: Dialect) -> str | None:
-    place, value = int(found["column"]), found["value"]
+def _conversion(path: Path, match: re.Match[str], dialect: Dialect) -> str | None:
+    position, value = int(match["column"]), match["value"]
     with path.open(newline="", encoding=dialect.encoding) as file:
         reader = csv.reader(file, delimiter=dialect.delimiter)
         head = next(reader)
         for row in reader:
-            if place < len(row) and row[place] == value:
-                column = head[place]
-                why = found["why"] or f"no {found['type']}"
+            if position < len(row) and row[position] == value:
+                column = head[position]
+                why = match["why"] or f"no {match['type']}"
                 return f"line {reader.line_num}, column {column}: {value!r} is {why}"
     return None
 

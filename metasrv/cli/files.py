@@ -34,9 +34,9 @@ class RowFile:
 
 @contextmanager
 def row_file(
-    path: Path, known: pa.Schema | None = None, dialect: Dialect = PLAIN
+    path: Path, table_schema: pa.Schema | None = None, dialect: Dialect = PLAIN
 ) -> Iterator[RowFile]:
-    """`known`: the table's columns, whose types are taken instead of guesses.
+    """`table_schema`: the table's columns, whose types are taken instead of guesses.
 
     Raises Refused for a file that is not there, or is not what its name says.
     """
@@ -47,22 +47,26 @@ def row_file(
     with _refusing(path, dialect):
         if kind == ".parquet":
             with pq.ParquetFile(path) as parquet:
-                batches = _as_known(parquet.iter_batches(PARQUET_ROWS), known)
+                batches = _as_known(parquet.iter_batches(PARQUET_ROWS), table_schema)
                 yield RowFile(parquet.schema_arrow, batches, parquet.metadata.num_rows)
             return
-        with _csv(path, known, dialect) if kind == ".csv" else _ndjson(path, known) as reader:
-            _must_be_text(path, reader.schema, known, dialect)
-            batches = _as_known(_read(reader, path, dialect), known)
+        with (
+            _csv(path, table_schema, dialect)
+            if kind == ".csv"
+            else _ndjson(path, table_schema) as reader
+        ):
+            _must_be_text(path, reader.schema, table_schema, dialect)
+            batches = _as_known(_read(reader, path, dialect), table_schema)
             yield RowFile(reader.schema, batches, None)
 
 
 def _as_known(
-    batches: Iterable[pa.RecordBatch], known: pa.Schema | None
+    batches: Iterable[pa.RecordBatch], table_schema: pa.Schema | None
 ) -> Iterator[pa.RecordBatch]:
     """With the names that the table has, where case alone is another."""
-    names = () if known is None else known.names
+    names = () if table_schema is None else table_schema.names
     for batch in batches:
-        yield batch.rename_columns([spelled(one, names) for one in batch.schema.names])
+        yield batch.rename_columns([spelled(name, names) for name in batch.schema.names])
 
 
 def _read(
@@ -83,11 +87,13 @@ def _refusing(path: Path, dialect: Dialect) -> Iterator[None]:
         raise Refused("invalid-request", pointer=FILE, path=str(path), reason=reason) from error
 
 
-def _must_be_text(path: Path, found: pa.Schema, known: pa.Schema | None, dialect: Dialect) -> None:
+def _must_be_text(
+    path: Path, file_schema: pa.Schema, table_schema: pa.Schema | None, dialect: Dialect
+) -> None:
     """Arrow takes a text that is not UTF-8 for bytes. Raises Refused."""
-    for field in found:
+    for field in file_schema:
         is_bytes = pa.types.is_binary(field.type)
-        if is_bytes and (known is None or field.name not in known.names):
+        if is_bytes and (table_schema is None or field.name not in table_schema.names):
             _must_be_encoded(path, dialect)
 
 
@@ -117,15 +123,17 @@ def _not_encoded(path: Path, line: int, dialect: Dialect) -> Refused:
     )
 
 
-def _csv(path: Path, known: pa.Schema | None, dialect: Dialect) -> pa.RecordBatchReader:
+def _csv(path: Path, table_schema: pa.Schema | None, dialect: Dialect) -> pa.RecordBatchReader:
     """An empty field is null, and "" is an empty text: as PostgreSQL reads and we write."""
     read = pyarrow.csv.ReadOptions(block_size=BLOCK_BYTES, encoding=dialect.encoding)
-    types = guidance(known)
+    types = guidance(table_schema)
     parse = pyarrow.csv.ParseOptions(delimiter=dialect.delimiter)
     if types:
         with pyarrow.csv.open_csv(path, read_options=read, parse_options=parse) as reader:
             header = reader.schema.names
-        types = {one: types[spelled(one, types)] for one in header if spelled(one, types) in types}
+        types = {
+            name: types[spelled(name, types)] for name in header if spelled(name, types) in types
+        }
     convert = pyarrow.csv.ConvertOptions(
         column_types=types,
         null_values=["", *dialect.nulls],
@@ -137,15 +145,17 @@ def _csv(path: Path, known: pa.Schema | None, dialect: Dialect) -> pa.RecordBatc
     )
 
 
-def _ndjson(path: Path, known: pa.Schema | None) -> pa.RecordBatchReader:
-    schema = None if known is None else pa.schema(list(guidance(known).items()))
+def _ndjson(path: Path, table_schema: pa.Schema | None) -> pa.RecordBatchReader:
+    schema = None if table_schema is None else pa.schema(list(guidance(table_schema).items()))
     parse = pyarrow.json.ParseOptions(explicit_schema=schema)
     read = pyarrow.json.ReadOptions(block_size=BLOCK_BYTES)
     return pyarrow.json.open_json(path, read_options=read, parse_options=parse)
 
 
-def guidance(known: pa.Schema | None) -> dict[str, pa.DataType]:
+def guidance(table_schema: pa.Schema | None) -> dict[str, pa.DataType]:
     """Types to read a text as. Times are left to the reader, who knows more ways to write them."""
     return {
-        field.name: field.type for field in known or () if not pa.types.is_timestamp(field.type)
+        field.name: field.type
+        for field in table_schema or ()
+        if not pa.types.is_timestamp(field.type)
     }

@@ -94,11 +94,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     leave_out_httpx_command()
     args = list(sys.argv[1:] if argv is None else argv)
     first = _completed_command(os.environ) if COMPLETING in os.environ else args[:1]
-    wanted = [name for name, _, _ in COMMANDS if first == [name]]
-    application(wanted)(args, prog_name="metasrv")
+    commands = [name for name, _, _ in COMMANDS if first == [name]]
+    application(commands)(args, prog_name="metasrv")
 
 
-def application(wanted: Collection[str]) -> typer.Typer:
+def application(commands: Collection[str]) -> typer.Typer:
     """Every command by name and help; only the wanted ones are imported."""
     app = typer.Typer(
         help="The control plane of a distributed table store.",
@@ -109,15 +109,15 @@ def application(wanted: Collection[str]) -> typer.Typer:
     )
     app.callback(invoke_without_command=True)(_root)
     for name, path, summary in COMMANDS:
-        extras = lacking(name) if name in wanted else ()
+        extras = lacking(name) if name in commands else ()
         if extras:
             app.command(name, help=summary, **ANY_WORDS)(_needs(name, extras))
             continue
-        found: object = importlib.import_module(path) if name in wanted else None
-        group = getattr(found, "app", None)
+        module: object = importlib.import_module(path) if name in commands else None
+        group = getattr(module, "app", None)
         if group is None:
-            settings = getattr(found, "settings", {})
-            app.command(name, help=summary, **settings)(getattr(found, "command", _nothing))
+            settings = getattr(module, "settings", {})
+            app.command(name, help=summary, **settings)(getattr(module, "command", _nothing))
         else:
             app.add_typer(group, name=name, help=summary)
     return app

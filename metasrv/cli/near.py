@@ -13,20 +13,20 @@ if TYPE_CHECKING:
     from metasrv.sdk.sync import Client
 
 _NAMES: Mapping[object, "Callable[[Client], list[str]]"] = {
-    "setting": lambda client: [one.name for one in client.settings.list()],
-    "node": lambda client: [one.id for one in client.nodes.list()],
-    "catalog": lambda client: [one.name for one in client.catalogs.list()],
+    "setting": lambda client: [setting.name for setting in client.settings.list()],
+    "node": lambda client: [node.id for node in client.nodes.list()],
+    "catalog": lambda client: [catalog.name for catalog in client.catalogs.list()],
 }
 """Kinds of objects whose names the service lists."""
 
 
-def must_be_among(word: str, known: Sequence[str], option: str, what: str) -> None:
-    """Raises BadParameter for a word that is not *known*."""
-    if word in known:
+def must_be_among(word: str, allowed: Sequence[str], option: str, what: str) -> None:
+    """Raises BadParameter for a word that is not *allowed*."""
+    if word in allowed:
         return
-    close = get_close_matches(word, known, n=1)
+    close = get_close_matches(word, allowed, n=1)
     hint = f"did you mean {close[0]}? " if close else ""
-    raise typer.BadParameter(f"{option}: there is no {what} {word}; {hint}All: {' '.join(known)}")
+    raise typer.BadParameter(f"{option}: there is no {what} {word}; {hint}All: {' '.join(allowed)}")
 
 
 @contextmanager

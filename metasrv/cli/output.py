@@ -11,17 +11,17 @@ import typer
 from metasrv.cli.columns import printable, record_lines, table_lines
 
 
-def show(found: object, as_json: bool, for_people: Callable[[], None]) -> None:
+def show(body: object, as_json: bool, for_people: Callable[[], None]) -> None:
     """One of the two forms."""
     if as_json:
-        show_json(found)
+        show_json(body)
     else:
         for_people()
 
 
-def show_json(found: object) -> None:
+def show_json(body: object) -> None:
     """A model, a list of models, or anything that JSON can hold; on stdout."""
-    typer.echo(json.dumps(_plain(found), indent=2, ensure_ascii=False))
+    typer.echo(json.dumps(_plain(body), indent=2, ensure_ascii=False))
 
 
 def show_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -63,9 +63,9 @@ def _inner(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str) if is_json else str(value)
 
 
-def _plain(found: object) -> Any:
-    if hasattr(found, "model_dump"):  # a model of pydantic, which is not imported for a table
-        return found.model_dump(mode="json")
-    if isinstance(found, list | tuple):
-        return [_plain(one) for one in found]
-    return found
+def _plain(value: object) -> Any:
+    if hasattr(value, "model_dump"):  # a model of pydantic, which is not imported for a table
+        return value.model_dump(mode="json")
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value

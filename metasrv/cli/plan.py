@@ -45,9 +45,9 @@ def _effects(step: PlannedStepBody) -> Iterator[str]:
     for drain in step.drains:
         who = ", ".join(drain.holders) or "nobody, now"
         yield f"wait  until none uses schema version {drain.schema_version - 1}: {who}"
-    orders = Counter((one.op, one.node) for one in step.orders)
+    orders = Counter((order.op, order.node) for order in step.orders)
     for (op, node), regions in orders.items():
-        ids = [one.region_id for one in step.orders if (one.op, one.node) == (op, node)]
+        ids = [order.region_id for order in step.orders if (order.op, order.node) == (op, node)]
         yield f"order {op} {f'region {ids[0]}' if regions == 1 else f'{regions} regions'} on {node}"
     for scan in step.scans:
         size = "" if scan.rows is None else f": {scan.rows:,} rows, {_bytes(scan.bytes or 0)}"

@@ -111,12 +111,12 @@ class ProgressBar:
 @contextmanager
 def bar(words: str, *, at_once: bool = False) -> Iterator[ProgressBar]:
     """`at_once`: it is known that it takes longer than a second. Gone when the block ends."""
-    found = ProgressBar(words, 0 if at_once else AFTER_MS)
+    progress_bar = ProgressBar(words, 0 if at_once else AFTER_MS)
     try:
-        found.look()
-        yield found
+        progress_bar.look()
+        yield progress_bar
     finally:
-        found.close()
+        progress_bar.close()
 
 
 @contextmanager
@@ -167,5 +167,5 @@ def counted(done: int, total: int | None) -> str:
 def described(procedure: "ProcedureBody") -> str:
     """In one line."""
     text = f"{procedure.kind} {procedure.resource.name}: {procedure.state}, {procedure.step}"
-    waiting = [f"{one.kind} of {one.holder}" for one in procedure.waiting_for]
+    waiting = [f"{wait.kind} of {wait.holder}" for wait in procedure.waiting_for]
     return f"{text}; waits for {', '.join(waiting)}" if waiting else text

@@ -27,14 +27,14 @@ class Portal:
         finally:
             future.cancel()  # nothing, once it is done
 
-    def each(self, found: AsyncGenerator[T, None]) -> Iterator[T]:
+    def each(self, generator: AsyncGenerator[T, None]) -> Iterator[T]:
         """Its items as they come; when nobody wants more, or the portal closes, it is closed."""
         try:
-            while (item := self.call(_next(found))) is not None:
+            while (item := self.call(_next(generator))) is not None:
                 yield item
         finally:
             if not self._loop.is_closed():
-                self.call(found.aclose())
+                self.call(generator.aclose())
 
     def close(self) -> None:
         if self._loop.is_closed():
@@ -56,5 +56,5 @@ async def _end_tasks() -> None:
     await asyncio.gather(*left, return_exceptions=True)
 
 
-async def _next(found: AsyncGenerator[T, None]) -> T | None:
-    return await anext(found, None)
+async def _next(generator: AsyncGenerator[T, None]) -> T | None:
+    return await anext(generator, None)

@@ -48,11 +48,11 @@ def read_table(
         body = client.tables.get(name)
         numbers = table.regions()
         schema = table.schema()
-    wanted = list(schema.names if columns is None else columns)
+    names = list(schema.names if columns is None else columns)
     by_name = {column.name: column.type for column in body.columns}
-    fields = ", ".join(f"`{one}` {ddl_type(by_name, one)}" for one in wanted)
+    fields = ", ".join(f"`{column}` {ddl_type(by_name, column)}" for column in names)
     work = spark.range(0, len(numbers), 1, len(numbers))
-    planned = pa.schema([schema.field(one) for one in wanted])
+    planned = pa.schema([schema.field(column) for column in names])
     return work.mapInArrow(reader(urls, name, numbers, planned), fields)
 
 
@@ -75,8 +75,8 @@ def reader(
         with connect(urls) as client:
             table = client.table(name)
             for batch in batches:
-                wanted = [numbers[place] for place in batch.column(0).to_pylist()]
-                for rows in table.scan_regions(wanted, planned.names):
+                region_numbers = [numbers[position] for position in batch.column(0).to_pylist()]
+                for rows in table.scan_regions(region_numbers, planned.names):
                     yield for_spark(as_planned(rows, planned))
 
     return read
@@ -86,8 +86,8 @@ def as_planned(rows: pa.RecordBatch, planned: pa.Schema) -> pa.RecordBatch:
     """Raises Conflict `schema-version-stale` where a type is another by now: Spark would round a
     decimal of other places without a word."""
     if rows.schema.types != planned.types:
-        found, expected = map(str, (rows.schema.types, planned.types))
-        raise Conflict("schema-version-stale", found=found, expected=expected)
+        actual_types, expected = map(str, (rows.schema.types, planned.types))
+        raise Conflict("schema-version-stale", found=actual_types, expected=expected)
     return rows
 
 

@@ -67,7 +67,7 @@ def problems(*codes: str) -> Responses:
     by_status: dict[int, list[str]] = {}
     for code in sorted({*codes, *EVERYWHERE}):
         by_status.setdefault(KINDS[code].status, []).append(code)
-    return {status: _problem(found) for status, found in sorted(by_status.items())}
+    return {status: _problem(problem_codes) for status, problem_codes in sorted(by_status.items())}
 
 
 def _problem(codes: Iterable[str]) -> dict[str, Any]:
@@ -100,8 +100,8 @@ def change(status: int, model: type[BaseModel] | None, *codes: str) -> Responses
             200: {"model": PlanBody, "description": "What it would do (`dry_run`)."},
         }
     else:
-        found: Any = model if status != 200 or model is None else model | PlanBody
-        ended = {status: {"model": found, "description": "Done.", "headers": _HEADERS}}
+        body: Any = model if status != 200 or model is None else model | PlanBody
+        ended = {status: {"model": body, "description": "Done.", "headers": _HEADERS}}
         if status == 201 and model is not None:
             ended[200] = {
                 "model": model | PlanBody,

@@ -12,12 +12,12 @@ PROBLEM = _SCHEMA.format(model="Problem")
 _FRAMEWORKS_OWN = ("HTTPValidationError", "ValidationError")
 
 
-def shaped(found: dict[str, Any]) -> dict[str, Any]:
-    """*found*, changed in place; again: no change."""
+def shaped(document: dict[str, Any]) -> dict[str, Any]:
+    """*document*, changed in place; again: no change."""
     problem = Problem.model_json_schema(mode="serialization", ref_template=_SCHEMA)
     parts = {**problem.pop("$defs"), "Problem": problem}
-    schemas = found["components"]["schemas"]
+    schemas = document["components"]["schemas"]
     schemas |= jsonable_encoder(parts, exclude_none=True)  # as the framework writes all others
     for name in _FRAMEWORKS_OWN:
         schemas.pop(name, None)
-    return share_answers(found)
+    return share_answers(document)

@@ -31,18 +31,18 @@ def answer(
 
 
 def read_answer(
-    request: Request, body: WireModel | bytes, found: CatalogView, etag: str | None = None
+    request: Request, body: WireModel | bytes, view: CatalogView, etag: str | None = None
 ) -> Response:
     """A read of the catalog; 304 if the client has it already. *body*: bytes are JSON already.
     *etag*: None: that of its bytes."""
     text = body if isinstance(body, bytes) else _json(body)
     etag = _etag_of(text) if etag is None else etag
     headers = {
-        VERSION_HEADER: str(found.catalog.version),
+        VERSION_HEADER: str(view.catalog.version),
         "Cache-Control": "no-cache",
         "ETag": etag,
     }
-    if found.stale:
+    if view.stale:
         headers[STALE_HEADER] = "true"
     if etag_matches(request.headers.get("if-none-match"), etag):
         return Response(status_code=304, headers=headers)
@@ -62,11 +62,11 @@ def _json(body: WireModel) -> bytes:
     return body.model_dump_json(by_alias=True).encode()
 
 
-def etag_matches(wanted: str | None, etag: str) -> bool:
+def etag_matches(if_none_match: str | None, etag: str) -> bool:
     """If-None-Match, by weak comparison (RFC 9110, 13.1.2)."""
-    if wanted is None:
+    if if_none_match is None:
         return False
-    tags = [tag.strip().removeprefix("W/") for tag in wanted.split(",")]
+    tags = [tag.strip().removeprefix("W/") for tag in if_none_match.split(",")]
     return "*" in tags or etag in tags
 
 
@@ -107,6 +107,6 @@ def _faults(error: RequestValidationError) -> tuple[FieldError, ...]:
 
 
 def _parameter(loc: tuple[str | int, ...], message: str) -> FieldError:
-    place, *name = loc
+    source, *name = loc
     said = message.removeprefix("Value error, ")
-    return FieldError(pointer="", detail=f"{place} parameter {'.'.join(map(str, name))}: {said}")
+    return FieldError(pointer="", detail=f"{source} parameter {'.'.join(map(str, name))}: {said}")

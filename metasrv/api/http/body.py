@@ -63,5 +63,5 @@ def _check_media(headers: dict[bytes, bytes], *, needed: bool) -> None:
         headers.keys() & {b"content-length", b"transfer-encoding"}
     )
     if media != JSON and (needed or media or not empty):
-        found = media.decode("latin-1") or "of no declared type"
-        raise Refused("unsupported-media-type", found=found, expected=JSON.decode())
+        media_type = media.decode("latin-1") or "of no declared type"
+        raise Refused("unsupported-media-type", found=media_type, expected=JSON.decode())

@@ -71,4 +71,4 @@ class HolderMetrics:
         audit = holders.audit if holders else SchemaAudit()
         self._checks.set(audit.checks)
         self._found.set(audit.found)
-        self._stopped.set(len({one.table_id for one in audit.standing()}))
+        self._stopped.set(len({violation.table_id for violation in audit.standing()}))

@@ -166,8 +166,8 @@ class ServerMetrics:
         self._term.set(term.number if term else 0)
         living = term.manager.living() if term else ()
         by_state = Count(entry.state for _, entry in living)
-        for one in State:
-            self._procedures.labels(one.value).set(by_state[one])
+        for procedure_state in State:
+            self._procedures.labels(procedure_state.value).set(by_state[procedure_state])
         statuses = term.nodes.statuses() if term else ()
         by_health = Count(status.state for status in statuses)
         for health in NodeState:
@@ -196,7 +196,7 @@ class ServerMetrics:
         self.holders.look(state.clock.mono_ms(), term.holders if term else None, refused)
         held = term.nodes.held.values() if term else ()
         self._held.set(len(held))
-        since_ms = min((one.since_ms for one in held), default=now_ms)
+        since_ms = min((hold.since_ms for hold in held), default=now_ms)
         self._held_for.set((now_ms - since_ms) / 1000)
         self._history.set(term.tally.size_bytes if term else 0)
         self._early.set(term.tally.early if term else 0)

@@ -26,9 +26,9 @@ IDENTIFIER = "^[A-Za-z_][A-Za-z0-9_-]{0,127}$"
 
 
 async def server(request: Request) -> ServerState:
-    found = request.app.state.server
-    assert isinstance(found, ServerState)
-    return found
+    state = request.app.state.server
+    assert isinstance(state, ServerState)
+    return state
 
 
 Key = Annotated[
@@ -71,8 +71,8 @@ Wait = Annotated[int | None, Depends(wait_ms)]
 
 def holder_of(request: Request) -> str | None:
     """The holder of the token; None where no tokens are asked for."""
-    found: str | None = getattr(request.state, "principal", None)
-    return found
+    holder: str | None = getattr(request.state, "principal", None)
+    return holder
 
 
 async def _holder(request: Request) -> str | None:

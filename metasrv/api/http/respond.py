@@ -33,7 +33,7 @@ Headers = dict[str, str]
 
 async def changed(
     state: ServerState,
-    asked: RequestContext,
+    context: RequestContext,
     done: AcceptedChange | PlannedChange | AlreadySatisfied,
 ) -> Response:
     """Raises what the procedure ended with, if it did not succeed and the client waited."""
@@ -41,10 +41,10 @@ async def changed(
         return _plan(done)
     if isinstance(done, AlreadySatisfied):
         return await _stands(state, done)
-    headers = _headers(asked, [done])
+    headers = _headers(context, [done])
     if not isinstance(done.found, ProcedureHistory):
         return _accepted(state, done, headers)
-    if asked.wait_ms is None and stood_at(done.found) is None:
+    if context.wait_ms is None and stood_at(done.found) is None:
         return _accepted(state, done, headers)
     error = error_of(done.procedure, done.found)
     if error is not None:
@@ -53,18 +53,18 @@ async def changed(
 
 
 def failed_over(
-    state: ServerState, asked: RequestContext, done: tuple[AcceptedChange, ...] | FailoverPlan
+    state: ServerState, context: RequestContext, done: tuple[AcceptedChange, ...] | FailoverPlan
 ) -> Response:
     """One procedure: that one. Several: all of them, 200 once every one is over."""
     if isinstance(done, FailoverPlan):
         plans = [plan_body(plan, done.catalog_version) for plan in done.plans]
         body = plans[0] if len(plans) == 1 else PlansBody(plans=tuple(plans))
         return answer(body)
-    headers = _headers(asked, done)
-    waited = asked.wait_ms is not None
-    over = waited and all(isinstance(one.found, ProcedureHistory) for one in done)
+    headers = _headers(context, done)
+    waited = context.wait_ms is not None
+    over = waited and all(isinstance(change.found, ProcedureHistory) for change in done)
     if len(done) > 1:
-        listed = FailoverBody(procedures=tuple(procedure_body(state, one) for one in done))
+        listed = FailoverBody(procedures=tuple(procedure_body(state, change) for change in done))
         return answer(listed, 200 if over else 202, headers)
     (only,) = done
     if not over or not isinstance(only.found, ProcedureHistory):
@@ -115,9 +115,9 @@ def location(procedure: str) -> str:
 
 
 def _headers(
-    asked: RequestContext, done: list[AcceptedChange] | tuple[AcceptedChange, ...]
+    context: RequestContext, done: list[AcceptedChange] | tuple[AcceptedChange, ...]
 ) -> Headers:
-    headers = preference_applied(asked.wait_ms)
+    headers = preference_applied(context.wait_ms)
     if done[0].replayed:
         headers["Idempotency-Replayed"] = "true"
     return headers
@@ -171,15 +171,15 @@ def _index_made(table: TableBody, name: str, history: ProcedureHistory) -> tuple
 
 
 def _index_of(table: TableBody, name: str) -> IndexBody:
-    made = next((one for one in table.indexes if one.name == name), None)
+    made = next((index for index in table.indexes if index.name == name), None)
     if made is None:
         raise NotFound(what="index", name=name)
     return made
 
 
 def _table_id(history: ProcedureHistory, record: ProcedureRecord) -> int:
-    found = (history.result or {}).get("table_id", record.resource.id)
-    return int(found)
+    table_id = (history.result or {}).get("table_id", record.resource.id)
+    return int(table_id)
 
 
 def _version(history: ProcedureHistory) -> Headers:
@@ -208,5 +208,5 @@ def _plan(done: PlannedChange) -> Response:
 
 
 def _resource_of(stands: AlreadySatisfied) -> ResourceBody:
-    found = stands.resource
-    return ResourceBody(type=found.type, id=found.id, name=found.name)
+    resource = stands.resource
+    return ResourceBody(type=resource.type, id=resource.id, name=resource.name)

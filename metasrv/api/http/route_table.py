@@ -38,15 +38,15 @@ class RouteTable:
         """Raises NotFound for a path without a route, Refused("method-not-allowed") with every
         method that the path has."""
         routes = self._routes.get(path.count("/"), ())
-        found = [route for route in routes if route.path_regex.match(path)]
-        if not found:
+        path_routes = [route for route in routes if route.path_regex.match(path)]
+        if not path_routes:
             raise NotFound("not-found", what="route", name=path)
-        for route in found:
+        for route in path_routes:
             if method in (route.methods or ()):
                 body = route.body_field
                 needed = body is not None and body.field_info.is_required()
                 return Met(route.path, body is not None, needed)
-        allowed = {name for route in found for name in route.methods or ()}
+        allowed = {name for route in path_routes for name in route.methods or ()}
         if "GET" in allowed:
             allowed.add("HEAD")  # answered as GET (serving/head_as_get.py)
         raise Refused("method-not-allowed", method=method, allowed=", ".join(sorted(allowed)))

@@ -92,8 +92,8 @@ async def watch_catalog(state: Server, query: Annotated[WatchQuery, Query()]) ->
     """The catalog as a stream, from any server."""
     feed.must_be_loaded(state)
     events.must_have_room(state)
-    found = feed.lines(state, Start(query.from_, query.tables))
-    return StreamingResponse(found, 200, {"Cache-Control": "no-store"}, media_type=MEDIA_TYPE)
+    lines = feed.lines(state, Start(query.from_, query.tables))
+    return StreamingResponse(lines, 200, {"Cache-Control": "no-store"}, media_type=MEDIA_TYPE)
 
 
 @public.get(

@@ -37,9 +37,9 @@ async def readyz(state: Server) -> Response:
 )
 async def metrics(request: Request, state: Server) -> Response:
     """Prometheus text."""
-    found = request.app.state.metrics
-    assert isinstance(found, ServerMetrics)
-    return Response(found.text(state), media_type=METRICS_TYPE)
+    server_metrics = request.app.state.metrics
+    assert isinstance(server_metrics, ServerMetrics)
+    return Response(server_metrics.text(state), media_type=METRICS_TYPE)
 
 
 @router.get("/version", response_model=VersionBody, responses=problems())

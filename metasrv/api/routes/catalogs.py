@@ -32,8 +32,8 @@ async def list_catalogs(
     request: Request, state: Server, query: Annotated[PageQuery, Query()]
 ) -> Response:
     """The catalogs, by name."""
-    body, found = await listing.catalogs(state, page_query(request, query))
-    return read_answer(request, body, found)
+    body, view = await listing.catalogs(state, page_query(request, query))
+    return read_answer(request, body, view)
 
 
 @router.post(
@@ -50,10 +50,10 @@ async def list_catalogs(
         "schema-conflict",
     ),
 )
-async def create_catalog(state: Server, asked: AskedFor, spec: CatalogSpec) -> Response:
+async def create_catalog(state: Server, context: AskedFor, spec: CatalogSpec) -> Response:
     """Make a catalog."""
-    done = await make(state, ddl_catalogs.create_catalog(asked, spec))
-    return await changed(state, asked, done)
+    done = await make(state, ddl_catalogs.create_catalog(context, spec))
+    return await changed(state, context, done)
 
 
 @router.delete(
@@ -62,10 +62,10 @@ async def create_catalog(state: Server, asked: AskedFor, spec: CatalogSpec) -> R
     response_model=None,
     responses=change(204, None, "invalid-identifier", "not-empty"),
 )
-async def drop_catalog(state: Server, asked: AskedToDrop, catalog: Name) -> Response:
+async def drop_catalog(state: Server, context: AskedToDrop, catalog: Name) -> Response:
     """Drop a catalog: one that holds no schema, or (`cascade`) with all that it holds."""
-    done = await make(state, ddl_catalogs.drop_catalog(asked, catalog))
-    return await changed(state, asked, done)
+    done = await make(state, ddl_catalogs.drop_catalog(context, catalog))
+    return await changed(state, context, done)
 
 
 @router.get("/{catalog}", response_model=CatalogBody, responses=read("invalid-identifier"))
@@ -73,8 +73,8 @@ async def get_catalog(
     request: Request, state: Server, catalog: Name, query: Annotated[ReadQuery, Query()]
 ) -> Response:
     """One catalog."""
-    body, found = await tables.catalog(state, catalog, freshness(query))
-    return read_answer(request, body, found, definition_etag(body))
+    body, view = await tables.catalog(state, catalog, freshness(query))
+    return read_answer(request, body, view, definition_etag(body))
 
 
 @router.get("/{catalog}/schemas", response_model=SchemaList, responses=page("invalid-identifier"))
@@ -82,8 +82,8 @@ async def list_schemas(
     request: Request, state: Server, catalog: Name, query: Annotated[PageQuery, Query()]
 ) -> Response:
     """The schemas of a catalog, by name."""
-    body, found = await listing.schemas(state, catalog, page_query(request, query))
-    return read_answer(request, body, found)
+    body, view = await listing.schemas(state, catalog, page_query(request, query))
+    return read_answer(request, body, view)
 
 
 @router.post(
@@ -101,11 +101,11 @@ async def list_schemas(
     ),
 )
 async def create_schema(
-    state: Server, asked: AskedFor, catalog: Name, spec: SchemaSpec
+    state: Server, context: AskedFor, catalog: Name, spec: SchemaSpec
 ) -> Response:
     """Make a schema."""
-    done = await make(state, wish_to_create(asked, catalog, spec))
-    return await changed(state, asked, done)
+    done = await make(state, wish_to_create(context, catalog, spec))
+    return await changed(state, context, done)
 
 
 @router.get(
@@ -115,8 +115,8 @@ async def get_schema(
     request: Request, state: Server, name: InSchema, query: Annotated[ReadQuery, Query()]
 ) -> Response:
     """One schema."""
-    body, found = await tables.schema(state, name, freshness(query))
-    return read_answer(request, body, found, definition_etag(body))
+    body, view = await tables.schema(state, name, freshness(query))
+    return read_answer(request, body, view, definition_etag(body))
 
 
 @router.delete(
@@ -125,7 +125,7 @@ async def get_schema(
     response_model=None,
     responses=change(204, None, "invalid-identifier", "not-empty"),
 )
-async def drop_schema(state: Server, asked: AskedToDrop, name: InSchema) -> Response:
+async def drop_schema(state: Server, context: AskedToDrop, name: InSchema) -> Response:
     """Drop a schema: one that holds no table, or (`cascade`) with its tables."""
-    done = await make(state, wish_to_drop(asked, name))
-    return await changed(state, asked, done)
+    done = await make(state, wish_to_drop(context, name))
+    return await changed(state, context, done)

@@ -31,13 +31,13 @@ async def follow_procedure(
     state: Server,
     procedure: str,
     query: Annotated[NoQuery, Query()],
-    known: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
+    last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
 ) -> Response:
     """What happens to one procedure, as server-sent events, until it is over."""
     events.must_have_room(state)
     first = await procedures.get(state, procedure)
-    if first.body.done and known == events.id_of(first):
+    if first.body.done and last_event_id == events.id_of(first):
         return Response(status_code=204)
-    found = events.events(state, procedure, first, known)
+    stream = events.events(state, procedure, first, last_event_id)
     headers = {"Cache-Control": "no-store"}
-    return StreamingResponse(found, 200, headers, media_type=sse.MEDIA_TYPE)
+    return StreamingResponse(stream, 200, headers, media_type=sse.MEDIA_TYPE)

@@ -34,8 +34,8 @@ async def list_failovers(
 ) -> Response:
     """Procedures that move regions off a node, newest first."""
     only = Filter(states(query.state), FAILOVERS)
-    wanted = ListWanted(request.url.path, query.page_size, query.page_token, only)
-    return answer(await listed(state, wanted))
+    list_request = ListWanted(request.url.path, query.page_size, query.page_token, only)
+    return answer(await listed(state, list_request))
 
 
 @router.post(
@@ -63,6 +63,6 @@ async def list_failovers(
         ),
     },
 )
-async def fail_over(state: Server, asked: AskedFor, request: FailoverRequest) -> Response:
+async def fail_over(state: Server, context: AskedFor, request: FailoverRequest) -> Response:
     """Move regions off a node that is gone; with `force`, off one that may still live."""
-    return failed_over(state, asked, await failovers.fail_over(state, asked, request))
+    return failed_over(state, context, await failovers.fail_over(state, context, request))

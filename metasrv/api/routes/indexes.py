@@ -26,8 +26,8 @@ async def list_indexes(
     request: Request, state: Server, name: OfTable, query: Annotated[ReadQuery, Query()]
 ) -> Response:
     """All indexes of a table, with their states."""
-    body, found = await ddl_indexes.indexes(state, name, freshness(query))
-    return read_answer(request, body, found)
+    body, view = await ddl_indexes.indexes(state, name, freshness(query))
+    return read_answer(request, body, view)
 
 
 @router.post(
@@ -47,11 +47,13 @@ async def list_indexes(
         "unique-violation",
     ),
 )
-async def create_index(state: Server, asked: AskedFor, name: OfTable, spec: IndexSpec) -> Response:
+async def create_index(
+    state: Server, context: AskedFor, name: OfTable, spec: IndexSpec
+) -> Response:
     """Make an index, over the rows that are there too. 201 means that it is public, unless it was
     asked for with `not_valid`."""
-    done = await make(state, ddl_indexes.create_index(asked, name, spec))
-    return await changed(state, asked, done)
+    done = await make(state, ddl_indexes.create_index(context, name, spec))
+    return await changed(state, context, done)
 
 
 @router.get(INDEXES + "/{index}", response_model=IndexBody, responses=read(*OF_TABLE))
@@ -63,8 +65,8 @@ async def get_index(
     query: Annotated[ReadQuery, Query()],
 ) -> Response:
     """One index, with its state."""
-    body, found = await ddl_indexes.index(state, name, index, freshness(query))
-    return read_answer(request, body, found)
+    body, view = await ddl_indexes.index(state, name, index, freshness(query))
+    return read_answer(request, body, view)
 
 
 @router.post(
@@ -73,11 +75,11 @@ async def get_index(
     responses=change(200, IndexBody, *OF_TABLE, "unique-violation"),
 )
 async def validate_index(
-    state: Server, asked: AskedFor, name: OfTable, index: IndexName
+    state: Server, context: AskedFor, name: OfTable, index: IndexName
 ) -> Response:
     """Make a unique index public that was left write-only; 422 names the rows in its way."""
-    done = await make(state, ddl_indexes.validate_index(asked, name, index))
-    return await changed(state, asked, done)
+    done = await make(state, ddl_indexes.validate_index(context, name, index))
+    return await changed(state, context, done)
 
 
 @router.delete(
@@ -87,8 +89,8 @@ async def validate_index(
     responses=change(204, None, *OF_TABLE),
 )
 async def drop_index(
-    state: Server, asked: AskedToDropElement, name: OfTable, index: IndexName
+    state: Server, context: AskedToDropElement, name: OfTable, index: IndexName
 ) -> Response:
     """Drop an index, with its entries."""
-    done = await make(state, ddl_indexes.drop_index(asked, name, index))
-    return await changed(state, asked, done)
+    done = await make(state, ddl_indexes.drop_index(context, name, index))
+    return await changed(state, context, done)

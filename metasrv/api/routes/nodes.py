@@ -67,32 +67,32 @@ async def get_node(state: Server, node: str, query: Annotated[NoQuery, Query()])
 
 @router.post("/nodes/{node}/cordon", response_model=NodeBody, responses=problems(*CORDON, *BODY))
 async def cordon_node(
-    state: Server, asked: AskedFor, node: str, request: CordonRequest
+    state: Server, context: AskedFor, node: str, request: CordonRequest
 ) -> Response:
     """No new region comes to it. It goes on leading those that it has."""
-    return answer(await cordons.cordon(state, asked, node, request))
+    return answer(await cordons.cordon(state, context, node, request))
 
 
 @router.post("/nodes/{node}/uncordon", response_model=NodeBody, responses=problems(*CORDON))
-async def uncordon_node(state: Server, asked: AskedFor, node: str) -> Response:
+async def uncordon_node(state: Server, context: AskedFor, node: str) -> Response:
     """It takes new regions again."""
-    return answer(await cordons.uncordon(state, asked, node))
+    return answer(await cordons.uncordon(state, context, node))
 
 
 @router.post("/nodes/{node}/rebind", response_model=NodeBody, responses=problems(*CORDON, *BODY))
 async def rebind_node(
-    state: Server, asked: AskedFor, node: str, request: RebindRequest
+    state: Server, context: AskedFor, node: str, request: RebindRequest
 ) -> Response:
     """Another token speaks for it from now on."""
-    return answer(await rebinding.rebind(state, asked, node, request))
+    return answer(await rebinding.rebind(state, context, node, request))
 
 
 @router.post("/nodes/{node}/release", response_model=NodeBody, responses=problems(*CORDON, *BODY))
 async def release_node(
-    state: Server, asked: AskedFor, node: str, request: ReleaseRequest
+    state: Server, context: AskedFor, node: str, request: ReleaseRequest
 ) -> Response:
     """End the quarantine of what a removed node brought back: what nobody knows may be deleted."""
-    return answer(await releases.release(state, asked, node, request))
+    return answer(await releases.release(state, context, node, request))
 
 
 @router.post(
@@ -107,9 +107,11 @@ async def release_node(
         **problems(*CHANGE, *BODY, "invalid-identifier", "node-not-eligible"),
     },
 )
-async def drain_node(state: Server, asked: AskedFor, node: str, request: DrainRequest) -> Response:
+async def drain_node(
+    state: Server, context: AskedFor, node: str, request: DrainRequest
+) -> Response:
     """Cordon it, and move its regions to other nodes while it lives: in order, no row lost."""
-    return failed_over(state, asked, await cordons.drain(state, asked, node, request))
+    return failed_over(state, context, await cordons.drain(state, context, node, request))
 
 
 @router.post(
@@ -128,12 +130,12 @@ async def drain_node(state: Server, asked: AskedFor, node: str, request: DrainRe
     },
 )
 async def decommission_node(
-    state: Server, asked: AskedFor, node: str, request: DecommissionRequest
+    state: Server, context: AskedFor, node: str, request: DecommissionRequest
 ) -> Response:
     """Remove it from the cluster; refused while anything names it. With `lost`: move its regions to
     other nodes, then remove it."""
-    done = await decommissions.decommission(state, asked, node, request)
-    return answer(done) if isinstance(done, NodeBody) else failed_over(state, asked, (done,))
+    done = await decommissions.decommission(state, context, node, request)
+    return answer(done) if isinstance(done, NodeBody) else failed_over(state, context, (done,))
 
 
 @router.get("/regions", response_model=RegionList, responses=page(*OF_LEADER))
@@ -142,8 +144,8 @@ async def list_regions(
 ) -> Response:
     """The regions of living tables, by id."""
     only = RegionFilter(query.node, query.table)
-    body, found = await nodes.regions(state, page_query(request, query), only)
-    return read_answer(request, body, found)
+    body, view = await nodes.regions(state, page_query(request, query), only)
+    return read_answer(request, body, view)
 
 
 @router.get("/regions/{region_id}", response_model=RegionBody, responses=read(*OF_LEADER))
@@ -151,5 +153,5 @@ async def get_region(
     request: Request, state: Server, region_id: str, query: Annotated[ReadQuery, Query()]
 ) -> Response:
     """One region."""
-    body, found = await nodes.region(state, region_id, freshness(query))
-    return read_answer(request, body, found)
+    body, view = await nodes.region(state, region_id, freshness(query))
+    return read_answer(request, body, view)

@@ -40,8 +40,8 @@ async def list_procedures(
         query.stalled,
         query.parent,
     )
-    wanted = ListWanted(request.url.path, query.page_size, query.page_token, only)
-    return answer(await listed(state, wanted))
+    list_request = ListWanted(request.url.path, query.page_size, query.page_token, only)
+    return answer(await listed(state, list_request))
 
 
 def _instant(text: str | None, pointer: str) -> int | None:
@@ -51,11 +51,11 @@ def _instant(text: str | None, pointer: str) -> int | None:
 
 def states(text: str | None) -> frozenset[str]:
     """Raises Refused for what is no state, which would otherwise look like an empty list."""
-    found = words(text)
-    if not found <= STATES:
-        wrong = ", ".join(sorted(found - STATES))
+    named_states = words(text)
+    if not named_states <= STATES:
+        wrong = ", ".join(sorted(named_states - STATES))
         raise Refused("invalid-request", expected="states, as running,waiting", found=wrong)
-    return found
+    return named_states
 
 
 def words(text: str | None) -> frozenset[str]:
@@ -75,13 +75,13 @@ async def get_procedure(
     procedure: str,
     query: Annotated[NoQuery, Query()],
     wait: Wait,
-    known: Annotated[str | None, Header(alias="If-None-Match")] = None,
+    if_none_match: Annotated[str | None, Header(alias="If-None-Match")] = None,
 ) -> Response:
     """One procedure, as it is. With `Prefer: wait=N`: once it has ended, or after N seconds as it
     is by then; with `If-None-Match` too: as soon as it has moved."""
-    tag = known.strip().removeprefix("W/") if known else None
+    tag = if_none_match.strip().removeprefix("W/") if if_none_match else None
     shown = await procedures.get(state, procedure, unlike=tag, wait_ms=wait or 0)
-    if etag_matches(known, shown.etag):
+    if etag_matches(if_none_match, shown.etag):
         return Response(status_code=304, headers=_headers(shown, wait))
     return answer(shown.body, 200, _headers(shown, wait))
 

@@ -20,6 +20,6 @@ router = APIRouter(prefix="/v1", tags=["tables"])
         204, None, *BODY, "invalid-identifier", "table-not-found", "ambiguous-dropped-table"
     ),
 )
-async def purge_table(state: Server, asked: AskedFor, request: PurgeRequest) -> Response:
+async def purge_table(state: Server, context: AskedFor, request: PurgeRequest) -> Response:
     """Delete a dropped table for good: its keys, then its files. There is no undrop of it."""
-    return await changed(state, asked, await make(state, purges.purge_table(asked, request)))
+    return await changed(state, context, await make(state, purges.purge_table(context, request)))

@@ -41,9 +41,11 @@ async def get_maintenance(state: Server, query: Annotated[NoQuery, Query()]) -> 
 
 
 @router.put("/cluster/maintenance", response_model=MaintenanceBody, responses=PUT)
-async def set_maintenance(state: Server, asked: AskedFor, request: MaintenanceRequest) -> Response:
+async def set_maintenance(
+    state: Server, context: AskedFor, request: MaintenanceRequest
+) -> Response:
     """Switch automatic failover off or on. Sending it again does no harm."""
-    return answer(await settings.set_maintenance(state, asked, request))
+    return answer(await settings.set_maintenance(state, context, request))
 
 
 @router.get("/cluster/procedures", response_model=PauseBody, responses=READ)
@@ -53,9 +55,9 @@ async def get_pause(state: Server, query: Annotated[NoQuery, Query()]) -> Respon
 
 
 @router.put("/cluster/procedures", response_model=PauseBody, responses=PUT)
-async def set_pause(state: Server, asked: AskedFor, request: PauseRequest) -> Response:
+async def set_pause(state: Server, context: AskedFor, request: PauseRequest) -> Response:
     """Pause all procedures, or let them go on. Sending it again does no harm."""
-    return answer(await settings.set_pause(state, asked, request))
+    return answer(await settings.set_pause(state, context, request))
 
 
 @router.get("/settings", response_model=SettingList, responses=READ)
@@ -72,7 +74,7 @@ async def get_setting(state: Server, name: str, query: Annotated[NoQuery, Query(
 
 @router.put("/settings/{name}", response_model=SettingBody, responses=PUT)
 async def put_setting(
-    state: Server, asked: AskedFor, name: str, request: SettingRequest
+    state: Server, context: AskedFor, name: str, request: SettingRequest
 ) -> Response:
     """Change one setting, for the running service and for every leader to come."""
-    return answer(await settings.put_setting(state, asked, name, request))
+    return answer(await settings.put_setting(state, context, name, request))

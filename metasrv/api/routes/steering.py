@@ -75,28 +75,28 @@ Cleared = Annotated[Steer, Depends(steer_clear)]
 
 
 def _documented(*codes: str) -> Responses:
-    known = ("procedure-not-found", "action-not-allowed", "invalid-request", *codes)
+    all_codes = ("procedure-not-found", "action-not-allowed", "invalid-request", *codes)
     return {
         200: {
             "model": ProcedureBody,
             "description": "It is over, or what it would be (`dry_run`).",
         },
         202: {"model": ProcedureBody, "description": "Stored, and under way."},
-        **problems(*LEADER, *known),
+        **problems(*LEADER, *all_codes),
     }
 
 
 async def _control(
-    state: Server, procedure: str, asked: Steer, command: Command, wait: int | None = None
+    state: Server, procedure: str, steer: Steer, command: Command, wait: int | None = None
 ) -> Response:
-    dry_run = asked.dry_run
+    dry_run = steer.dry_run
     shown = await procedures.control(state, procedure, command, wait or 0, dry_run=dry_run)
-    return _shown(shown, asked, 200 if shown.body.done else 202)
+    return _shown(shown, steer, 200 if shown.body.done else 202)
 
 
-def _shown(shown: Shown, asked: Steer, status: int = 200) -> Response:
+def _shown(shown: Shown, steer: Steer, status: int = 200) -> Response:
     """Of a dry run there is nothing that an ETag could be compared with."""
-    return answer(shown.body) if asked.dry_run else answer(shown.body, status, {"ETag": shown.etag})
+    return answer(shown.body) if steer.dry_run else answer(shown.body, status, {"ETag": shown.etag})
 
 
 @router.post(
@@ -104,38 +104,38 @@ def _shown(shown: Shown, asked: Steer, status: int = 200) -> Response:
     response_model=None,
     responses=_documented("past-point-of-no-return"),
 )
-async def cancel_procedure(state: Server, procedure: str, asked: Steered, wait: Wait) -> Response:
+async def cancel_procedure(state: Server, procedure: str, steer: Steered, wait: Wait) -> Response:
     """Undo it from where it stands, unless it can only go forward. Again: the same answer."""
-    return await _control(state, procedure, asked, asked.command(Control.CANCEL), wait)
+    return await _control(state, procedure, steer, steer.command(Control.CANCEL), wait)
 
 
 @router.post("/procedures/{procedure}/pause", response_model=None, responses=_documented())
-async def pause_procedure(state: Server, procedure: str, asked: Steered) -> Response:
+async def pause_procedure(state: Server, procedure: str, steer: Steered) -> Response:
     """Stop it where it stands: it keeps its locks, and its deadline moves. Again: the same."""
-    return await _control(state, procedure, asked, asked.command(Control.PAUSE))
+    return await _control(state, procedure, steer, steer.command(Control.PAUSE))
 
 
 @router.post("/procedures/{procedure}/resume", response_model=None, responses=_documented())
-async def resume_procedure(state: Server, procedure: str, asked: Steered) -> Response:
+async def resume_procedure(state: Server, procedure: str, steer: Steered) -> Response:
     """Let it go on. One that is not paused is answered as it is."""
-    return await _control(state, procedure, asked, asked.command(Control.RESUME))
+    return await _control(state, procedure, steer, steer.command(Control.RESUME))
 
 
 @router.post("/procedures/{procedure}/retry", response_model=None, responses=_documented())
-async def retry_procedure(state: Server, procedure: str, asked: Steered) -> Response:
+async def retry_procedure(state: Server, procedure: str, steer: Steered) -> Response:
     """Try again now what it waits to try again; of a poisoned one, its undo."""
-    return await _control(state, procedure, asked, asked.command(Control.RETRY))
+    return await _control(state, procedure, steer, steer.command(Control.RETRY))
 
 
 @router.post("/procedures/{procedure}/throttle", response_model=None, responses=_documented(*BODY))
 async def throttle_procedure(
-    state: Server, procedure: str, asked: Steered, request: ThrottleRequest
+    state: Server, procedure: str, steer: Steered, request: ThrottleRequest
 ) -> Response:
     """How much the steps that move data rest, and how many rows a reorg reads; a reorg in flight
     follows within seconds, another step goes on as it is."""
-    command = asked.command(Control.THROTTLE)
+    command = steer.command(Control.THROTTLE)
     command = replace(command, percent=request.percent, rows_per_s=request.rows_per_s)
-    return await _control(state, procedure, asked, command)
+    return await _control(state, procedure, steer, command)
 
 
 @router.get(
@@ -174,7 +174,7 @@ async def get_poison(state: Server, resource: str, query: Annotated[NoQuery, Que
     response_model=ProcedureBody,
     responses=problems(*LEADER, "action-not-allowed", "procedure-not-found", "invalid-request"),
 )
-async def clear_poison(state: Server, resource: str, asked: Cleared) -> Response:
+async def clear_poison(state: Server, resource: str, steer: Cleared) -> Response:
     """Say that the undo has been finished by hand: the procedure ends, and its locks with it."""
-    command = asked.command(Control.CLEAR)
-    return _shown(await steering.clear(state, resource, command, dry_run=asked.dry_run), asked)
+    command = steer.command(Control.CLEAR)
+    return _shown(await steering.clear(state, resource, command, dry_run=steer.dry_run), steer)

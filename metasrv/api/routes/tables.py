@@ -34,19 +34,19 @@ async def list_tables(
     request: Request, state: Server, schema: InSchema, query: Annotated[TablesQuery, Query()]
 ) -> Response:
     """The tables of a schema, by name."""
-    body, found = await listing.tables(
+    body, view = await listing.tables(
         state, schema, page_query(request, query), query.prefix, query.include_dropped
     )
-    return read_answer(request, body, found)
+    return read_answer(request, body, view)
 
 
 @router.post(TABLES, status_code=201, response_model=None, responses=table_answers.CREATE_TABLE)
 async def create_table(
-    state: Server, asked: AskedFor, schema: InSchema, spec: TableSpec
+    state: Server, context: AskedFor, schema: InSchema, spec: TableSpec
 ) -> Response:
     """Make a table. 201 means that a write sent next is accepted."""
-    done = await make(state, ddl_create.create_table(asked, schema, spec))
-    return await changed(state, asked, done)
+    done = await make(state, ddl_create.create_table(context, schema, spec))
+    return await changed(state, context, done)
 
 
 @router.get(TABLE, response_model=TableBody, responses=table_answers.GET_TABLE)
@@ -54,71 +54,71 @@ async def get_table(
     request: Request, state: Server, name: OfTable, query: Annotated[ReadQuery, Query()]
 ) -> Response:
     """One table. Its ETag is that of its definition; where its regions are is at `/route`."""
-    table, text, found = await tables.table(state, name, freshness(query))
-    return read_answer(request, text, found, table_etag(table.info.table_id, table.info.version))
+    table, text, view = await tables.table(state, name, freshness(query))
+    return read_answer(request, text, view, table_etag(table.info.table_id, table.info.version))
 
 
 @router.delete(TABLE, status_code=204, response_model=None, responses=table_answers.DROP_TABLE)
-async def drop_table(state: Server, asked: AskedFor, name: OfTable) -> Response:
+async def drop_table(state: Server, context: AskedFor, name: OfTable) -> Response:
     """Drop a table. It can be undropped for seven days."""
-    done = await make(state, ddl_tables.drop_table(asked, name))
-    return await changed(state, asked, done)
+    done = await make(state, ddl_tables.drop_table(context, name))
+    return await changed(state, context, done)
 
 
 @router.post(TABLE + "/undrop", response_model=None, responses=table_answers.UNDROP_TABLE)
 async def undrop_table(
-    state: Server, asked: AskedFor, name: OfTable, undrop: UndropRequest | None = None
+    state: Server, context: AskedFor, name: OfTable, undrop: UndropRequest | None = None
 ) -> Response:
     """Bring a dropped table back, under its name or another one."""
-    wish = ddl_tables.undrop_table(asked, name, undrop or UndropRequest())
-    return await changed(state, asked, await make(state, wish))
+    wish = ddl_tables.undrop_table(context, name, undrop or UndropRequest())
+    return await changed(state, context, await make(state, wish))
 
 
 @router.post(TABLE + "/truncate", response_model=None, responses=table_answers.TRUNCATE_TABLE)
 async def truncate_table(
-    state: Server, asked: AskedFor, name: OfTable, truncate: TruncateRequest | None = None
+    state: Server, context: AskedFor, name: OfTable, truncate: TruncateRequest | None = None
 ) -> Response:
     """Delete all rows of a table, for good. Its definition stays."""
-    done = await make(state, ddl_tables.truncate_table(asked, name))
-    return await changed(state, asked, done)
+    done = await make(state, ddl_tables.truncate_table(context, name))
+    return await changed(state, context, done)
 
 
 @router.post(TABLE + "/rename", response_model=None, responses=table_answers.RENAME_TABLE)
 async def rename_table(
-    state: Server, asked: AskedFor, name: OfTable, rename: RenameRequest
+    state: Server, context: AskedFor, name: OfTable, rename: RenameRequest
 ) -> Response:
     """Give a table another name, in its schema or in another one of its catalog; or two tables each
     other's."""
-    done = await make(state, ddl_tables.rename_table(asked, name, rename))
-    return await changed(state, asked, done)
+    done = await make(state, ddl_tables.rename_table(context, name, rename))
+    return await changed(state, context, done)
 
 
 @router.post(TABLE + "/alter", response_model=None, responses=table_answers.ALTER_TABLE)
 async def alter_table(
-    state: Server, asked: AskedFor, name: OfTable, alter: AlterRequest
+    state: Server, context: AskedFor, name: OfTable, alter: AlterRequest
 ) -> Response:
     """Change a table: all operations, in order, or none."""
-    done = await make(state, ddl_tables.alter_table(asked, name, alter))
-    return await changed(state, asked, done)
+    done = await make(state, ddl_tables.alter_table(context, name, alter))
+    return await changed(state, context, done)
 
 
 @router.post(TABLE + "/check", response_model=None, responses=table_answers.CHECK_TABLE)
-async def check_table(state: Server, asked: AskedFor, name: OfTable) -> Response:
+async def check_table(state: Server, context: AskedFor, name: OfTable) -> Response:
     """Hold all rows and entries of a table against its schema, as of one moment in each region.
     What does not fit is the answer, and changes nothing. Statements go on meanwhile; changes of the
     table wait until it is over, or cancelled, and name it in `waiting_for`."""
-    done = await make(state, ddl_check.check_table(asked, name))
-    return await changed(state, asked, done)
+    done = await make(state, ddl_check.check_table(context, name))
+    return await changed(state, context, done)
 
 
 @router.post(TABLE + "/import", response_model=None, responses=table_answers.IMPORT_TABLE)
 async def import_table(
-    state: Server, asked: AskedFor, name: OfTable, wanted: ImportRequest
+    state: Server, context: AskedFor, name: OfTable, request: ImportRequest
 ) -> Response:
     """Bring the rows of Parquet files into a table, all of them or none. A row replaces the one
     that has its key, unless that was written since this began. The table has no index."""
-    done = await make(state, ddl_import.import_table(asked, name, wanted))
-    return await changed(state, asked, done)
+    done = await make(state, ddl_import.import_table(context, name, request))
+    return await changed(state, context, done)
 
 
 @router.get(TABLE + "/route", response_model=RouteBody, responses=table_answers.GET_ROUTE)
@@ -126,8 +126,8 @@ async def get_route(
     request: Request, state: Server, name: OfTable, query: Annotated[ReadQuery, Query()]
 ) -> Response:
     """Where the regions of a table are."""
-    body, found = await tables.route(state, name, freshness(query))
-    return read_answer(request, body, found, route_etag(body))
+    body, view = await tables.route(state, name, freshness(query))
+    return read_answer(request, body, view, route_etag(body))
 
 
 @router.get("/tables/{table_id}", response_model=TableBody, responses=table_answers.GET_TABLE_BY_ID)
@@ -135,6 +135,6 @@ async def get_table_by_id(
     request: Request, state: Server, table_id: Whole, query: Annotated[ReadQuery, Query()]
 ) -> Response:
     """The same, by id; also of a dropped table."""
-    body, found = await tables.table_by_id(state, table_id, freshness(query))
+    body, view = await tables.table_by_id(state, table_id, freshness(query))
     tag = table_etag if body.dropped_at is None else dropped_etag
-    return read_answer(request, body, found, tag(body.id, body.version))
+    return read_answer(request, body, view, tag(body.id, body.version))

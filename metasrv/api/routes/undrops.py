@@ -23,17 +23,17 @@ RESPONSES: Responses = {
 
 @router.post(TABLE + "/indexes/{index}/undrop", response_model=None, responses=RESPONSES)
 async def undrop_index(
-    state: Server, name: OfTable, index: ElementName, asked: Steered, wait: Wait
+    state: Server, name: OfTable, index: ElementName, steer: Steered, wait: Wait
 ) -> Response:
     """Cancel the drop of an index in its grace time: it is public again."""
     drop = await undrops.drop_under_way(state, name, What.INDEX, index)
-    return await cancel_procedure(state, drop, asked, wait)
+    return await cancel_procedure(state, drop, steer, wait)
 
 
 @router.post(TABLE + "/columns/{column}/undrop", response_model=None, responses=RESPONSES)
 async def undrop_column(
-    state: Server, name: OfTable, column: ElementName, asked: Steered, wait: Wait
+    state: Server, name: OfTable, column: ElementName, steer: Steered, wait: Wait
 ) -> Response:
     """Cancel the alter that drops a column, with all its other operations, in its grace time."""
     drop = await undrops.drop_under_way(state, name, What.COLUMN, column)
-    return await cancel_procedure(state, drop, asked, wait)
+    return await cancel_procedure(state, drop, steer, wait)

@@ -11,6 +11,6 @@ app = commands(Namespace("catalog", "schema", "As `main`.", lambda client: clien
 def list_(metasrv: Url = None, as_json: AsJson = False) -> None:
     """List the catalogs, by name."""
     with service(metasrv, as_json) as client:
-        found = client.catalogs.list()
-    rows = [(one.id, one.name, one.options, one.created_at) for one in found]
-    show(found, as_json, lambda: show_table(("id", "catalog", "options", "created"), rows))
+        catalogs = client.catalogs.list()
+    rows = [(catalog.id, catalog.name, catalog.options, catalog.created_at) for catalog in catalogs]
+    show(catalogs, as_json, lambda: show_table(("id", "catalog", "options", "created"), rows))

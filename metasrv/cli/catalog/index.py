@@ -56,8 +56,8 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
     from metasrv.sdk.control.tables import model_of
     from metasrv_base.wire.api.tables import IndexSpec
 
-    asked = {"name": index, "columns": column, "unique": unique}
-    spec = model_of(IndexSpec, {**asked, "not_valid": not_valid, "if_not_exists": if_not_exists})
+    fields = {"name": index, "columns": column, "unique": unique}
+    spec = model_of(IndexSpec, {**fields, "not_valid": not_valid, "if_not_exists": if_not_exists})
     with service(metasrv, as_json) as client, procedure_bar("create") as tell:
         body = client.indexes.make(
             table,
@@ -97,16 +97,16 @@ def validate(  # noqa: PLR0913  # a parameter is an option of the command
 def list_(table: TableArg, metasrv: Url = None, as_json: AsJson = False) -> None:
     """List the indexes of a table, with those that are being created or dropped."""
     with service(metasrv, as_json) as client:
-        found = client.indexes.list(table)
-    show(found, as_json, lambda: show_indexes(found))
+        indexes = client.indexes.list(table)
+    show(indexes, as_json, lambda: show_indexes(indexes))
 
 
 @app.command("get")
 def get(table: TableArg, index: IndexArg, metasrv: Url = None, as_json: AsJson = False) -> None:
     """Show one index."""
     with service(metasrv, as_json) as client:
-        found = client.indexes.get(table, index)
-    show(found, as_json, lambda: show_index(found))
+        body = client.indexes.get(table, index)
+    show(body, as_json, lambda: show_index(body))
 
 
 @app.command("drop")
@@ -144,31 +144,38 @@ def undrop(
 ) -> None:
     """Bring an index back in the grace time of its drop."""
     with service(metasrv, as_json) as client:
-        found = client.indexes.undrop(table, index, wait_s=wait)
-    show(found, as_json, lambda: typer.echo(f"the drop of {index} of {table}: {found.state}"))
+        procedure = client.indexes.undrop(table, index, wait_s=wait)
+    show(
+        procedure, as_json, lambda: typer.echo(f"the drop of {index} of {table}: {procedure.state}")
+    )
 
 
 def show_made(table: str, body: IndexBody) -> None:
     typer.echo(f"{body.name} of {table}: id {body.id}, {body.state}")
     if body.duplicates is not None:
         typer.echo(f"{body.duplicates.total} values stand in more rows than one:")
-        rows = [(list(one.values), list(map(_key, one.rows))) for one in body.duplicates.first]
+        rows = [
+            (list(group.values), list(map(_key, group.rows))) for group in body.duplicates.first
+        ]
         show_table(("values", "rows"), rows)
 
 
-def show_index(found: IndexBody) -> None:
+def show_index(index: IndexBody) -> None:
     """With how far it has come in each region, while it is filled."""
-    show_indexes([found])
-    if found.coverage is not None:
-        done = f"{found.coverage.rows} of about {found.coverage.rows_total} rows"
-        typer.echo(f"\nfilled by {found.coverage.procedure_id}: {done}")
+    show_indexes([index])
+    if index.coverage is not None:
+        done = f"{index.coverage.rows} of about {index.coverage.rows_total} rows"
+        typer.echo(f"\nfilled by {index.coverage.procedure_id}: {done}")
         show_table(
-            ("region", "state"), [(one.region_id, one.state) for one in found.coverage.regions]
+            ("region", "state"),
+            [(region.region_id, region.state) for region in index.coverage.regions],
         )
 
 
-def show_indexes(found: list[IndexBody]) -> None:
-    rows = [(one.id, one.name, list(one.columns), one.unique, one.state) for one in found]
+def show_indexes(indexes: list[IndexBody]) -> None:
+    rows = [
+        (index.id, index.name, list(index.columns), index.unique, index.state) for index in indexes
+    ]
     show_table(("id", "index", "columns", "unique", "state"), rows)
 
 

@@ -42,18 +42,18 @@ class Namespace:
     of: Callable[["Client"], NamespaceClient]
 
 
-def commands(one: Namespace) -> typer.Typer:
+def commands(namespace: Namespace) -> typer.Typer:
     app = typer.Typer(no_args_is_help=True)
-    _add_create(app, one)
-    _add_get(app, one)
-    _add_drop(app, one)
+    _add_create(app, namespace)
+    _add_get(app, namespace)
+    _add_drop(app, namespace)
     return app
 
 
-def _add_create(app: typer.Typer, one: Namespace) -> None:
-    @app.command("create", help=f"Make a {one.word}; it begins without a {one.holds}.")
+def _add_create(app: typer.Typer, namespace: Namespace) -> None:
+    @app.command("create", help=f"Make a {namespace.word}; it begins without a {namespace.holds}.")
     def create(  # noqa: PLR0913  # a parameter is an option of the command
-        name: Annotated[str, _argument(one)],
+        name: Annotated[str, _argument(namespace)],
         if_not_exists: Annotated[bool, typer.Option("--if-not-exists")] = False,
         wait: WaitS = WAIT_S,
         dry_run: DryRun = False,
@@ -62,7 +62,7 @@ def _add_create(app: typer.Typer, one: Namespace) -> None:
         as_json: AsJson = False,
     ) -> None:
         with service(metasrv, as_json) as client, procedure_bar("create") as tell:
-            body = one.of(client).create(
+            body = namespace.of(client).create(
                 name,
                 if_not_exists,
                 wait_s=wait,
@@ -73,20 +73,23 @@ def _add_create(app: typer.Typer, one: Namespace) -> None:
         show(body, as_json, lambda: typer.echo(f"{_full_name(body)} created: id {body.id}"))
 
 
-def _add_get(app: typer.Typer, one: Namespace) -> None:
-    @app.command("get", help=f"What a {one.word} is.")
+def _add_get(app: typer.Typer, namespace: Namespace) -> None:
+    @app.command("get", help=f"What a {namespace.word} is.")
     def get(
-        name: Annotated[str, _argument(one)], metasrv: Url = None, as_json: AsJson = False
+        name: Annotated[str, _argument(namespace)], metasrv: Url = None, as_json: AsJson = False
     ) -> None:
         with service(metasrv, as_json) as client:
-            body = one.of(client).get(name)
+            body = namespace.of(client).get(name)
         show(body, as_json, lambda: show_facts(body.model_dump(mode="json")))
 
 
-def _add_drop(app: typer.Typer, one: Namespace) -> None:
-    @app.command("drop", help=f"Drop a {one.word} that holds no {one.holds}; with --cascade, any.")
+def _add_drop(app: typer.Typer, namespace: Namespace) -> None:
+    @app.command(
+        "drop",
+        help=f"Drop a {namespace.word} that holds no {namespace.holds}; with --cascade, any.",
+    )
     def drop(  # noqa: PLR0913  # a parameter is an option of the command
-        name: Annotated[str, _argument(one)],
+        name: Annotated[str, _argument(namespace)],
         cascade: Cascade = False,
         wait: WaitS = WAIT_S,
         dry_run: DryRun = False,
@@ -95,7 +98,7 @@ def _add_drop(app: typer.Typer, one: Namespace) -> None:
         as_json: AsJson = False,
     ) -> None:
         with service(metasrv, as_json) as client, procedure_bar("drop") as tell:
-            one.of(client).drop(
+            namespace.of(client).drop(
                 name,
                 cascade,
                 wait_s=wait,
@@ -106,9 +109,11 @@ def _add_drop(app: typer.Typer, one: Namespace) -> None:
         show({"dropped": name}, as_json, lambda: typer.echo(f"{name} dropped"))
 
 
-def _argument(one: Namespace) -> typer.models.ArgumentInfo:
-    found: typer.models.ArgumentInfo = typer.Argument(metavar=one.word.upper(), help=one.argument)
-    return found
+def _argument(namespace: Namespace) -> typer.models.ArgumentInfo:
+    argument: typer.models.ArgumentInfo = typer.Argument(
+        metavar=namespace.word.upper(), help=namespace.argument
+    )
+    return argument
 
 
 def _full_name(body: "CatalogBody | SchemaBody") -> str:

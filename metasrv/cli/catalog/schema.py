@@ -19,6 +19,6 @@ def list_(
 ) -> None:
     """List the schemas of a catalog, by name."""
     with service(metasrv, as_json) as client:
-        found = client.schemas.list(catalog)
-    rows = [(one.id, one.name, one.options, one.created_at) for one in found]
-    show(found, as_json, lambda: show_table(("id", "schema", "options", "created"), rows))
+        schemas = client.schemas.list(catalog)
+    rows = [(schema.id, schema.name, schema.options, schema.created_at) for schema in schemas]
+    show(schemas, as_json, lambda: show_table(("id", "schema", "options", "created"), rows))

@@ -90,7 +90,7 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
             within = TableName.parse(name)
         schema = str(within.within)
         spec = spec_of(within.table, column or [], key or [], partitions)
-        spec["options"] = dict(pair(one, "=") for one in option or [])
+        spec["options"] = dict(pair(text, "=") for text in option or [])
     spec["if_not_exists"] = if_not_exists or spec.get("if_not_exists", False)
     places = columns_and_key(column or [], key or [], option or [])
     with service(metasrv, as_json, places) as client, procedure_bar("create") as tell:
@@ -126,10 +126,13 @@ def list_(  # a parameter is an option of the command
 ) -> None:
     """List the tables of a schema, by name."""
     with service(metasrv, as_json) as client:
-        found = client.tables.list(schema, prefix, dropped)
-    rows = [(one.id, one.name, one.version, one.created_at, one.dropped_at) for one in found]
+        tables = client.tables.list(schema, prefix, dropped)
+    rows = [
+        (table.id, table.name, table.version, table.created_at, table.dropped_at)
+        for table in tables
+    ]
     head = ("id", "table", "version", "created", "dropped")
-    show(found, as_json, lambda: show_table(head, rows))
+    show(tables, as_json, lambda: show_table(head, rows))
 
 
 @app.command("rename")
@@ -297,8 +300,10 @@ def undrop_column(
 ) -> None:
     """Bring a column back in the grace time of its drop, and undo the rest of that alter."""
     with service(metasrv, as_json) as client:
-        found = client.tables.undrop_column(name, column, wait_s=wait)
-    show(found, as_json, lambda: typer.echo(f"the drop of {column} of {name}: {found.state}"))
+        procedure = client.tables.undrop_column(name, column, wait_s=wait)
+    show(
+        procedure, as_json, lambda: typer.echo(f"the drop of {column} of {name}: {procedure.state}")
+    )
 
 
 @app.command("truncate")
@@ -331,8 +336,16 @@ def route(name: TableArg, metasrv: Url = None, as_json: AsJson = False) -> None:
 
 def show_route(body: "RouteBody") -> None:
     rows = [
-        (one.number, one.region_id, one.leader, one.epoch, one.state, one.address, one.borrows)
-        for one in body.regions
+        (
+            region.number,
+            region.region_id,
+            region.leader,
+            region.epoch,
+            region.state,
+            region.address,
+            region.borrows,
+        )
+        for region in body.regions
     ]
     show_table(("number", "region", "leader", "epoch", "state", "address", "borrows"), rows)
 

@@ -58,24 +58,37 @@ def _bound(values: Sequence[object]) -> str:
 
 def _section(head: Sequence[str], rows: Iterator[tuple[object, ...]]) -> None:
     """Nothing without rows; without the last column, `state`, if all of it is public."""
-    found = list(rows)
-    if not found:
+    all_rows = list(rows)
+    if not all_rows:
         return
-    is_public = all(row[-1] == PUBLIC for row in found)
+    is_public = all(row[-1] == PUBLIC for row in all_rows)
     end = -1 if is_public else None
     typer.echo()
-    show_table(head[:end], [row[:end] for row in found])
+    show_table(head[:end], [row[:end] for row in all_rows])
 
 
-def _column(one: "ColumnBody") -> tuple[object, ...]:
-    default = None if one.default is None else json.dumps(one.default, ensure_ascii=False)
-    return one.name, one.type, "" if one.nullable else "not null", default or "", str(one.state)
+def _column(column: "ColumnBody") -> tuple[object, ...]:
+    default = None if column.default is None else json.dumps(column.default, ensure_ascii=False)
+    return (
+        column.name,
+        column.type,
+        "" if column.nullable else "not null",
+        default or "",
+        str(column.state),
+    )
 
 
-def _index(one: "IndexBody") -> tuple[object, ...]:
-    return one.name, ", ".join(one.columns), "unique" if one.unique else "", str(one.state)
+def _index(index: "IndexBody") -> tuple[object, ...]:
+    return index.name, ", ".join(index.columns), "unique" if index.unique else "", str(index.state)
 
 
-def _constraint(one: "ConstraintBody") -> tuple[object, ...]:
-    condition = one.expression or f"{said(list(one.columns))} {SIGNS[one.kind]}"
-    return one.name, "all rows" if one.holds else "new rows", condition, str(one.state)
+def _constraint(constraint: "ConstraintBody") -> tuple[object, ...]:
+    condition = (
+        constraint.expression or f"{said(list(constraint.columns))} {SIGNS[constraint.kind]}"
+    )
+    return (
+        constraint.name,
+        "all rows" if constraint.holds else "new rows",
+        condition,
+        str(constraint.state),
+    )

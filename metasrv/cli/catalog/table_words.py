@@ -22,13 +22,13 @@ def spec_of(
     """A TableSpec from flags. Columns of the key are never nullable."""
     if not columns or not key:
         raise typer.BadParameter("a table has a --column or more, and a --key")
-    found = [column_of(text, "--column") for text in columns]
-    for one in found:
-        one["nullable"] = one["nullable"] and one["name"] not in key
+    column_specs = [column_of(text, "--column") for text in columns]
+    for spec in column_specs:
+        spec["nullable"] = spec["nullable"] and spec["name"] not in key
     partition = {"by": "hash", "columns": list(key), "count": partitions}
     return {
         "name": name,
-        "columns": found,
+        "columns": column_specs,
         "primary_key": list(key),
         "partition": partition if partitions > 1 else None,
     }
@@ -42,12 +42,12 @@ def column_operations(
     defaults: Sequence[str] | None,
 ) -> list[dict[str, Any]]:
     """Of an alter: what becomes of columns, in this order. Defaults are text: `typed_defaults`."""
-    names = (pair(one, ":") for one in renamed or ())
-    types = (pair(one, ":") for one in retyped or ())
-    values = (pair(one, "=") for one in defaults or ())
+    names = (pair(text, ":") for text in renamed or ())
+    types = (pair(text, ":") for text in retyped or ())
+    values = (pair(text, "=") for text in defaults or ())
     return [
         *({"op": "rename_column", "name": old, "new_name": new} for old, new in names),
-        *({"op": "add_column", "column": column_of(one, "--add-column")} for one in added or ()),
+        *({"op": "add_column", "column": column_of(text, "--add-column")} for text in added or ()),
         *({"op": "drop_column", "name": name} for name in dropped or ()),
         *(
             {"op": "alter_type", "name": name, "type": type_of(type, f"--alter-type {name}").text}
@@ -70,7 +70,7 @@ def constraint_operations(
         *({"op": "set_nullable", "name": name, "nullable": False} for name in required),
         *(
             {"op": "add_constraint", "name": name, "check": condition, "not_valid": not_valid}
-            for name, condition in (pair(one, "=") for one in checks)
+            for name, condition in (pair(text, "=") for text in checks)
         ),
         *({"op": "validate_constraint", "name": name} for name in validated),
         *({"op": "drop_constraint", "name": name} for name in dropped),
@@ -79,7 +79,7 @@ def constraint_operations(
 
 def option_operations(given: Sequence[str], unset: Sequence[str]) -> list[dict[str, Any]]:
     """Of an alter: its options, all in one operation. *given*: NAME=VALUE."""
-    options: dict[str, str | None] = dict(pair(one, "=") for one in given)
+    options: dict[str, str | None] = dict(pair(text, "=") for text in given)
     options.update(dict.fromkeys(unset))
     return [{"op": "set_options", "options": options}] if options else []
 
@@ -115,36 +115,38 @@ def typed_defaults(
     types = {column.name: column.type for column in body.columns}
     typed = []
     for number, operation in enumerate(operations):
-        found, name = dict(operation), operation.get("name", "")
-        match found["op"]:
+        operation_copy, name = dict(operation), operation.get("name", "")
+        match operation_copy["op"]:
             case "add_column":
-                types[found["column"]["name"]] = found["column"]["type"]
+                types[operation_copy["column"]["name"]] = operation_copy["column"]["type"]
             case "rename_column" if name in types:
-                types[found["new_name"]] = types[name]
+                types[operation_copy["new_name"]] = types[name]
             case "alter_type":
-                types[name] = found["type"]
+                types[name] = operation_copy["type"]
             case "set_default" if name in types and number >= first:
                 where = f"--set-default {name}"
-                found["default"] = default_of(type_of(types[name], where), found["default"])
-        typed.append(found)
+                operation_copy["default"] = default_of(
+                    type_of(types[name], where), operation_copy["default"]
+                )
+        typed.append(operation_copy)
     return typed
 
 
 def read_spec(path: Path) -> dict[str, Any]:
-    found = _read_json(path)
-    if not isinstance(found, dict):
+    document = _read_json(path)
+    if not isinstance(document, dict):
         raise typer.BadParameter(f"{path} holds no TableSpec")
-    return found
+    return document
 
 
 def read_operations(path: Path) -> list[dict[str, Any]]:
     """A list, or an object with `operations` as the API takes it."""
-    found = _read_json(path)
-    if isinstance(found, dict):
-        found = found.get("operations")
-    if not isinstance(found, list):
+    document = _read_json(path)
+    if isinstance(document, dict):
+        document = document.get("operations")
+    if not isinstance(document, list):
         raise typer.BadParameter(f"{path} holds no list of operations")
-    return found
+    return document
 
 
 def _read_json(path: Path) -> Any:
@@ -158,7 +160,7 @@ def _read_json(path: Path) -> Any:
 
 
 def pair(text: str, mark: str) -> tuple[str, str]:
-    left, found, right = text.partition(mark)
-    if not found or not left or not right:
+    left, separator, right = text.partition(mark)
+    if not separator or not left or not right:
         raise typer.BadParameter(f"{text!r} is not of the form A{mark}B")
     return left, right

@@ -27,20 +27,20 @@ class Switch(StrEnum):
 def get(metasrv: Url = None, as_json: AsJson = False) -> None:
     """Show the servers, the leader and the version of the catalog."""
     with service(metasrv, as_json) as client:
-        found = client.cluster.get()
-        switches = [] if as_json or found.leader is None else _switched_on(client)
+        cluster = client.cluster.get()
+        switches = [] if as_json or cluster.leader is None else _switched_on(client)
     if as_json:
-        show_json(found)
+        show_json(cluster)
         return
-    leader = found.leader
+    leader = cluster.leader
     show_facts(
         {
-            "cluster": found.cluster_id,
+            "cluster": cluster.cluster_id,
             "leader": f"{leader.id} at {leader.url}, term {leader.term}" if leader else "nobody",
-            "metasrvs": [f"{one.id} at {one.url}" for one in found.metasrvs],
-            "catalog version": found.catalog_version,
+            "metasrvs": [f"{server.id} at {server.url}" for server in cluster.metasrvs],
+            "catalog version": cluster.catalog_version,
             "switched on": "; ".join(switches) or None,
-            "answered by": f"{found.server_id}{', which is stale' if found.stale else ''}",
+            "answered by": f"{cluster.server_id}{', which is stale' if cluster.stale else ''}",
         }
     )
 
@@ -60,15 +60,15 @@ def maintenance(
     """Switch maintenance: no automatic failover, and `failover run` needs --force."""
     with service(metasrv, as_json) as client:
         if switch is Switch.SHOW:
-            found = client.cluster.maintenance()
+            body = client.cluster.maintenance()
         else:
-            found = client.cluster.set_maintenance(switch is Switch.ON, reason, expires_in)
+            body = client.cluster.set_maintenance(switch is Switch.ON, reason, expires_in)
     if as_json:
-        show_json(found)
+        show_json(body)
         return
-    until = f" until {found.expires_at}" if found.enabled and found.expires_at else ""
-    state = "on" if found.enabled else "off"
-    typer.echo(f"maintenance is {state}{until}{_since(found)}")
+    until = f" until {body.expires_at}" if body.enabled and body.expires_at else ""
+    state = "on" if body.enabled else "off"
+    typer.echo(f"maintenance is {state}{until}{_since(body)}")
 
 
 @app.command("pause")
@@ -83,14 +83,14 @@ def pause(
     """Pause all procedures: no change begins a step, and no failover either."""
     with service(metasrv, as_json) as client:
         if switch is Switch.SHOW:
-            found = client.cluster.pause()
+            body = client.cluster.pause()
         else:
-            found = client.cluster.set_pause(switch is Switch.ON, reason)
+            body = client.cluster.set_pause(switch is Switch.ON, reason)
     if as_json:
-        show_json(found)
+        show_json(body)
         return
-    state = "paused" if found.paused else "not paused"
-    typer.echo(f"procedures are {state}{_since(found)}")
+    state = "paused" if body.paused else "not paused"
+    typer.echo(f"procedures are {state}{_since(body)}")
 
 
 def _switched_on(client: Client) -> list[str]:
@@ -100,6 +100,6 @@ def _switched_on(client: Client) -> list[str]:
     return [f"{name}{_since(state)}" for name, is_on, state in states if is_on]
 
 
-def _since(found: MaintenanceBody | PauseBody) -> str:
-    since = f" since {found.changed_at} by {found.changed_by}" if found.changed_at else ""
-    return f"{since}: {found.reason}" if found.reason else since
+def _since(body: MaintenanceBody | PauseBody) -> str:
+    since = f" since {body.changed_at} by {body.changed_by}" if body.changed_at else ""
+    return f"{since}: {body.reason}" if body.reason else since

@@ -64,9 +64,9 @@ def _plan(change: Sequence[str], as_json: bool) -> None:
 
 def _rows(graph: Graph) -> Iterator[tuple[str, str, str]]:
     edges = {frozenset(edge) for edge in graph.edges()}
-    for pair, found in check_pairs(graph).items():
+    for pair, counterexample in check_pairs(graph).items():
         used = "holds" if frozenset(pair) in edges else "holds, never in use"
-        yield graph.name, " + ".join(pair), str(found) if found else used
+        yield graph.name, " + ".join(pair), str(counterexample) if counterexample else used
 
 
 def _explored(graph: Graph) -> tuple[str, str, str]:
@@ -87,9 +87,9 @@ def _document(graph: Graph) -> Mapping[str, Any]:
         "pairs": [
             {
                 "states": pair,
-                "holds": found is None,
-                "counterexample": None if found is None else str(found),
+                "holds": counterexample is None,
+                "counterexample": None if counterexample is None else str(counterexample),
             }
-            for pair, found in check_pairs(graph).items()
+            for pair, counterexample in check_pairs(graph).items()
         ],
     }

@@ -55,11 +55,11 @@ def run(  # noqa: PLR0913  # a parameter is an option of the command
     )
     with service(metasrv, as_json) as client:
         started = client.failovers.start(request, dry_run=dry_run, idempotency_key=idempotency_key)
-        found = [_watched(client, one, wait) for one in started]
+        procedures = [_watched(client, procedure, wait) for procedure in started]
     if as_json:
-        show_json(found)
+        show_json(procedures)
     else:
-        show_procedures(found)
+        show_procedures(procedures)
 
 
 @app.command("list")
@@ -68,16 +68,16 @@ def list_(
 ) -> None:
     """List failovers, newest first; then those that are held back."""
     with service(metasrv, as_json) as client:
-        found = client.failovers.list(limit)
+        procedures = client.failovers.list(limit)
         nodes = () if as_json else client.nodes.list()
     if as_json:
-        show_json(found)
+        show_json(procedures)
         return
-    show_procedures(found)
+    show_procedures(procedures)
     for line in held_lines(nodes):
         typer.echo(line)
 
 
-def _watched(client: Client, one: ProcedureBody, wait_s: float) -> ProcedureBody:
+def _watched(client: Client, procedure: ProcedureBody, wait_s: float) -> ProcedureBody:
     with procedure_bar("failover") as tell:
-        return client.procedures.wait(one.id, wait_s, tell)
+        return client.procedures.wait(procedure.id, wait_s, tell)

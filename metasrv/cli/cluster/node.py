@@ -27,16 +27,24 @@ Reason = Annotated[str, typer.Option(help="Kept, and shown to everybody.")]
 def list_(metasrv: Url = None, as_json: AsJson = False) -> None:
     """List the registered nodes."""
     with service(metasrv, as_json) as client:
-        found = client.nodes.list()
+        nodes = client.nodes.list()
     if as_json:
-        show_json(found)
+        show_json(nodes)
         return
     rows = [
-        (one.id, _state(one), one.address, one.zone, one.leads, _heard(one), f"{one.phi:.1f}")
-        for one in found
+        (
+            node.id,
+            _state(node),
+            node.address,
+            node.zone,
+            node.leads,
+            _heard(node),
+            f"{node.phi:.1f}",
+        )
+        for node in nodes
     ]
     show_table(("node", "state", "address", "zone", "leads", "heard", "phi"), rows)
-    for line in held_lines(found):
+    for line in held_lines(nodes):
         typer.echo(line)
 
 
@@ -48,22 +56,25 @@ def get(
 ) -> None:
     """Show one node, with the regions it has reported."""
     with service(metasrv, as_json) as client:
-        found = client.nodes.get(node)
+        body = client.nodes.get(node)
     if as_json:
-        show_json(found)
+        show_json(body)
         return
     hidden = {"regions", "reported", "resources", "heard_ms_ago", "quarantined"}
-    facts = found.model_dump(mode="json", exclude=hidden)
-    show_facts({**facts, "heard": _heard(found)})
-    if found.quarantined:
+    facts = body.model_dump(mode="json", exclude=hidden)
+    show_facts({**facts, "heard": _heard(body)})
+    if body.quarantined:
         typer.echo("\nin quarantine, neither served nor deleted:")
-        for folder in found.quarantined:
+        for folder in body.quarantined:
             typer.echo(f"  {folder}")
-    if found.regions:
+    if body.regions:
         typer.echo()
-        rows = [(one.region_id, one.epoch, one.state, one.rows, one.bytes) for one in found.regions]
+        rows = [
+            (region.region_id, region.epoch, region.state, region.rows, region.bytes)
+            for region in body.regions
+        ]
         show_table(("region", "epoch", "state", "rows", "bytes"), rows)
-        more = sum(found.reported.values()) - len(rows)
+        more = sum(body.reported.values()) - len(rows)
         if more > 0:
             typer.echo(f"and {more} more")
 
@@ -72,16 +83,16 @@ def get(
 def cordon(node: NodeArg, reason: Reason, metasrv: Url = None, as_json: AsJson = False) -> None:
     """Place no new regions on a node; those it has stay."""
     with service(metasrv, as_json) as client:
-        found = client.nodes.cordon(node, reason)
-    _show(found, as_json)
+        body = client.nodes.cordon(node, reason)
+    _show(body, as_json)
 
 
 @app.command("uncordon")
 def uncordon(node: NodeArg, metasrv: Url = None, as_json: AsJson = False) -> None:
     """Place new regions on a node again."""
     with service(metasrv, as_json) as client:
-        found = client.nodes.uncordon(node)
-    _show(found, as_json)
+        body = client.nodes.uncordon(node)
+    _show(body, as_json)
 
 
 @app.command("release")
@@ -104,11 +115,11 @@ def rebind(
 ) -> None:
     """Bind a node to another token, with which it registers and reports from now on."""
     with service(metasrv, as_json) as client:
-        found = client.nodes.rebind(node, principal)
+        body = client.nodes.rebind(node, principal)
     if as_json:
-        show_json(found)
+        show_json(body)
     else:
-        typer.echo(f"{found.id} is bound to the token of {found.principal}")
+        typer.echo(f"{body.id} is bound to the token of {body.principal}")
 
 
 @app.command("drain")
@@ -128,11 +139,11 @@ def drain(  # noqa: PLR0913  # a parameter is an option of the command
             node, reason, to or (), dry_run=dry_run, idempotency_key=idempotency_key
         )
         with procedure_bar("drain") as tell:
-            found = client.procedures.wait(started.id, wait, tell)
+            procedure = client.procedures.wait(started.id, wait, tell)
     if as_json:
-        show_json(found)
+        show_json(procedure)
     else:
-        show_procedures([found])
+        show_procedures([procedure])
 
 
 @app.command("decommission")
@@ -163,29 +174,29 @@ def decommission(  # noqa: PLR0913  # a parameter is an option of the command
         typer.echo(f"{removed.id} {'would be' if dry_run else 'is'} removed: {reason}")
 
 
-def _show(found: NodeBody, as_json: bool) -> None:
+def _show(node: NodeBody, as_json: bool) -> None:
     if as_json:
-        show_json(found)
+        show_json(node)
     else:
-        typer.echo(f"{found.id} is {_takes(found)}")
+        typer.echo(f"{node.id} is {_takes(node)}")
 
 
-def _takes(one: NodeBody) -> str:
-    return "open to new regions" if one.cordon is None else f"cordoned: {one.cordon.reason}"
+def _takes(node: NodeBody) -> str:
+    return "open to new regions" if node.cordon is None else f"cordoned: {node.cordon.reason}"
 
 
-def _state(one: NodeBody) -> str:
-    return one.state if one.cordon is None else f"{one.state}, cordoned"
+def _state(node: NodeBody) -> str:
+    return node.state if node.cordon is None else f"{node.state}, cordoned"
 
 
 def held_lines(nodes: Iterable[NodeBody]) -> Iterator[str]:
     """`dn-3: failover held back since ...: 3 of 4 nodes look dead ..., until ...`"""
-    for one in nodes:
-        held = one.failover_held
+    for node in nodes:
+        held = node.failover_held
         if held is not None:
             until = f"{held.ends} ({held.until})" if held.until else held.ends
-            yield f"{one.id}: failover held back since {held.since}: {held.reason}; until {until}"
+            yield f"{node.id}: failover held back since {held.since}: {held.reason}; until {until}"
 
 
-def _heard(one: NodeBody) -> str:
-    return "never" if one.heard_ms_ago is None else f"{one.heard_ms_ago / 1000:.1f} s ago"
+def _heard(node: NodeBody) -> str:
+    return "never" if node.heard_ms_ago is None else f"{node.heard_ms_ago / 1000:.1f} s ago"

@@ -77,8 +77,8 @@ def list_(  # noqa: PLR0913  # a parameter is an option of the command
     """List procedures, newest first."""
     from metasrv_base.wire.api.procedures import ProcedureState
 
-    for one in filter(None, state.split(",")):
-        must_be_among(one, get_args(ProcedureState), "--state", "state")
+    for state_name in filter(None, state.split(",")):
+        must_be_among(state_name, get_args(ProcedureState), "--state", "state")
     given = {
         "state": state,
         "kind": kind,
@@ -88,52 +88,59 @@ def list_(  # noqa: PLR0913  # a parameter is an option of the command
         "until": until,
         "stalled": stalled,
     }
-    asked = {name: value for name, value in given.items() if value not in ("", None)}
-    only = cast("ProcedureFilters", asked)
+    filters = {name: value for name, value in given.items() if value not in ("", None)}
+    only = cast("ProcedureFilters", filters)
     with service(metasrv, as_json) as client:
-        found = client.procedures.list(limit, **only)
-    show(found, as_json, lambda: show_procedures(found))
+        procedures = client.procedures.list(limit, **only)
+    show(procedures, as_json, lambda: show_procedures(procedures))
 
 
 @app.command("get")
 def get(id: IdArg, metasrv: Url = None, as_json: AsJson = False) -> None:
     """Show one procedure, with its timeline."""
     with service(metasrv, as_json) as client:
-        found = client.procedures.get(full_id(client, id))
+        procedure = client.procedures.get(full_id(client, id))
     if as_json:
-        show_json(found)
+        show_json(procedure)
         return
-    show_facts(facts_of(found))
-    if found.transitions:
+    show_facts(facts_of(procedure))
+    if procedure.transitions:
         typer.echo()
-        show_table(TRANSITIONS, map(transition_row, found.transitions))
-    if found.timeline:
+        show_table(TRANSITIONS, map(transition_row, procedure.transitions))
+    if procedure.timeline:
         typer.echo()
-        show_table(("step", "ended", "ms"), [(one.step, one.at, one.ms) for one in found.timeline])
-    show_findings(found)
+        show_table(
+            ("step", "ended", "ms"),
+            [(entry.step, entry.at, entry.ms) for entry in procedure.timeline],
+        )
+    show_findings(procedure)
 
 
 @app.command("watch")
 def watch(id: IdArg, wait: WaitS = WAIT_S, metasrv: Url = None, as_json: AsJson = False) -> None:
     """Follow a procedure to its end. Exit 0: it succeeded."""
     with service(metasrv, as_json) as client, procedure_bar(id) as tell:
-        found = client.procedures.wait(full_id(client, id), wait, tell)
+        procedure = client.procedures.wait(full_id(client, id), wait, tell)
     if as_json:
-        show_json(found)
+        show_json(procedure)
         return
-    show_facts(facts_of(found))
-    show_findings(found)
+    show_facts(facts_of(procedure))
+    show_findings(procedure)
 
 
 def full_id(client: Client, text: str) -> str:
     """The id that begins with *text*. Raises Refused if several do."""
     if len(text) >= ID_LENGTH or _BEGINNING.fullmatch(text) is None:
         return text
-    found = [one.id for one in client.procedures.list(SEARCHED_MAX) if one.id.startswith(text)]
-    if len(found) > 1:
-        several = ", ".join(found[:SHOWN_MAX])
+    ids = [
+        procedure.id
+        for procedure in client.procedures.list(SEARCHED_MAX)
+        if procedure.id.startswith(text)
+    ]
+    if len(ids) > 1:
+        several = ", ".join(ids[:SHOWN_MAX])
         raise Refused("invalid-request", pointer="ID", found=text, expected=f"one of {several}")
-    return found[0] if found else text
+    return ids[0] if ids else text
 
 
 def _control(
@@ -145,8 +152,8 @@ def _control(
 ) -> None:
     by, reason, throttle = said
     with service(url, as_json) as client:
-        found = client.procedures.control(full_id(client, id), action, by, reason, throttle)
-    show(found, as_json, lambda: typer.echo(f"{found.id}: {found.state}"))
+        procedure = client.procedures.control(full_id(client, id), action, by, reason, throttle)
+    show(procedure, as_json, lambda: typer.echo(f"{procedure.id}: {procedure.state}"))
 
 
 @app.command("cancel")
@@ -204,15 +211,15 @@ def throttle(  # noqa: PLR0913  # a parameter is an option of the command
 def locks(metasrv: Url = None, as_json: AsJson = False) -> None:
     """List locks, with their holders and those that wait."""
     with service(metasrv, as_json) as client:
-        found = client.procedures.locks()
+        all_locks = client.procedures.locks()
     if as_json:
-        show_json(found)
+        show_json(all_locks)
         return
     rows = [
-        (lock.key, place.mode, held, place.kind, place.procedure_id)
-        for lock in found
+        (lock.key, claim.mode, held, claim.kind, claim.procedure_id)
+        for lock in all_locks
         for held, places in (("holds", lock.holders), ("waits", lock.queue))
-        for place in places
+        for claim in places
     ]
     show_table(("key", "mode", "", "kind", "procedure"), rows)
 
@@ -221,13 +228,18 @@ def locks(metasrv: Url = None, as_json: AsJson = False) -> None:
 def poisons(metasrv: Url = None, as_json: AsJson = False) -> None:
     """List resources that failed changes left half undone."""
     with service(metasrv, as_json) as client:
-        found = client.procedures.poisons()
+        poisoned = client.procedures.poisons()
     if as_json:
-        show_json(found)
+        show_json(poisoned)
         return
     rows = [
-        (f"{one.resource.type}:{one.resource.id}", one.resource.name, one.kind, one.error.detail)
-        for one in found
+        (
+            f"{poison.resource.type}:{poison.resource.id}",
+            poison.resource.name,
+            poison.kind,
+            poison.error.detail,
+        )
+        for poison in poisoned
     ]
     show_table(("resource", "name", "left by", "error"), rows)
 
@@ -244,5 +256,5 @@ def clear(
 ) -> None:
     """Clear a poison, after the undo was finished by hand."""
     with service(metasrv, as_json) as client:
-        found = client.procedures.clear_poison(resource, reason, by)
-    show(found, as_json, lambda: typer.echo(f"{found.id}: {found.state}"))
+        procedure = client.procedures.clear_poison(resource, reason, by)
+    show(procedure, as_json, lambda: typer.echo(f"{procedure.id}: {procedure.state}"))

@@ -28,25 +28,41 @@ PAUSED = "paused"
 TRANSITIONS = ("schema", "published", "what", "regions", "drained after", "holders", "late")
 
 
-def transition_row(one: TransitionBody) -> tuple[object, ...]:
+def transition_row(transition: TransitionBody) -> tuple[object, ...]:
     """One version of a schema: what moved, and when every holder was there."""
-    what = [f"{shift.name} {shift.before} -> {shift.after}" for shift in one.shifts]
+    what = [f"{shift.name} {shift.before} -> {shift.after}" for shift in transition.shifts]
     late = [
         f"{who.holder} {who.went} after {who.waited_ms} ms"
         + ("" if who.transaction is None else f" ({who.transaction})")
-        for who in one.late
+        for who in transition.late
     ]
-    drained = None if one.drain_ms is None else f"{one.drain_ms} ms"
-    regions = f"{one.regions} in {one.told_ms} ms"
-    return (one.schema_version, one.published_at, what, regions, drained, one.holders, late)
+    drained = None if transition.drain_ms is None else f"{transition.drain_ms} ms"
+    regions = f"{transition.regions} in {transition.told_ms} ms"
+    return (
+        transition.schema_version,
+        transition.published_at,
+        what,
+        regions,
+        drained,
+        transition.holders,
+        late,
+    )
 
 
-def show_procedures(found: list[ProcedureBody]) -> None:
+def show_procedures(procedures: list[ProcedureBody]) -> None:
     """A line for each, with the shortest ids that `procedure get` takes for these."""
-    ids = short_ids([one.id for one in found])
+    ids = short_ids([procedure.id for procedure in procedures])
     rows = [
-        (id, one.kind, one.resource.name, one.state, one.step, one.submitted_at, one.submitted_by)
-        for id, one in zip(ids, found, strict=True)
+        (
+            id,
+            procedure.kind,
+            procedure.resource.name,
+            procedure.state,
+            procedure.step,
+            procedure.submitted_at,
+            procedure.submitted_by,
+        )
+        for id, procedure in zip(ids, procedures, strict=True)
     ]
     show_table(("id", "kind", "resource", "state", "step", "submitted", "by"), rows)
 
@@ -88,36 +104,36 @@ def request_words(statement: dict[str, object] | None) -> str | None:
     by itself, the reason."""
     if statement is None:
         return None
-    asked = statement["body"] if "method" in statement else statement
-    if not isinstance(asked, dict):
-        return None if asked is None else said(asked)
-    chosen = {name: value for name, value in asked.items() if value not in (None, False, [], {})}
+    body = statement["body"] if "method" in statement else statement
+    if not isinstance(body, dict):
+        return None if body is None else said(body)
+    chosen = {name: value for name, value in body.items() if value not in (None, False, [], {})}
     return said(chosen) if chosen else None
 
 
-def control_words(one: ControlBody) -> str:
+def control_words(control: ControlBody) -> str:
     """`pause by ada at ...: disk is full`"""
-    reason = f": {one.reason}" if one.reason else ""
-    return f"{one.action} by {one.by} at {one.at}{reason}"
+    reason = f": {control.reason}" if control.reason else ""
+    return f"{control.action} by {control.by} at {control.at}{reason}"
 
 
-def throttle_words(one: ProcedureBody) -> str | None:
+def throttle_words(procedure: ProcedureBody) -> str | None:
     """`rests 50 % of the time, 2,000 rows a second at most`; None: no throttle."""
     words = []
-    if one.throttle_percent:
-        words.append(f"rests {one.throttle_percent} % of the time")
-    if one.throttle_rows_per_s is not None:
-        words.append(f"{one.throttle_rows_per_s:,} rows a second at most")
+    if procedure.throttle_percent:
+        words.append(f"rests {procedure.throttle_percent} % of the time")
+    if procedure.throttle_rows_per_s is not None:
+        words.append(f"{procedure.throttle_rows_per_s:,} rows a second at most")
     return ", ".join(words) or None
 
 
-def show_findings(one: ProcedureBody) -> None:
+def show_findings(procedure: ProcedureBody) -> None:
     """The rows that are in the way of a change, or the faults that a check found."""
-    lines = list(offending_rows(one.error.facts)) if one.error else []
-    if one.kind == CHECK and one.result is not None:
+    lines = list(offending_rows(procedure.error.facts)) if procedure.error else []
+    if procedure.kind == CHECK and procedure.result is not None:
         from metasrv_base.wire.node.checks import TableCheckBody
 
-        for fault in TableCheckBody.model_validate(one.result).faults:
+        for fault in TableCheckBody.model_validate(procedure.result).faults:
             facts = fault.model_dump(mode="json", exclude={"rule"}).items()
             told = {name: fact for name, fact in facts if fact}
             lines.append(f"  {fault.rule}: {said(told)}")
@@ -125,24 +141,24 @@ def show_findings(one: ProcedureBody) -> None:
         typer.echo("\n" + "\n".join(lines))
 
 
-def facts_of(one: ProcedureBody) -> dict[str, object]:
-    progress = one.progress
+def facts_of(procedure: ProcedureBody) -> dict[str, object]:
+    progress, resource = procedure.progress, procedure.resource
     return {
-        "id": one.id,
-        "kind": one.kind,
-        "resource": f"{one.resource.type} {one.resource.name} ({one.resource.id})",
-        "state": f"{one.state}{', stalled' if one.stalled else ''}",
-        "step": f"{one.step}, attempt {one.attempt}",
-        "progress": progress_words(progress, one.state) if progress else None,
-        "waits for": [wait_words(wait) for wait in one.waiting_for] or None,
-        "throttle": throttle_words(one),
-        "request": request_words(one.statement),
-        "controls": "; ".join(map(control_words, one.controls)) or None,
-        "actions": one.allowed_actions or None,
-        "submitted": f"{one.submitted_at} by {one.submitted_by}",
-        "started": one.started_at,
-        "finished": one.finished_at,
-        "catalog version": one.catalog_version,
-        "error": f"{one.error.code}: {one.error.detail}" if one.error else None,
-        "children": one.children or None,
+        "id": procedure.id,
+        "kind": procedure.kind,
+        "resource": f"{resource.type} {resource.name} ({resource.id})",
+        "state": f"{procedure.state}{', stalled' if procedure.stalled else ''}",
+        "step": f"{procedure.step}, attempt {procedure.attempt}",
+        "progress": progress_words(progress, procedure.state) if progress else None,
+        "waits for": [wait_words(wait) for wait in procedure.waiting_for] or None,
+        "throttle": throttle_words(procedure),
+        "request": request_words(procedure.statement),
+        "controls": "; ".join(map(control_words, procedure.controls)) or None,
+        "actions": procedure.allowed_actions or None,
+        "submitted": f"{procedure.submitted_at} by {procedure.submitted_by}",
+        "started": procedure.started_at,
+        "finished": procedure.finished_at,
+        "catalog version": procedure.catalog_version,
+        "error": f"{procedure.error.code}: {procedure.error.detail}" if procedure.error else None,
+        "children": procedure.children or None,
     }

@@ -14,21 +14,21 @@ app = typer.Typer(no_args_is_help=True)
 def list_(metasrv: Url = None, as_json: AsJson = False) -> None:
     """List the regions of all tables."""
     with service(metasrv, as_json) as client:
-        found = client.regions.list()
+        regions = client.regions.list()
     if as_json:
-        show_json(found)
+        show_json(regions)
         return
     rows = [
         (
-            one.region_id,
-            one.table,
-            one.number,
-            one.leader,
-            one.epoch,
-            one.state,
-            one.stat.rows if one.stat else None,
+            region.region_id,
+            region.table,
+            region.number,
+            region.leader,
+            region.epoch,
+            region.state,
+            region.stat.rows if region.stat else None,
         )
-        for one in found
+        for region in regions
     ]
     show_table(("region", "table", "number", "leader", "epoch", "state", "rows"), rows)
 
@@ -41,10 +41,10 @@ def get(
 ) -> None:
     """Show one region."""
     with service(metasrv, as_json) as client:
-        found = client.regions.get(region)
+        body = client.regions.get(region)
     if as_json:
-        show_json(found)
+        show_json(body)
         return
-    facts = found.model_dump(mode="json", exclude={"stat"})
-    stat = found.stat.model_dump(exclude={"region_id", "epoch", "state"}) if found.stat else {}
+    facts = body.model_dump(mode="json", exclude={"stat"})
+    stat = body.stat.model_dump(exclude={"region_id", "epoch", "state"}) if body.stat else {}
     show_facts({**facts, **stat})

@@ -38,19 +38,19 @@ def list_(
     """List holders; with both options exactly those that a change of the table waits for."""
     with service(metasrv, as_json) as client:
         table_id = None if table is None else client.tables.get(table).id
-        found = client.nodes.schema_leases(table_id, older_than)
+        leases = client.nodes.schema_leases(table_id, older_than)
     if as_json:
-        show_json(found)
+        show_json(leases)
         return
     rows = [
         (
-            one.holder_id,
-            one.address,
-            one.have,
-            f"{one.lease_left_ms / 1000:.1f} s",
-            [_pin(pin) for pin in one.pinned],
+            lease.holder_id,
+            lease.address,
+            lease.have,
+            f"{lease.lease_left_ms / 1000:.1f} s",
+            [_pin(pin) for pin in lease.pinned],
         )
-        for one in found
+        for lease in leases
     ]
     show_table(("holder", "address", "version", "lease", "uses"), rows)
 

@@ -23,11 +23,14 @@ NameArg = Annotated[str, typer.Argument(metavar="NAME", autocompletion=setting_n
 def list_(metasrv: Url = None, as_json: AsJson = False) -> None:
     """List all settings, and who changed them."""
     with service(metasrv, as_json) as client:
-        found = client.settings.list()
+        settings = client.settings.list()
     if as_json:
-        show_json(found)
+        show_json(settings)
         return
-    rows = [(one.name, _in_effect(one), one.unit, one.version, one.changed_by) for one in found]
+    rows = [
+        (setting.name, _in_effect(setting), setting.unit, setting.version, setting.changed_by)
+        for setting in settings
+    ]
     show_table(("setting", "value", "unit", "version", "changed by"), rows)
 
 
@@ -35,8 +38,8 @@ def list_(metasrv: Url = None, as_json: AsJson = False) -> None:
 def get(name: NameArg, metasrv: Url = None, as_json: AsJson = False) -> None:
     """Show one setting, with its default and its meaning."""
     with service(metasrv, as_json) as client:
-        found = client.settings.get(name)
-    _show(found, as_json)
+        setting = client.settings.get(name)
+    _show(setting, as_json)
 
 
 @app.command("set", context_settings={"ignore_unknown_options": True})  # -1 is a value
@@ -52,10 +55,10 @@ def set_(
     as_json: AsJson = False,
 ) -> None:
     """Change one setting: for the running service, and for every leader to come."""
-    wanted = _parsed(value)
+    new_value = _parsed(value)
     with service(metasrv, as_json) as client:
-        found = client.settings.put(name, wanted, expected_version)
-    _show(found, as_json)
+        setting = client.settings.put(name, new_value, expected_version)
+    _show(setting, as_json)
 
 
 def _parsed(value: str) -> Any:
@@ -65,17 +68,17 @@ def _parsed(value: str) -> Any:
         raise typer.BadParameter(f"{value} is not JSON: 0.2, 128, null, true") from error
 
 
-def _show(found: SettingBody, as_json: bool) -> None:
+def _show(setting: SettingBody, as_json: bool) -> None:
     if as_json:
-        show_json(found)
+        show_json(setting)
         return
-    shown = {"value": _text(found.value), "default": _text(found.default)}
-    show_facts({**found.model_dump(mode="json"), **shown})
+    shown = {"value": _text(setting.value), "default": _text(setting.default)}
+    show_facts({**setting.model_dump(mode="json"), **shown})
 
 
-def _in_effect(one: SettingBody) -> str:
+def _in_effect(setting: SettingBody) -> str:
     """The value, or the default that stands in its place."""
-    return f"{_text(one.default)} (default)" if one.value is None else _text(one.value)
+    return f"{_text(setting.default)} (default)" if setting.value is None else _text(setting.value)
 
 
 def _text(value: object) -> str:

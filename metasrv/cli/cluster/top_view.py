@@ -33,10 +33,10 @@ def page(look: Look) -> RenderableType:
 
 def head(look: Look) -> Iterator[str]:
     """Who leads, who is up, and what an operator has switched off."""
-    found, leader = look.cluster, look.cluster.leader
+    cluster, leader = look.cluster, look.cluster.leader
     who = f"leader {leader.id} at {leader.url}, term {leader.term}" if leader else "nobody leads"
-    yield f"{who}   catalog version {found.catalog_version}{' (stale)' if found.stale else ''}"
-    yield f"metasrvs {', '.join(one.id for one in found.metasrvs)}"
+    yield f"{who}   catalog version {cluster.catalog_version}{' (stale)' if cluster.stale else ''}"
+    yield f"metasrvs {', '.join(server.id for server in cluster.metasrvs)}"
     if look.maintenance is not None and look.maintenance.enabled:
         until = f" until {look.maintenance.expires_at}" if look.maintenance.expires_at else ""
         yield f"MAINTENANCE{until}: nothing is failed over by detection{_why(look.maintenance)}"
@@ -45,43 +45,43 @@ def head(look: Look) -> Iterator[str]:
     yield from held_lines(look.nodes)
 
 
-def _why(found: MaintenanceBody | PauseBody) -> str:
-    return f" ({found.reason})" if found.reason else ""
+def _why(body: MaintenanceBody | PauseBody) -> str:
+    return f" ({body.reason})" if body.reason else ""
 
 
 def _nodes(look: Look) -> Table:
     table = _table("node", "state", "zone", "lease", "leads", "regions", "heard", "phi")
-    for one in look.nodes:
-        state = one.state if one.cordon is None else f"{one.state}, cordoned"
+    for node in look.nodes:
+        state = node.state if node.cordon is None else f"{node.state}, cordoned"
         table.add_row(
-            one.id,
-            Text(state, STYLES[one.state]),
-            one.zone,
-            f"{one.lease_left_ms / 1000:.1f} s",
-            str(one.leads),
-            regions_of(one),
-            "never" if one.heard_ms_ago is None else f"{one.heard_ms_ago / 1000:.1f} s",
-            f"{one.phi:.1f}",
+            node.id,
+            Text(state, STYLES[node.state]),
+            node.zone,
+            f"{node.lease_left_ms / 1000:.1f} s",
+            str(node.leads),
+            regions_of(node),
+            "never" if node.heard_ms_ago is None else f"{node.heard_ms_ago / 1000:.1f} s",
+            f"{node.phi:.1f}",
         )
     return table
 
 
-def regions_of(one: NodeBody) -> str:
+def regions_of(node: NodeBody) -> str:
     """As it last reported them, by state."""
-    return ", ".join(f"{count} {state}" for state, count in sorted(one.reported.items())) or "-"
+    return ", ".join(f"{count} {state}" for state, count in sorted(node.reported.items())) or "-"
 
 
 def _procedures(look: Look) -> RenderableType:
     table = _table("procedure", "kind", "about", "state", "step", "done", "waits for")
-    for one in look.procedures[:PROCEDURES_MAX]:
+    for procedure in look.procedures[:PROCEDURES_MAX]:
         table.add_row(
-            one.id,
-            one.kind,
-            one.resource.name,
-            Text("stalled", "red") if one.stalled else one.state,
-            one.step,
-            _done(one),
-            "; ".join(waits(wait) for wait in one.waiting_for) or "-",
+            procedure.id,
+            procedure.kind,
+            procedure.resource.name,
+            Text("stalled", "red") if procedure.stalled else procedure.state,
+            procedure.step,
+            _done(procedure),
+            "; ".join(waits(wait) for wait in procedure.waiting_for) or "-",
         )
     more = len(look.procedures) - PROCEDURES_MAX
     return Group(table, Text(f"and {more} more")) if more > 0 else table
@@ -94,10 +94,10 @@ def waits(wait: WaitingBody) -> str:
     return f"{wait.kind}{key} {wait.holder}{ends}"
 
 
-def _done(one: ProcedureBody) -> str:
-    if one.progress is None:
+def _done(procedure: ProcedureBody) -> str:
+    if procedure.progress is None:
         return "-"
-    return f"{one.progress.done}/{one.progress.total} {one.progress.unit}"
+    return f"{procedure.progress.done}/{procedure.progress.total} {procedure.progress.unit}"
 
 
 def _table(*names: str) -> Table:

@@ -10,19 +10,20 @@ ROWS_SHOWN_MAX = 10
 def offending_rows(facts: Mapping[str, object]) -> Iterator[str]:
     """Lines for the rows that the facts of an error list."""
     for name in ("violations", "duplicates", "repeated"):
-        found = facts.get(name)
-        yield from offenders(name, found if isinstance(found, list) else [])
+        faults = facts.get(name)
+        yield from offenders(name, faults if isinstance(faults, list) else [])
 
 
-def offenders(name: str, found: list[object]) -> Iterator[str]:
+def offenders(name: str, faults: list[object]) -> Iterator[str]:
     """One line each for the first rows that a constraint or an index cannot have."""
-    for one in found[:ROWS_SHOWN_MAX]:
-        if not isinstance(one, Mapping) or not {"key", "rows"} & one.keys():
-            yield f"  {name}: {said(one)}"
-        elif "rows" in one:
-            rows = "; ".join(map(said, one["rows"]))
-            yield f"  {said(one['values'])} stands in the rows {rows}"
+    for fault in faults[:ROWS_SHOWN_MAX]:
+        if not isinstance(fault, Mapping) or not {"key", "rows"} & fault.keys():
+            yield f"  {name}: {said(fault)}"
+        elif "rows" in fault:
+            rows = "; ".join(map(said, fault["rows"]))
+            yield f"  {said(fault['values'])} stands in the rows {rows}"
         else:
-            yield f"  row {said(one['key'])} breaks {one['constraint']}: {said(one['values'])}"
-    if len(found) > ROWS_SHOWN_MAX:
-        yield f"  and {len(found) - ROWS_SHOWN_MAX} more"
+            key, values = said(fault["key"]), said(fault["values"])
+            yield f"  row {key} breaks {fault['constraint']}: {values}"
+    if len(faults) > ROWS_SHOWN_MAX:
+        yield f"  and {len(faults) - ROWS_SHOWN_MAX} more"

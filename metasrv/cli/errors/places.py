@@ -32,8 +32,8 @@ def in_words(text: str, pointer: object, places: Places) -> str:
     """*text* with the place instead of *pointer*."""
     if not isinstance(pointer, str) or not pointer:
         return text
-    place = place_of(pointer, places)
-    return text.replace(f"At {pointer}:", f"{place}:").replace(pointer, place)
+    location = place_of(pointer, places)
+    return text.replace(f"At {pointer}:", f"{location}:").replace(pointer, location)
 
 
 def columns_and_key(columns: Sequence[str], key: Sequence[str], options: Sequence[str]) -> Places:

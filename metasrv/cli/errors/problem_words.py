@@ -44,11 +44,11 @@ def _faults(error: MetaError, places: Places) -> Iterator[str]:
     if not errors:
         detail = str(error.facts.get("detail") or problem["detail"])
         yield f"  {in_words(detail, error.facts.get('pointer'), places)}"
-    for one in errors if isinstance(errors, list) else []:
-        if isinstance(one, dict):
-            pointer = str(one["pointer"])
+    for fault in errors if isinstance(errors, list) else []:
+        if isinstance(fault, dict):
+            pointer = str(fault["pointer"])
             where = f"{place_of(pointer, places)}: " if pointer else ""
-            yield f"  {where}{in_words(str(one['detail']), pointer, places)}"
+            yield f"  {where}{in_words(str(fault['detail']), pointer, places)}"
 
 
 def _rows(error: MetaError) -> Iterator[str]:

@@ -94,5 +94,5 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         yield from _causes(cause)
         yield cause
         if isinstance(cause, BaseExceptionGroup):
-            for one in cause.exceptions:
-                yield from (*_causes(one), one)
+            for member in cause.exceptions:
+                yield from (*_causes(member), member)

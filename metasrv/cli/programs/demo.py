@@ -97,9 +97,9 @@ async def _demo(
 async def _checked(page: DemoPage, folder: Path) -> bool:
     page.chapter("Every promise, verified on the keys and the files")
     checked = await check_target(target_of(folder / "playground.json", (), None, ()), deep=True)
-    for one in checked.violations:
-        mark = "[red]✗[/red]" if one.severity is Severity.VIOLATION else "[yellow]![/yellow]"
-        page.say(f"{mark} {one.line}")
+    for violation in checked.violations:
+        mark = "[red]✗[/red]" if violation.severity is Severity.VIOLATION else "[yellow]![/yellow]"
+        page.say(f"{mark} {violation.line}")
     if exit_code(checked) == 0:
         page.say(f"[green]✓[/green] check: {len(checked.facts.items)} keys, nothing wrong")
     return exit_code(checked) != 0

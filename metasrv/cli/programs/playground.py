@@ -28,9 +28,9 @@ def _defaults_from(context: typer.Context, file: Path | None) -> Path | None:
         table = table_of(file, "playground")
     except (ValueError, TypeError, OSError) as error:
         raise typer.BadParameter(f"--config {file}: {error}") from error
-    known = [str(one.name) for one in context.command.params]
+    names = [str(param.name) for param in context.command.params]
     for name in table:
-        must_be_among(name, known, f"--config {file}", "setting")
+        must_be_among(name, names, f"--config {file}", "setting")
     context.default_map = dict(table)
     return file
 
@@ -110,8 +110,8 @@ class _Up:
             show_json(document)
             return
         facts: dict[str, object] = {"metasrv": document.metasrv, "etcd": document.etcd}
-        facts.update({id: one.url for id, one in document.datanodes.items()})
-        facts.update({id: one.url for id, one in document.frontends.items()})
+        facts.update({id: node.url for id, node in document.datanodes.items()})
+        facts.update({id: frontend.url for id, frontend in document.frontends.items()})
         facts["data"] = str(playground.settings.data_dir)
         show_facts(facts)
         first = document.metasrv[0] if document.metasrv else ""

@@ -29,11 +29,11 @@ def run_program(name: str, module: str, args: Sequence[str]) -> None:
     _application(name, settings_by_program()[name])(["--help"], prog_name=f"metasrv {name}")
 
 
-def _application(name: str, known: Sequence[SettingFlag]) -> typer.Typer:
+def _application(name: str, flags: Sequence[SettingFlag]) -> typer.Typer:
     """A command with an option for each setting; for its help alone."""
     file = typer.Option(metavar="FILE", help=f"A TOML file; its table `{name}` counts.")
     options = [Parameter("config", KEYWORD, default=None, annotation=Annotated[str | None, file])]
-    options += [_parameter(one) for one in known]
+    options += [_parameter(flag) for flag in flags]
 
     def command(**_: str) -> None:
         return None
@@ -41,7 +41,7 @@ def _application(name: str, known: Sequence[SettingFlag]) -> typer.Typer:
     described: Callable[..., None] = command
     described.__signature__ = Signature(options)  # type: ignore[attr-defined]  # PEP 362
     app = typer.Typer(add_completion=False)
-    variable = next(one.variable for one in known if one.name == "listen")
+    variable = next(flag.variable for flag in flags if flag.name == "listen")
     about = (
         f"Run one {name} until SIGTERM. Every flag is a variable too, as {variable}, and a name in "
         "the file, as `listen`. A flag wins over its variable, that over the file."
@@ -50,12 +50,12 @@ def _application(name: str, known: Sequence[SettingFlag]) -> typer.Typer:
     return app
 
 
-def _parameter(one: SettingFlag) -> Parameter:
-    option = typer.Option(one.flag, help=one.meaning, metavar=one.kind.upper())
-    default = None if one.default in (None, "", []) else one.default_text
+def _parameter(setting: SettingFlag) -> Parameter:
+    option = typer.Option(setting.flag, help=setting.meaning, metavar=setting.kind.upper())
+    default = None if setting.default in (None, "", []) else setting.default_text
     return Parameter(
-        one.name,
+        setting.name,
         KEYWORD,
-        default=Parameter.empty if one.required else default,
+        default=Parameter.empty if setting.required else default,
         annotation=Annotated[str | None, option],
     )

@@ -33,9 +33,9 @@ def command(
         work = worker.submit(client.table(name).checksum)
         while not work.done():
             shown.wait(LOOK_S)
-        found = work.result()
+        totals = work.result()
     if as_json:
-        regions = [one.model_dump() for one in found.regions]
-        show_json({"rows": found.rows, "checksum": found.checksum, "regions": regions})
+        regions = [region.model_dump() for region in totals.regions]
+        show_json({"rows": totals.rows, "checksum": totals.checksum, "regions": regions})
     else:
-        typer.echo(f"{found.rows} {found.checksum}" if checksum else found.rows)
+        typer.echo(f"{totals.rows} {totals.checksum}" if checksum else totals.rows)

@@ -34,13 +34,13 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     """Write the rows of a table to a file, replacing it, or to stdout."""
     from metasrv.cli.rows.export_rows import Export, export
 
-    asked = Export(file, format or format_of(file), columns, from_, to)
+    request = Export(file, format or format_of(file), columns, from_, to)
     with service(metasrv, as_json) as client:
-        rows = export(client, name, asked)
+        rows = export(client, name, request)
     if str(file) == STDIN:
         return
     if as_json:
-        show_json({"table": name, "file": str(file), "format": asked.format, "rows": rows})
+        show_json({"table": name, "file": str(file), "format": request.format, "rows": rows})
     else:
         typer.echo(f"{rows} rows of {name} written to {file}")
 
@@ -48,8 +48,8 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
 def format_of(file: Path) -> RowFormat:
     """Raises BadParameter for a name that ends in no format."""
     plain = file.with_suffix("") if file.suffix == GZIP else file
-    found = ENDINGS.get(plain.suffix.lower())
-    if found is None:
+    row_format = ENDINGS.get(plain.suffix.lower())
+    if row_format is None:
         ends = " ".join(ENDINGS)
         raise typer.BadParameter(f"FILE {file}: give --format, or a name that ends in {ends}")
-    return found
+    return row_format

@@ -34,21 +34,25 @@ class Export:
     to: str | None
 
 
-def export(client: Client, name: str, asked: Export) -> int:
+def export(client: Client, name: str, request: Export) -> int:
     """Returns the rows written. Raises BadParameter, Refused, NotFound."""
     table, body = client.table(name), client.tables.get(name)
-    known = [column.name for column in body.columns]
-    columns = asked.columns
-    names = None if columns is None else [spelled(one, known) for one in columns.split(",")]
-    bounds = bound_of(body, asked.from_, "--from"), bound_of(body, asked.to, "--to")
+    column_names = [column.name for column in body.columns]
+    columns = request.columns
+    names = (
+        None
+        if columns is None
+        else [spelled(column, column_names) for column in columns.split(",")]
+    )
+    bounds = bound_of(body, request.from_, "--from"), bound_of(body, request.to, "--to")
     whole = table.schema()
-    schema = whole if names is None else pa.schema([whole.field(one) for one in names])
-    must_hold(asked.format, schema)
+    schema = whole if names is None else pa.schema([whole.field(column) for column in names])
+    must_hold(request.format, schema)
     words, rows = f"export {name}", 0
     with (
-        opened(asked.file) as out,
+        opened(request.file) as out,
         bar(words) as shown,
-        row_writer(out, asked.format, schema, types_of(body)) as write,
+        row_writer(out, request.format, schema, types_of(body)) as write,
     ):
         for batch in table.scan(names, *bounds):
             write(batch)

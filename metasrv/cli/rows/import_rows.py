@@ -79,7 +79,7 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     dialect = dialect_of(ending or ending_of(file), null or [], encoding, delimiter)
     from metasrv.cli.rows.load_rows import Import, run
 
-    asked = Import(
+    request = Import(
         file=file,
         ending=ending,
         dialect=dialect,
@@ -90,7 +90,7 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
         batch_rows=batch_rows,
     )
     with service(metasrv, as_json) as client:
-        run(client, name, asked, as_json=as_json)
+        run(client, name, request, as_json=as_json)
 
 
 def _must_go_together(has_key: bool, *, create: bool, by_rows: bool, bulk: bool) -> None:
@@ -110,13 +110,13 @@ def ending_of(file: Path) -> str:
 def dialect_of(ending: str, nulls: list[str], encoding: str, delimiter: str) -> Dialect:
     """Raises BadParameter."""
     separator = delimiter.replace("\\t", "\t")
-    found = Dialect(tuple(nulls), encoding, separator)
-    if found != PLAIN and ending != ".csv":
+    dialect = Dialect(tuple(nulls), encoding, separator)
+    if dialect != PLAIN and ending != ".csv":
         raise typer.BadParameter("--null, --encoding and --delimiter are of CSV files")
     if len(separator) != 1:
         raise typer.BadParameter(f"--delimiter {delimiter}: it is one character")
     try:
-        return replace(found, encoding=codecs.lookup(encoding).name)
+        return replace(dialect, encoding=codecs.lookup(encoding).name)
     except LookupError as error:
-        known = "utf-8, latin-1, cp1252, utf-16"
-        raise typer.BadParameter(f"{encoding} is no encoding: {known}") from error
+        examples = "utf-8, latin-1, cp1252, utf-16"
+        raise typer.BadParameter(f"{encoding} is no encoding: {examples}") from error

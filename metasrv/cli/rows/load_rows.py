@@ -50,21 +50,21 @@ class ImportFile:
     dialect: Dialect
 
 
-def run(client: Client, name: str, asked: Import, *, as_json: bool) -> None:
+def run(client: Client, name: str, request: Import, *, as_json: bool) -> None:
     """Raises Refused, BadParameter, NotFound."""
-    with plain_file(asked.file, asked.ending) as path:
-        source = ImportFile(path, asked.dialect)
-        if asked.is_dry_run:
-            _judge(client, name, source, asked.create, as_json)
+    with plain_file(request.file, request.ending) as path:
+        source = ImportFile(path, request.dialect)
+        if request.is_dry_run:
+            _judge(client, name, source, request.create, as_json)
             return
-        given = asked.create
+        given = request.create
         is_made = given is not None and _create(client, name, source, given, as_json)
         with _undone(client, name) if is_made else nullcontext():
-            if asked.is_bulk:
-                _import(client, name, asked.file, as_json)
+            if request.is_bulk:
+                _import(client, name, request.file, as_json)
                 return
             table = client.table(name)
-            result = _load(table, source, asked.batch_rows, asked.op)
+            result = _load(table, source, request.batch_rows, request.op)
         kept = table.count() if is_made else None
     _say(name, result, kept, as_json)
 
@@ -88,14 +88,14 @@ def _judge(
     """Reads every row as a load would, and sends none. *create*: of the table to be made."""
     if create is not None:
         spec = infer(name, source, *create)
-        with row_file(source.file, None, source.dialect) as found:
-            rows = sum(batch.num_rows for batch in found.batches)
+        with row_file(source.file, None, source.dialect) as file:
+            rows = sum(batch.num_rows for batch in file.batches)
         typer.echo(spec.model_dump_json(indent=2, exclude_defaults=True), err=as_json)
     else:
         layout = Layout.of(client.tables.get(name))
-        with row_file(source.file, client.table(name).schema(), source.dialect) as found:
+        with row_file(source.file, client.table(name).schema(), source.dialect) as file:
             rows = 0
-            for batch in found.batches:
+            for batch in file.batches:
                 rows += named_batch(layout, batch, fills=True).num_rows
     done = {"table": name, "read": rows, "rows": 0}
     show(done, as_json, lambda: typer.echo(f"{rows} rows can be loaded into {name}; none was"))
@@ -103,29 +103,29 @@ def _judge(
 
 def infer(name: str, source: ImportFile, key: Sequence[str], partitions: int) -> TableSpec:
     """Raises Refused."""
-    with row_file(first_of(source.file), None, source.dialect) as found:
-        return infer_spec(TableName.parse(name).table, found.schema, key, partitions)
+    with row_file(first_of(source.file), None, source.dialect) as file:
+        return infer_spec(TableName.parse(name).table, file.schema, key, partitions)
 
 
 def first_of(file: Path) -> Path:
     """The file, or the first one below the folder. Raises Refused."""
     if not file.is_dir():
         return file
-    found = min(file.rglob("*.parquet"), default=None)
-    if found is None:
+    first = min(file.rglob("*.parquet"), default=None)
+    if first is None:
         expected = "files whose names end in .parquet"
         raise Refused("invalid-request", pointer="/file", found=str(file), expected=expected)
-    return found
+    return first
 
 
 def _import(client: Client, name: str, file: Path, as_json: bool) -> None:
     with procedure_bar("import") as tell:
         paths = [str(file.absolute())]
-        found = client.tables.import_files(name, paths, wait_s=IMPORT_S, on_progress=tell)
+        imported = client.tables.import_files(name, paths, wait_s=IMPORT_S, on_progress=tell)
     if as_json:
-        show_json(found.model_dump(mode="json"))
+        show_json(imported.model_dump(mode="json"))
     else:
-        typer.echo(f"{found.rows} rows of {found.files} files imported into {name}")
+        typer.echo(f"{imported.rows} rows of {imported.files} files imported into {name}")
 
 
 def _create(client: Client, name: str, source: ImportFile, given: Creation, as_json: bool) -> bool:
@@ -164,15 +164,15 @@ def _undone(client: Client, name: str) -> Iterator[None]:
 
 def _load(table: Table, source: ImportFile, batch_rows: int, op: LoadOp) -> LoadResult:
     words, done = f"import {source.file.name}", 0
-    with row_file(source.file, table.schema(), source.dialect) as found, bar(words) as shown:
+    with row_file(source.file, table.schema(), source.dialect) as file, bar(words) as shown:
 
         def tell(rows: int) -> None:
             nonlocal done
             done = rows
-            shown.tell(words, rows, found.rows)
+            shown.tell(words, rows, file.rows)
 
         try:
-            return table.load(found.batches, batch_rows, tell, op)
+            return table.load(file.batches, batch_rows, tell, op)
         except KeyboardInterrupt:
             typer.echo(f"interrupted: {done} rows or more were loaded before that", err=True)
             raise typer.Exit(EXIT_INTERRUPTED) from None

@@ -34,10 +34,10 @@ def get(name: TableArg, key: KeyArg, metasrv: Url = None, as_json: AsJson = Fals
 
     with service(metasrv, as_json) as client:
         body = client.tables.get(name)
-        found = client.table(name).get(key_of(body, key))
-        if found is None:
+        stored_row = client.table(name).get(key_of(body, key))
+        if stored_row is None:
             raise NotFound(what="row", name=f"{' '.join(key)} in {name}")
-        row = json_row(body, found)
+        row = json_row(body, stored_row)
     show(row, as_json, lambda: show_facts({name: _shown(row[name]) for name in row}))
 
 

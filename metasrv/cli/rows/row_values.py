@@ -38,16 +38,16 @@ def key_of(body: TableBody, words: Sequence[str]) -> tuple[Value, ...]:
         value_of(types[name], word, name)
         for name, word in zip(body.primary_key, words, strict=True)
     )
-    found = tuple(value for value in values if value is not None)
-    if len(found) < len(words):
+    key = tuple(value for value in values if value is not None)
+    if len(key) < len(words):
         raise typer.BadParameter("a value of a key is never null")
-    return found
+    return key
 
 
-def value_of(type: ColumnType, text: str, place: str) -> Value | None:
-    """The value of one word; `null` is null. *place*: named in errors. Raises Refused."""
+def value_of(type: ColumnType, text: str, location: str) -> Value | None:
+    """The value of one word; `null` is null. *location*: named in errors. Raises Refused."""
     value = default_of(type, text)
-    return None if value is None else from_json(type, value, place)
+    return None if value is None else from_json(type, value, location)
 
 
 def lookup(body: TableBody, words: Sequence[str]) -> tuple[str | None, tuple[Value | None, ...]]:
@@ -56,7 +56,7 @@ def lookup(body: TableBody, words: Sequence[str]) -> tuple[str | None, tuple[Val
     row = row_of(body, words)
     ways: list[tuple[str | None, Sequence[str]]]
     ways = [(None, body.primary_key)] if len(row) == len(body.primary_key) else []
-    ways += [(one.name, one.columns) for one in body.indexes if one.state == PUBLIC]
+    ways += [(index.name, index.columns) for index in body.indexes if index.state == PUBLIC]
     for name, columns in ways:
         first = columns[: len(row)]
         if set(first) == row.keys():

@@ -33,11 +33,11 @@ def bound_of(body: TableBody, text: str | None, option: str) -> tuple[Value, ...
 
     Raises Refused.
     """
-    found = first_values(body, body.primary_key, text, option)
-    if found is None:
+    all_values = first_values(body, body.primary_key, text, option)
+    if all_values is None:
         return None
-    values = tuple(value for value in found if value is not None)
-    if len(values) < len(found):
+    values = tuple(value for value in all_values if value is not None)
+    if len(values) < len(all_values):
         raise Refused("invalid-request", pointer=option, found="null", expected="values of a key")
     return values
 
@@ -46,9 +46,9 @@ def entry_of(
     body: TableBody, index: str, text: str | None, option: str
 ) -> tuple[Value | None, ...] | None:
     """The first values of an index, told in the same way; null is one. Raises Refused."""
-    for one in body.indexes:
-        if one.name == index:
-            return first_values(body, one.columns, text, option)
+    for index_body in body.indexes:
+        if index_body.name == index:
+            return first_values(body, index_body.columns, text, option)
     raise NotFound(what="index", name=index)
 
 
@@ -59,10 +59,10 @@ def first_values(
     if text is None:
         return None
     try:
-        found = json.loads(text)
+        parsed = json.loads(text)
     except ValueError:
-        found = text
-    values = found if isinstance(found, list) else [found]
+        parsed = text
+    values = parsed if isinstance(parsed, list) else [parsed]
     types = types_of(body)
     if len(values) > len(columns):
         expected = f"at most {len(columns)} values"

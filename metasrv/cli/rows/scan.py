@@ -61,6 +61,6 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
         limit = TABLE_ROWS
     from metasrv.cli.rows.scan_rows import ScanOptions, scan
 
-    asked = ScanOptions(columns, index, eq, from_, to, tuple(where or ()), limit)
+    options = ScanOptions(columns, index, eq, from_, to, tuple(where or ()), limit)
     with service(metasrv, as_json) as client:
-        scan(client, name, asked, "json" if as_json else format)
+        scan(client, name, options, "json" if as_json else format)

@@ -40,36 +40,40 @@ class ScanOptions:
     """Rows; None: all."""
 
 
-def scan(client: Client, name: str, asked: ScanOptions, format: str) -> None:
+def scan(client: Client, name: str, options: ScanOptions, format: str) -> None:
     """Writes the rows to stdout. *format*: `table`, `json`, or a RowFormat. Raises Refused,
     NotFound."""
     with _unless_nobody_reads():
         table, body = client.table(name), client.tables.get(name)
-        known = [column.name for column in body.columns]
-        columns = asked.columns
-        wanted = None if columns is None else [spelled(one, known) for one in columns.split(",")]
-        schema = table.schema() if wanted is None else None
-        batches = counted(_limited(_pages(table, body, asked, wanted), asked.limit), name)
+        column_names = [column.name for column in body.columns]
+        columns = options.columns
+        names = (
+            None
+            if columns is None
+            else [spelled(column, column_names) for column in columns.split(",")]
+        )
+        schema = table.schema() if names is None else None
+        batches = counted(_limited(_pages(table, body, options, names), options.limit), name)
         if format == JSON:
-            show_json([row for one in batches for row in json_rows(one, types_of(body))])
+            show_json([row for batch in batches for row in json_rows(batch, types_of(body))])
         else:
             write(batches, format, types_of(body), schema)
 
 
 def _pages(
-    table: Table, body: TableBody, asked: ScanOptions, wanted: list[str] | None
+    table: Table, body: TableBody, options: ScanOptions, names: list[str] | None
 ) -> Iterator[pa.RecordBatch]:
-    if asked.where:
-        return _found(table, *lookup(body, asked.where), wanted, asked.limit)
-    if asked.index is None:
-        bounds = bound_of(body, asked.from_, "--from"), bound_of(body, asked.to, "--to")
-        return table.scan(wanted, *bounds)
+    if options.where:
+        return _found(table, *lookup(body, options.where), names, options.limit)
+    if options.index is None:
+        bounds = bound_of(body, options.from_, "--from"), bound_of(body, options.to, "--to")
+        return table.scan(names, *bounds)
     values, first, end = (
-        entry_of(body, asked.index, text, option)
-        for text, option in ((asked.eq, "--eq"), (asked.from_, "--from"), (asked.to, "--to"))
+        entry_of(body, options.index, text, option)
+        for text, option in ((options.eq, "--eq"), (options.from_, "--from"), (options.to, "--to"))
     )
-    pages = table.find(asked.index, values, first, end, asked.limit or sys.maxsize)
-    return (page.select(wanted or page.schema.names) for page in pages)
+    pages = table.find(options.index, values, first, end, options.limit or sys.maxsize)
+    return (page.select(names or page.schema.names) for page in pages)
 
 
 def _found(

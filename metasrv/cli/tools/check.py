@@ -100,13 +100,13 @@ def command(  # noqa: PLR0913
     try:
         target = target_of(playground, _listed(etcd), prefix, _listed(metasrv), access)
         checked = asyncio.run(check_target(target, deep=deep))
-        seen = look_at_data(target) if data else None
+        checked_data = look_at_data(target) if data else None
     except (MetaError, OSError, ValueError) as error:
         typer.echo(f"could not look: {error}", err=True)
         raise typer.Exit(BLIND) from error
-    if seen is not None:
-        checked = replace(checked, violations=(*checked.violations, *seen.violations))
-    show(checked, as_json=as_json, deep=deep, data=seen)
+    if checked_data is not None:
+        checked = replace(checked, violations=(*checked.violations, *checked_data.violations))
+    show(checked, as_json=as_json, deep=deep, data=checked_data)
     raise typer.Exit(exit_code(checked))
 
 
@@ -118,25 +118,25 @@ def target_of(
     access: Access = MappingProxyType({}),
 ) -> Target:
     """Flags before the file. Raises ValueError if nothing says where etcd is."""
-    known = PlaygroundDocument(etcd=[], key_prefix=PREFIX, metasrv=[])
+    defaults = PlaygroundDocument(etcd=[], key_prefix=PREFIX, metasrv=[])
     if playground is not None:
         try:
-            known = PlaygroundDocument.model_validate_json(playground.read_bytes())
+            defaults = PlaygroundDocument.model_validate_json(playground.read_bytes())
         except ValidationError as error:
             raise ValueError(f"{playground}: {error.error_count()} errors") from error
-    endpoints = tuple(etcd) or tuple(known.etcd)
+    endpoints = tuple(etcd) or tuple(defaults.etcd)
     if not endpoints:
         raise ValueError("where is etcd? --etcd URL, or --playground D/playground.json")
     return Target(
         etcd=endpoints,
-        prefix=known.key_prefix if prefix is None else prefix,
-        metasrv=tuple(metasrv) or tuple(known.metasrv),
+        prefix=defaults.key_prefix if prefix is None else prefix,
+        metasrv=tuple(metasrv) or tuple(defaults.metasrv),
         access=access,
     )
 
 
 def exit_code(checked: Checked) -> int:
-    broken = any(one.severity is Severity.VIOLATION for one in checked.violations)
+    broken = any(violation.severity is Severity.VIOLATION for violation in checked.violations)
     return VIOLATED if broken else CLEAN
 
 
@@ -146,12 +146,12 @@ def show(checked: Checked, *, as_json: bool, deep: bool, data: CheckedData | Non
         counts = None if data is None else data.counts
         typer.echo(json.dumps({**document(checked, deep=deep), "data": counts}, indent=2))
         return
-    for one in checked.violations:
-        typer.echo(one.line)
+    for violation in checked.violations:
+        typer.echo(violation.line)
     said = document(checked, deep=deep)
     counted = ", ".join(f"{said[name]} {name}" for name in ("keys", "tables", "regions", "rules"))
-    found = ", ".join(f"{said[name]} {name}" for name in ("violations", "warnings"))
-    typer.echo(f"revision {said['revision']}: {counted}: {found}", err=True)
+    findings = ", ".join(f"{said[name]} {name}" for name in ("violations", "warnings"))
+    typer.echo(f"revision {said['revision']}: {counted}: {findings}", err=True)
     if data is not None:
         read = ", ".join(f"{count} {name}" for name, count in data.counts.items())
         typer.echo(f"data: {read}", err=True)
@@ -159,18 +159,20 @@ def show(checked: Checked, *, as_json: bool, deep: bool, data: CheckedData | Non
 
 def document(checked: Checked, *, deep: bool) -> dict[str, object]:
     facts = checked.facts
-    broken = [one for one in checked.violations if one.severity is Severity.VIOLATION]
+    broken = [
+        violation for violation in checked.violations if violation.severity is Severity.VIOLATION
+    ]
     live = [root.live for root in facts.world.roots.values() if root.live is not None]
     return {
         "revision": facts.revision,
         "keys": len(facts.items),
         "tables": len(facts.routes()),
         "regions": len(facts.world.roots),
-        "rows": sum(one.rows for one in live) if deep else None,
+        "rows": sum(region.rows for region in live) if deep else None,
         "rules": sum(deep or not rule.deep for rule in RULES),
         "violations": len(broken),
         "warnings": len(checked.violations) - len(broken),
-        "found": [asdict(one) for one in checked.violations],
+        "found": [asdict(violation) for violation in checked.violations],
     }
 
 

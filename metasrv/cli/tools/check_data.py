@@ -28,15 +28,15 @@ class CheckedData:
 
     @property
     def violations(self) -> tuple[Violation, ...]:
-        return tuple(one for table in self.tables for one in violations(table))
+        return tuple(violation for table in self.tables for violation in violations(table))
 
     @property
     def counts(self) -> dict[str, int]:
         return {
             "tables": len(self.tables),
-            "rows": sum(one.rows for one in self.tables),
-            "entries": sum(one.entries for one in self.tables),
-            "faults": sum(total for one in self.tables for total in one.totals.values()),
+            "rows": sum(table.rows for table in self.tables),
+            "entries": sum(table.entries for table in self.tables),
+            "faults": sum(total for table in self.tables for total in table.totals.values()),
         }
 
 
@@ -61,20 +61,20 @@ def violations(table: TableCheckBody) -> Iterator[Violation]:
             yield _violation(rule, table.name, f"{total} faults, none of them listed")
 
 
-def _violation(rule: DataRule, subject: str, found: str) -> Violation:
+def _violation(rule: DataRule, subject: str, finding: str) -> Violation:
     return Violation(
         rule=rule.value,
         severity=Severity.VIOLATION,
         scope=Scope.WORLD,
         subject=subject,
-        found=found,
+        found=finding,
         right=RIGHT[rule],
     )
 
 
 def _subject(table: TableCheckBody, fault: TableFault) -> str:
-    place = [f"{table.name}.{fault.element}" if fault.element else table.name]
-    return " ".join([*place, f"region {fault.region_id}"])
+    parts = [f"{table.name}.{fault.element}" if fault.element else table.name]
+    return " ".join([*parts, f"region {fault.region_id}"])
 
 
 def _found(fault: TableFault) -> str:

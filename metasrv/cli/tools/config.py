@@ -41,11 +41,16 @@ def command(
     except (ValueError, TypeError, OSError) as error:
         raise typer.BadParameter(f"{config}: {error}") from error
     if form is ConfigFormat.JSON:
-        show_json({name: [one._asdict() for one in found] for name, found in programs.items()})
+        show_json(
+            {
+                name: [setting._asdict() for setting in settings]
+                for name, settings in programs.items()
+            }
+        )
         return
-    for name, found in programs.items():
+    for name, settings in programs.items():
         typer.echo(f"metasrv {name}\n")
-        show_table(HEAD, [_row(setting) for setting in found])
+        show_table(HEAD, [_row(setting) for setting in settings])
         typer.echo("")
 
 

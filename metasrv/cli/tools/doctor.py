@@ -45,15 +45,15 @@ def command(
     """Exit 0 when all is there, 1 when something is missing."""
     findings = list(examine(root.resolve()))
     if as_json:
-        typer.echo(json.dumps({"findings": [asdict(one) for one in findings]}, indent=2))
+        typer.echo(json.dumps({"findings": [asdict(finding) for finding in findings]}, indent=2))
     else:
         _show(findings)
-    raise typer.Exit(1 if any(one.state == "missing" for one in findings) else 0)
+    raise typer.Exit(1 if any(finding.state == "missing" for finding in findings) else 0)
 
 
 def examine(root: Path) -> Iterator[Finding]:
-    found = f"{platform.python_version()} at {sys.executable}"
-    yield Finding("python", "ok", found)
+    python = f"{platform.python_version()} at {sys.executable}"
+    yield Finding("python", "ok", python)
     yield from _tools()
     yield _pyspark()
     yield from _extras()
@@ -148,7 +148,7 @@ def _disk(root: Path) -> Finding:
 
 def _show(findings: list[Finding]) -> None:
     console = Console(soft_wrap=True, highlight=False)
-    for one in findings:
-        console.print(f"{MARKS[one.state]}  {one.name:10} {escape(one.said)}")
-        if one.fix:
-            console.print(f"{'':9}{'':10} fix: [bold]{escape(one.fix)}[/]")
+    for finding in findings:
+        console.print(f"{MARKS[finding.state]}  {finding.name:10} {escape(finding.said)}")
+        if finding.fix:
+            console.print(f"{'':9}{'':10} fix: [bold]{escape(finding.fix)}[/]")

@@ -16,8 +16,8 @@ def infer_spec(name: str, schema: pa.Schema, key: Sequence[str], partitions: int
         expected = "columns of the file: " + ", ".join(schema.names)
         raise Refused("invalid-request", pointer="/primary_key", found=missing, expected=expected)
     columns = tuple(
-        ColumnSpec(name=one.name, type=type_text(one), nullable=one.name not in key)
-        for one in schema
+        ColumnSpec(name=field.name, type=type_text(field), nullable=field.name not in key)
+        for field in schema
     )
     partition = HashPartition(by="hash", columns=tuple(key), count=partitions)
     return TableSpec(
@@ -30,12 +30,12 @@ def infer_spec(name: str, schema: pa.Schema, key: Sequence[str], partitions: int
 
 def type_text(field: pa.Field) -> str:
     """Of our types the narrowest that holds every value of an Arrow type. Raises Refused."""
-    found = holding(field.type)
-    if found is None:
+    column_type = holding(field.type)
+    if column_type is None:
         raise Refused(
             "invalid-request",
             pointer=f"/{field.name}",
             found=str(field.type),
             expected="a type that a table has",
         )
-    return found.text
+    return column_type.text

@@ -110,8 +110,8 @@ class Procedures:
 
     async def poisons(self) -> builtins.list[PoisonBody]:
         """What failed changes have left half undone."""
-        found = await self._service.read(PoisonList, "/v1/poisons")
-        return [*found.poisons]
+        answer = await self._service.read(PoisonList, "/v1/poisons")
+        return [*answer.poisons]
 
     async def clear_poison(
         self, resource: str, reason: str, by: str | None = None
@@ -157,15 +157,15 @@ class NodeBook:
     ) -> Sequence[SchemaLeaseBody]:
         """Who computes statements from the catalog. With both: who may still use that table below
         that schema version, and so exactly who a change of it waits for."""
-        wanted = {"table": table_id, "older_than": older_than}
-        query = {name: str(value) for name, value in wanted.items() if value is not None}
-        found = await self._service.read(SchemaLeaseList, "/v1/schema-leases", query)
-        return found.holders
+        filters = {"table": table_id, "older_than": older_than}
+        query = {name: str(value) for name, value in filters.items() if value is not None}
+        answer = await self._service.read(SchemaLeaseList, "/v1/schema-leases", query)
+        return answer.holders
 
     async def cordon(self, node_id: str, reason: str) -> NodeBody:
         """No new region comes to it."""
-        wanted = CordonRequest(reason=reason)
-        answer = await self._service.ask("POST", f"/v1/nodes/{node_id}/cordon", wanted)
+        request = CordonRequest(reason=reason)
+        answer = await self._service.ask("POST", f"/v1/nodes/{node_id}/cordon", request)
         return answer.body(NodeBody)
 
     async def uncordon(self, node_id: str) -> NodeBody:
@@ -174,14 +174,14 @@ class NodeBook:
 
     async def release(self, node_id: str, reason: str) -> NodeBody:
         """Ends the quarantine of what a removed node brought back."""
-        wanted = ReleaseRequest(reason=reason)
-        answer = await self._service.ask("POST", f"/v1/nodes/{node_id}/release", wanted)
+        request = ReleaseRequest(reason=reason)
+        answer = await self._service.ask("POST", f"/v1/nodes/{node_id}/release", request)
         return answer.body(NodeBody)
 
     async def rebind(self, node_id: str, principal: str) -> NodeBody:
         """The token of that name speaks for it from now on."""
-        wanted = RebindRequest(principal=principal)
-        answer = await self._service.ask("POST", f"/v1/nodes/{node_id}/rebind", wanted)
+        request = RebindRequest(principal=principal)
+        answer = await self._service.ask("POST", f"/v1/nodes/{node_id}/rebind", request)
         return answer.body(NodeBody)
 
     async def drain(
@@ -192,8 +192,8 @@ class NodeBook:
         **options: Unpack[ChangeOptions],
     ) -> ProcedureBody:
         """The procedure by which its regions leave; wait for it with `procedures.wait`."""
-        wanted = DrainRequest(reason=reason, targets=tuple(targets))
-        done = await self._service.ask("POST", f"/v1/nodes/{node_id}/drain", wanted, **options)
+        request = DrainRequest(reason=reason, targets=tuple(targets))
+        done = await self._service.ask("POST", f"/v1/nodes/{node_id}/drain", request, **options)
         return done.body(ProcedureBody)
 
     async def decommission(
@@ -202,18 +202,18 @@ class NodeBook:
         """Removes it. *lost*: as `decommission_lost`. *dry_run*: the node as it would be."""
         if lost and not dry_run:
             return await self.decommission_lost(node_id, reason)
-        wanted = DecommissionRequest(reason=reason, lost=lost)
+        request = DecommissionRequest(reason=reason, lost=lost)
         path = f"/v1/nodes/{node_id}/decommission"
         params = {"dry_run": "true"} if dry_run else {}
-        answer = await self._service.ask("POST", path, wanted, params)
+        answer = await self._service.ask("POST", path, request, params)
         return answer.body(NodeBody)
 
     async def decommission_lost(
         self, node_id: str, reason: str, **options: Unpack[ChangeOptions]
     ) -> NodeBody:
         """Moves the regions of a dead node whose disk is gone, and removes it."""
-        wanted = DecommissionRequest(reason=reason, lost=True)
-        await self._service.change("POST", f"/v1/nodes/{node_id}/decommission", wanted, **options)
+        request = DecommissionRequest(reason=reason, lost=True)
+        await self._service.change("POST", f"/v1/nodes/{node_id}/decommission", request, **options)
         return await self.get(node_id)
 
 
@@ -249,8 +249,8 @@ class Cluster:
         self, enabled: bool, reason: str | None = None, expires_in_s: int | None = None
     ) -> MaintenanceBody:
         """While it is enabled nothing is failed over automatically; requests need `force`."""
-        wanted = MaintenanceRequest(enabled=enabled, reason=reason, expires_in_s=expires_in_s)
-        answer = await self._service.ask("PUT", "/v1/cluster/maintenance", wanted)
+        request = MaintenanceRequest(enabled=enabled, reason=reason, expires_in_s=expires_in_s)
+        answer = await self._service.ask("PUT", "/v1/cluster/maintenance", request)
         return answer.body(MaintenanceBody)
 
     async def pause(self) -> PauseBody:
@@ -259,8 +259,8 @@ class Cluster:
 
     async def set_pause(self, paused: bool, reason: str | None = None) -> PauseBody:
         """While they are paused no procedure begins a step."""
-        wanted = PauseRequest(paused=paused, reason=reason)
-        answer = await self._service.ask("PUT", "/v1/cluster/procedures", wanted)
+        request = PauseRequest(paused=paused, reason=reason)
+        answer = await self._service.ask("PUT", "/v1/cluster/procedures", request)
         return answer.body(PauseBody)
 
 
@@ -280,21 +280,21 @@ class Settings:
         self, name: str, value: object, expected_version: int | None = None
     ) -> SettingBody:
         """*expected_version*: as it was read; another one by now is a Conflict."""
-        wanted = SettingRequest(value=value, expected_version=expected_version)
-        answer = await self._service.ask("PUT", f"/v1/settings/{name}", wanted)
+        request = SettingRequest(value=value, expected_version=expected_version)
+        answer = await self._service.ask("PUT", f"/v1/settings/{name}", request)
         return answer.body(SettingBody)
 
 
 async def _newest(
     service: ControlService, path: str, filters: Params, limit: int
 ) -> list[ProcedureBody]:
-    found: list[ProcedureBody] = []
+    procedures: list[ProcedureBody] = []
     pages = service.pages(ProcedureList, path, {**filters, "page_size": min(limit, PAGE)})
     async for page in pages:
-        found += page.procedures
-        if len(found) >= limit:
+        procedures += page.procedures
+        if len(procedures) >= limit:
             break
-    return found[:limit]
+    return procedures[:limit]
 
 
 def _failover(document: object) -> FailoverBody:

@@ -37,8 +37,8 @@ def fault_of(procedure: "ProcedureBody") -> MetaError | None:
 
 def _by_whom(procedure: "ProcedureBody") -> dict[str, str]:
     """The request that cancelled it, as the reason."""
-    asked = [one for one in procedure.controls if one.action == "cancel"]
-    if procedure.state != "cancelled" or not asked:
+    cancels = [control for control in procedure.controls if control.action == "cancel"]
+    if procedure.state != "cancelled" or not cancels:
         return {}
-    said = f": {asked[-1].reason}" if asked[-1].reason else ""
-    return {"reason": f"cancelled by {asked[-1].by} at {asked[-1].at}{said}"}
+    said = f": {cancels[-1].reason}" if cancels[-1].reason else ""
+    return {"reason": f"cancelled by {cancels[-1].by} at {cancels[-1].at}{said}"}

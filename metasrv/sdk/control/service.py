@@ -110,8 +110,8 @@ class ControlService:
 
     async def read_catalog(self, model: type[M], path: str, params: Params | None = None) -> M:
         """At a version that has seen everything this session has."""
-        known = {"min_version": self._seen_version} if self._seen_version else {}
-        return await self.read(model, path, {**known, **(params or {})})
+        freshness = {"min_version": self._seen_version} if self._seen_version else {}
+        return await self.read(model, path, {**freshness, **(params or {})})
 
     async def pages(
         self, model: type[P], path: str, params: Params | None = None, *, of_catalog: bool = False
@@ -136,8 +136,8 @@ class ControlService:
     ) -> DoneChange:
         """Done when it returns. Raises what the service said, or what ended the procedure."""
         until = asyncio.get_running_loop().time() + options.get("wait_s", DEFAULT_WAIT_S)
-        asked = Asking(method, path, body, params or {})
-        answer = await self._send(asked, until, options)
+        request = Asking(method, path, body, params or {})
+        answer = await self._send(request, until, options)
         if answer.status != 202:
             return DoneChange(self._noted(answer.json()) if answer.content else None, None)
         from metasrv_base.wire.api.procedures import ProcedureBody
@@ -192,7 +192,7 @@ class ControlService:
         assert answer is not None
         return answer
 
-    async def _send(self, asked: Asking, until: float, options: ChangeOptions) -> HttpAnswer:
+    async def _send(self, request: Asking, until: float, options: ChangeOptions) -> HttpAnswer:
         most_s = WATCH_S if "on_progress" in options else WAIT_S_MAX
         wait_s = int(min(most_s, options.get("wait_s", DEFAULT_WAIT_S)))
         headers = {
@@ -201,7 +201,7 @@ class ControlService:
         }
         if "if_match" in options:
             headers["if-match"] = options["if_match"]
-        params = dict(asked.params)
+        params = dict(request.params)
         if options.get("on_conflict") == "fail":
             params["on_conflict"] = "fail"
         if dry_run := options.get("dry_run", False):
@@ -213,9 +213,9 @@ class ControlService:
         ):
             with attempt:
                 answer = await self._http.request(
-                    asked.method,
-                    asked.path,
-                    json=asked.body,
+                    request.method,
+                    request.path,
+                    json=request.body,
                     headers=headers,
                     params=params,
                     deadline_ms=2 * (TRY_MS_MAX + wait_s * 1000),
@@ -253,10 +253,10 @@ class ControlService:
             wait_s = max(1, min(most_s, int(left)))
             answer = await self._read(f"/v1/procedures/{procedure.id}", {}, wait_s, etag)
             etag = answer.headers.get("etag", "")
-            known = procedure
+            previous = procedure
             if answer.status != 304:
                 procedure = answer.body(type(procedure))
-            if procedure == known:
+            if procedure == previous:
                 await asyncio.sleep(SETTLE_S)
 
     def _noted(self, document: Any) -> Any:

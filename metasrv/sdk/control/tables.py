@@ -49,10 +49,10 @@ class Tables:
         """When it returns the table takes rows. `spec`: as
         `metasrv_base.wire.api.tables.TableSpec`.
         """
-        wanted = model_of(TableSpec, spec)
+        table_spec = model_of(TableSpec, spec)
         within = SchemaName.parse(schema)
-        done = await self._service.change("POST", f"{within.path}/tables", wanted, **options)
-        return await self._after(done, TableName(within.catalog, within.schema, wanted.name))
+        done = await self._service.change("POST", f"{within.path}/tables", table_spec, **options)
+        return await self._after(done, TableName(within.catalog, within.schema, table_spec.name))
 
     async def get(self, name: str) -> TableBody:
         return await self._service.read_catalog(TableBody, TableName.parse(name).path)
@@ -85,9 +85,9 @@ class Tables:
         from metasrv_base.wire.api.changes import RenameRequest
 
         old = TableName.parse(name)
-        asked = {"new_name": new_name, "new_schema": new_schema, "exchange": exchange}
-        wanted = model_of(RenameRequest, asked)
-        done = await self._service.change("POST", f"{old.path}/rename", wanted, **options)
+        fields = {"new_name": new_name, "new_schema": new_schema, "exchange": exchange}
+        request = model_of(RenameRequest, fields)
+        done = await self._service.change("POST", f"{old.path}/rename", request, **options)
         return await self._after(done, TableName(old.catalog, new_schema or old.schema, new_name))
 
     async def alter(
@@ -102,9 +102,12 @@ class Tables:
         from metasrv_base.wire.api.changes import AlterRequest
 
         table = TableName.parse(name)
-        asked = [one.model_dump() if isinstance(one, BaseModel) else one for one in operations]
-        wanted = model_of(AlterRequest, {"operations": asked, "grace_s": grace_s})
-        done = await self._service.change("POST", f"{table.path}/alter", wanted, **options)
+        documents = [
+            operation.model_dump() if isinstance(operation, BaseModel) else operation
+            for operation in operations
+        ]
+        request = model_of(AlterRequest, {"operations": documents, "grace_s": grace_s})
+        done = await self._service.change("POST", f"{table.path}/alter", request, **options)
         return await self._after(done, table)
 
     async def drop(self, name: str, **options: Unpack[ChangeOptions]) -> None:
@@ -121,8 +124,8 @@ class Tables:
         from metasrv_base.wire.api.changes import UndropRequest
 
         table = TableName.parse(name)
-        wanted = model_of(UndropRequest, {"table_id": table_id, "new_name": new_name})
-        done = await self._service.change("POST", f"{table.path}/undrop", wanted, **options)
+        request = model_of(UndropRequest, {"table_id": table_id, "new_name": new_name})
+        done = await self._service.change("POST", f"{table.path}/undrop", request, **options)
         return await self._after(
             done, TableName(table.catalog, table.schema, new_name or table.table)
         )
@@ -139,8 +142,8 @@ class Tables:
 
         table = None if name is None else TableName.parse(name)
         full = table and f"{table.catalog}.{table.schema}.{table.table}"
-        wanted = model_of(PurgeRequest, {"table": full, "table_id": table_id, "reason": reason})
-        await self._service.change("POST", "/v1/purges", wanted, **options)
+        request = model_of(PurgeRequest, {"table": full, "table_id": table_id, "reason": reason})
+        await self._service.change("POST", "/v1/purges", request, **options)
 
     async def undrop_column(
         self, table: str, name: str, **options: Unpack[ChangeOptions]
@@ -174,9 +177,9 @@ class Tables:
         the paths are absolute, and where it runs."""
         from metasrv_base.wire.api.imports import ImportBody, ImportRequest
 
-        wanted = model_of(ImportRequest, {"paths": list(paths)})
+        request = model_of(ImportRequest, {"paths": list(paths)})
         path = f"{TableName.parse(name).path}/import"
-        done = await self._service.change("POST", path, wanted, **options)
+        done = await self._service.change("POST", path, request, **options)
         result = done.procedure.result if done.procedure is not None else done.document
         return model_of(ImportBody, result or {})
 
@@ -229,12 +232,12 @@ class Indexes:
     async def _made(self, table: str, name: str, done: DoneChange) -> IndexBody:
         if done.document is not None:
             return model_of(IndexBody, done.document)
-        found = await self.get(table, name)
+        index = await self.get(table, name)
         result = (done.procedure and done.procedure.result) or {}
         if not result.get("duplicates"):
-            return found
+            return index
         why = {"total": result["duplicates"], "first": result["offenders"]}
-        return found.model_copy(update={"duplicates": model_of(IndexDuplicates, why)})
+        return index.model_copy(update={"duplicates": model_of(IndexDuplicates, why)})
 
     async def get(self, table: str, name: str) -> IndexBody:
         return await self._service.read_catalog(IndexBody, f"{indexes_path(table)}/{name}")
@@ -273,9 +276,9 @@ class Schemas:
     async def create(
         self, name: str, if_not_exists: bool = False, **options: Unpack[ChangeOptions]
     ) -> SchemaBody:
-        wanted = SchemaName.parse(name)
-        spec = model_of(SchemaSpec, {"name": wanted.schema, "if_not_exists": if_not_exists})
-        path = wanted.path.rpartition("/")[0]
+        full_name = SchemaName.parse(name)
+        spec = model_of(SchemaSpec, {"name": full_name.schema, "if_not_exists": if_not_exists})
+        path = full_name.path.rpartition("/")[0]
         done = await self._service.change("POST", path, spec, **options)
         if done.document is not None:
             return model_of(SchemaBody, done.document)
@@ -343,5 +346,5 @@ def model_of(model: type[M], value: object) -> M:
     try:
         return TypeAdapter(model).validate_python(value)
     except ValidationError as error:
-        found = field_errors([dict(one) for one in error.errors()], value)
-        raise Refused("invalid-request", errors=found) from error
+        errors = field_errors([dict(item) for item in error.errors()], value)
+        raise Refused("invalid-request", errors=errors) from error

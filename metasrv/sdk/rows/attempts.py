@@ -17,7 +17,7 @@ class Copies:
 
     def refused(self, error: MetaError) -> None:
         """Perhaps by some regions alone."""
-        if any(one.get("outcome") == "applied" for one in _regions(error)):
+        if any(region.get("outcome") == "applied" for region in _regions(error)):
             self.partly = error
 
     @contextmanager
@@ -39,10 +39,10 @@ class Copies:
 
 
 def _regions(error: MetaError) -> list[Mapping[str, Any]]:
-    found = error.facts.get("regions")
-    if not isinstance(found, Sequence):
+    regions = error.facts.get("regions")
+    if not isinstance(regions, Sequence):
         return []
-    return [one for one in found if isinstance(one, Mapping)]
+    return [region for region in regions if isinstance(region, Mapping)]
 
 
 def _doubted(error: MetaError) -> Unknown:
@@ -50,7 +50,7 @@ def _doubted(error: MetaError) -> Unknown:
     facts = {name: fact for name, fact in error.facts.items() if name != "rows_applied"}
     if regions := _regions(error):
         facts["regions"] = [
-            {**one, "outcome": "unknown"} if one.get("outcome") == "not-applied" else one
-            for one in regions
+            {**region, "outcome": "unknown"} if region.get("outcome") == "not-applied" else region
+            for region in regions
         ]
     return Unknown("outcome-unknown", **{**facts, "reason": error.code})

@@ -82,15 +82,15 @@ class Frontends:
         Give a key with what is not repeatable by nature. Raises what was said last, and notes in
         *copies* if one was perhaps done.
         """
-        found: list[HttpAnswer] = []
+        answers: list[HttpAnswer] = []
         async for attempt in attempts(until, self._rng, REGION_BACKOFF, _again):
             with attempt:
                 try:
-                    found = [await self._send(method, path, until, sent)]
+                    answers = [await self._send(method, path, until, sent)]
                 except Unknown:
                     copies.perhaps = True
                     raise
-        return found[0]
+        return answers[0]
 
     async def close(self) -> None:
         await self._transport.aclose()
@@ -103,8 +103,8 @@ class Frontends:
         order = self._spread.order(now)
         if not order:
             self._look_at = 0.0
-            known = "none is registered" if self._is_told else "no metasrv says which there are"
-            raise Unavailable("not-ready", what="a frontend", reason=known)
+            reason = "none is registered" if self._is_told else "no metasrv says which there are"
+            raise Unavailable("not-ready", what="a frontend", reason=reason)
         client = HttpClient(
             order, transport=self._transport, token=self._token, named_by=self._service.urls
         )
@@ -119,7 +119,7 @@ class Frontends:
                 self._passed_over(order[:1])
                 raise
         self._spread.answered(answer.url)
-        self._passed_over(tuple(takewhile(lambda one: one != answer.url, order)))
+        self._passed_over(tuple(takewhile(lambda address: address != answer.url, order)))
         return answer
 
     def _passed_over(self, silent: Sequence[str]) -> None:
@@ -148,11 +148,11 @@ class Frontends:
     async def _read(self, now: float) -> None:
         try:
             async with asyncio.timeout(LOOK_S_MAX):
-                found = await self._service.read(SchemaLeaseList, "/v1/schema-leases")
+                leases = await self._service.read(SchemaLeaseList, "/v1/schema-leases")
         except (MetaError, TimeoutError):
             return
         self._look_at = now + LOOK_S
-        self._take(tuple(sorted(holder.address.rstrip("/") for holder in found.holders)))
+        self._take(tuple(sorted(holder.address.rstrip("/") for holder in leases.holders)))
 
     def _take(self, addresses: tuple[str, ...]) -> None:
         self._is_told = True

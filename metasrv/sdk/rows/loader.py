@@ -88,11 +88,11 @@ class Load:
 
     @property
     def _rows(self) -> int:
-        return sum(one.rows for one in self.outcomes if one.outcome == "applied")
+        return sum(outcome.rows for outcome in self.outcomes if outcome.outcome == "applied")
 
     @property
     def _has_failed(self) -> bool:
-        return any(one.error is not None for one in self.outcomes)
+        return any(outcome.error is not None for outcome in self.outcomes)
 
     async def _feed(self, source: Source, queues: Queues) -> None:
         try:
@@ -145,9 +145,9 @@ class Load:
 
     def _failure(self) -> MetaError:
         """What `settle` says of the newest batch of each region, and how far the load has come."""
-        newest = {one.region_id: one for one in self.outcomes}
+        newest = {outcome.region_id: outcome for outcome in self.outcomes}
         try:
-            settle([one for one in newest.values() if one.error is not None])
+            settle([outcome for outcome in newest.values() if outcome.error is not None])
         except MetaError as error:
             return type(error)(error.code, **{**error.facts, "rows": self._rows})
         raise AssertionError("a load failed without an error")
@@ -155,10 +155,10 @@ class Load:
 
 def batches_of(source: Source, batch_rows: int) -> Iterator[pa.RecordBatch]:
     """In pieces of at most `batch_rows`; a small one is not joined with the next."""
-    found: Iterable[pa.RecordBatch] = source
+    batches: Iterable[pa.RecordBatch] = source
     if isinstance(source, pa.Table):
-        found = source.to_batches(max_chunksize=batch_rows)
-    for batch in found:
+        batches = source.to_batches(max_chunksize=batch_rows)
+    for batch in batches:
         for start in range(0, batch.num_rows, batch_rows):
             yield batch.slice(start, batch_rows)
 

@@ -62,7 +62,7 @@ class RegionScan:
             if not now.layout.has(columns):
                 return Conflict("schema-version-stale", found=bound.layout.schema_version)
             region = _region(now, number)
-            wanted = ScanRows(
+            request = ScanRows(
                 table_id=now.layout.table_id,
                 schema_version=now.layout.schema_version,
                 epoch=region.epoch,
@@ -72,15 +72,15 @@ class RegionScan:
                 bytes_max=PAGE_BYTES,
             )
             left_ms = max(1, int((until - asyncio.get_running_loop().time()) * 1000))
-            return await self.nodes.read_rows(region, "scan", wanted, left_ms)
+            return await self.nodes.read_rows(region, "scan", request, left_ms)
 
         try:
-            found = await self._until_final(bound, until, ask)
+            page = await self._until_final(bound, until, ask)
         except Unknown as error:  # a read changes nothing: a lost answer is only a late one
             raise Unavailable("not-ready", **error.facts) from error
-        if isinstance(found, Conflict):
-            raise found
-        return found
+        if isinstance(page, Conflict):
+            raise page
+        return page
 
     async def _until_final(
         self, bound: Bound, until: float, send: Callable[[Bound], Awaitable[T]]
@@ -88,17 +88,17 @@ class RegionScan:
         """*send* with the newest binding until it succeeds or its error is final."""
         now = bound
         failed = False
-        found: list[T] = []
+        results: list[T] = []
         try:
             async for attempt in attempts(until, self.rng, REGION_BACKOFF, may_send_again):
                 with attempt:
                     if failed:
                         now = await self.binding.read_again(now)
                     failed = True
-                    found = [await self._sent(now, send)]
+                    results = [await self._sent(now, send)]
         except NotFound as error:
             raise at_the_end(error) from error
-        return found[0]
+        return results[0]
 
     async def _sent(self, now: Bound, send: Callable[[Bound], Awaitable[T]]) -> T:
         try:

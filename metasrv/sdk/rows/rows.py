@@ -103,8 +103,8 @@ class AsyncRows:
         self, key: KeyLike, **options: Unpack[StatementOptions]
     ) -> dict[str, object] | None:
         """One row by primary key; None: there is none."""
-        found = await self.get_many([key], **options)
-        return found[0] if found else None
+        rows = await self.get_many([key], **options)
+        return rows[0] if rows else None
 
     async def get_many(
         self, keys: Iterable[KeyLike], **options: Unpack[StatementOptions]
@@ -124,9 +124,9 @@ class AsyncRows:
         `from_` up to but not `to`. One value, or a tuple of the first ones."""
         named = {"eq": eq, "from": from_, "to": to}
         bounds = {
-            name: one if isinstance(one, tuple) else (one,)
-            for name, one in named.items()
-            if one is not None
+            name: value if isinstance(value, tuple) else (value,)
+            for name, value in named.items()
+            if value is not None
         }
         async for page in self._through.find(index, bounds, limit):
             yield page
@@ -159,8 +159,8 @@ class AsyncRows:
                 return [page async for page in pages]
 
             calls = [partial(read, number) for number in sorted(bound.regions)]
-            found = await fan_out(calls, at_once=REGIONS_AT_ONCE)
-            pages = [page for some in found for page in some]
+            by_region = await fan_out(calls, at_once=REGIONS_AT_ONCE)
+            pages = [page for some in by_region for page in some]
             return pa.Table.from_batches(pages, Layout.arrow_of(chosen))
 
         return await self._by_newest(_until({}), read_all)
@@ -174,17 +174,19 @@ class AsyncRows:
         bound, until = await self.binding.get(), _until(options)
         checksum = self._through.checksum
         calls = [partial(checksum, bound, number, until) for number in sorted(bound.regions)]
-        found = await fan_out(calls, at_once=REGIONS_AT_ONCE)
-        total = sum(int(one.checksum, 16) for one in found) % (1 << 64)
-        return TableChecksum(sum(one.rows for one in found), f"{total:016x}", tuple(found))
+        regions = await fan_out(calls, at_once=REGIONS_AT_ONCE)
+        total = sum(int(region.checksum, 16) for region in regions) % (1 << 64)
+        return TableChecksum(
+            sum(region.rows for region in regions), f"{total:016x}", tuple(regions)
+        )
 
     # -- inside
 
-    async def _write(self, wanted: RowsQuery, options: StatementOptions) -> WriteResult:
-        if isinstance(wanted.rows, Mapping):
+    async def _write(self, query: RowsQuery, options: StatementOptions) -> WriteResult:
+        if isinstance(query.rows, Mapping):
             expected = "a list of rows, or an Arrow table; one row is [{...}]"
             raise Refused("invalid-request", pointer="/rows", found="one row", expected=expected)
-        return await self._through.write(wanted, self._key(options), _until(options))
+        return await self._through.write(query, self._key(options), _until(options))
 
     async def _by_newest(self, until: float, read: Callable[[Bound], Awaitable[T]]) -> T:
         """*read* by the newest reading of the table: begun anew where a column of it has gone."""

@@ -28,10 +28,10 @@ class Spread:
 
     def order(self, now: float) -> tuple[str, ...]:
         """All, the first to be asked first. Each call is one turn."""
-        found = sorted(self.addresses, key=lambda one: self._rank(one, now))
+        addresses = sorted(self.addresses, key=lambda address: self._rank(address, now))
         self._turns += 1
-        self._last_turn.update((one, self._turns) for one in found[:1])
-        return tuple(found)
+        self._last_turn.update((address, self._turns) for address in addresses[:1])
+        return tuple(addresses)
 
     @contextmanager
     def asking(self, address: str) -> Iterator[None]:

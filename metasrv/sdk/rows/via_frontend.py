@@ -59,13 +59,13 @@ class Through:
     binding: Binding
     frontends: Frontends
 
-    async def write(self, wanted: RowsQuery, key: StatementKey, until: float) -> WriteResult:
+    async def write(self, query: RowsQuery, key: StatementKey, until: float) -> WriteResult:
         """Done once, however often the same *key* comes."""
         bound, copies = await self.binding.get(), Copies()
         with copies.settled():
             while True:
                 try:
-                    return await self._write(bound, wanted, _Keyed(key, until, copies))
+                    return await self._write(bound, query, _Keyed(key, until, copies))
                 except (Refused, Conflict) as error:
                     # Perhaps the table is another by now: its rows are made again for that.
                     copies.refused(error)
@@ -82,16 +82,16 @@ class Through:
             return []
         bound = await self.binding.get()
         layout = bound.layout
-        asked = [
+        json_keys = [
             [to_json(*pair) for pair in zip(layout.key_types, layout.key_values(key), strict=True)]
             for key in keys
         ]
-        found: list[dict[str, object]] = []
-        for start in range(0, len(asked), ROWS_MAX):
-            body = KeysRequest.model_validate({"keys": asked[start : start + ROWS_MAX]})
+        rows: list[dict[str, object]] = []
+        for start in range(0, len(json_keys), ROWS_MAX):
+            body = KeysRequest.model_validate({"keys": json_keys[start : start + ROWS_MAX]})
             answer = await self._read(bound, f"{_rows(layout)}/get", until, body)
-            found += dicts_of(_batch(answer))
-        return found
+            rows += dicts_of(_batch(answer))
+        return rows
 
     async def pages(
         self, bound: Bound, number: int, columns: Sequence[LayoutColumn], ends: Ends
@@ -105,7 +105,9 @@ class Through:
         for name, end in zip(("from", "to"), ends, strict=True):
             if end is not None:
                 values = zip(bound.layout.key, bound.layout.bound_values(end), strict=False)
-                query += [(name, json.dumps(to_json(one.type, value))) for one, value in values]
+                query += [
+                    (name, json.dumps(to_json(column.type, value))) for column, value in values
+                ]
         try:
             path = f"{_table(bound.layout)}/scan"
             async for page in self._apart(bound, path, query, ROWS_MAX):
@@ -118,11 +120,11 @@ class Through:
         self, bound: Bound, path: str, query: Query, limit: int
     ) -> AsyncGenerator[pa.RecordBatch, None]:
         """Pages that are each a transaction of its own, of any frontend; none is empty."""
-        asked = [("apart", "true"), ("limit", str(limit)), *query]
+        params = [("apart", "true"), ("limit", str(limit)), *query]
         token: Query = []
         while True:
             until = asyncio.get_running_loop().time() + PAGE_S
-            answer = await self._read(bound, f"{path}?{urlencode([*asked, *token])}", until)
+            answer = await self._read(bound, f"{path}?{urlencode([*params, *token])}", until)
             batch = _batch(answer)
             if batch.num_rows:
                 yield batch
@@ -136,9 +138,9 @@ class Through:
     ) -> AsyncGenerator[pa.RecordBatch, None]:
         """Rows in the order of an index, as many as *limit*. Raises NotFound, Refused."""
         bound = await self.binding.get()
-        if index not in {one.name for one in bound.body.indexes}:
+        if index not in {index_body.name for index_body in bound.body.indexes}:
             bound = await self.binding.read_again(bound)
-        named = {one.name: one for one in bound.body.indexes}
+        named = {index_body.name: index_body for index_body in bound.body.indexes}
         if index not in named:
             raise NotFound(what="index", name=index)
         columns = [bound.layout.named[name] for name in named[index].columns]
@@ -158,8 +160,8 @@ class Through:
     async def checksum(self, bound: Bound, number: int, until: float) -> ChecksumResult:
         path = f"{_table(bound.layout)}/checksum?region={number}"
         answer = await self._read(bound, path, until)
-        (found,) = answer.body(ChecksumAnswer).regions
-        return ChecksumResult(**found.model_dump())
+        (region,) = answer.body(ChecksumAnswer).regions
+        return ChecksumResult(**region.model_dump())
 
     def parts(self, layout: Layout, rows: pa.RecordBatch, op: Op, first: int) -> list[RegionPart]:
         """Splits a batch of a load by region; each part has `_key`, and the place of each row in
@@ -184,14 +186,14 @@ class Through:
 
     # -- inside
 
-    async def _write(self, bound: Bound, wanted: RowsQuery, keyed: "_Keyed") -> WriteResult:
-        batch = await asyncio.to_thread(wanted.named, bound.layout)
+    async def _write(self, bound: Bound, query: RowsQuery, keyed: "_Keyed") -> WriteResult:
+        batch = await asyncio.to_thread(query.named, bound.layout)
         if not batch.num_rows:
             return WriteResult(0, ())
-        done = await self._send(bound, batch, wanted.op, keyed)
+        done = await self._send(bound, batch, query.op, keyed)
         outcomes = tuple(
-            RegionOutcome(one.region_id, "applied", one.rows, one.version, one.repeated)
-            for one in done.regions
+            RegionOutcome(region.region_id, "applied", region.rows, region.version, region.repeated)
+            for region in done.regions
         )
         return WriteResult(done.rows, outcomes)
 
@@ -237,8 +239,8 @@ class Through:
 
     def _min(self, bound: Bound) -> dict[str, str]:
         """Any frontend must know what this client has seen of the table, whoever showed it."""
-        seen = self.frontends.newest(bound.layout.table_id)
-        return {MIN_SCHEMA_VERSION: str(max(seen, bound.layout.schema_version))}
+        newest_version = self.frontends.newest(bound.layout.table_id)
+        return {MIN_SCHEMA_VERSION: str(max(newest_version, bound.layout.schema_version))}
 
 
 def _named(key: StatementKey) -> dict[str, str]:
@@ -267,8 +269,8 @@ def _batch(answer: HttpAnswer) -> pa.RecordBatch:
         raise Unavailable("not-ready", what=answer.url, reason="the answer was cut")
     with pa.ipc.open_stream(pa.py_buffer(answer.content)) as reader:
         (batch,) = reader
-        found: pa.RecordBatch = batch
-    return found
+        typed_batch: pa.RecordBatch = batch
+    return typed_batch
 
 
 def _as_known(columns: Sequence[LayoutColumn], page: pa.RecordBatch) -> pa.RecordBatch:
@@ -281,7 +283,7 @@ def _as_known(columns: Sequence[LayoutColumn], page: pa.RecordBatch) -> pa.Recor
 
 def _key_of(layout: Layout, named: pa.RecordBatch) -> Sequence[LayoutColumn]:
     """Raises Refused where a column of the key is not among those that are named."""
-    missing = [one.name for one in layout.key if one.name not in named.schema.names]
+    missing = [column.name for column in layout.key if column.name not in named.schema.names]
     if missing:
         raise Refused("invalid-request", pointer=f"/rows/{missing[0]}", expected="a value")
     return layout.key
