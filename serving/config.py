@@ -120,10 +120,12 @@ class StartConfig(BaseModel):
             prog=f"metasrv {cls.program}", description=f"`metasrv {cls.program} --help` says more."
         )
         parser.add_argument("--config", type=Path, help=f"TOML file with a table [{cls.program}]")
-        for one in settings_of(cls, cls.env_prefix):
-            parser.add_argument(one.flag, metavar=one.kind.upper(), help=one.default_text)
-        found = vars(parser.parse_args(argv))
-        return {name: value for name, value in found.items() if value is not None}
+        for setting in settings_of(cls, cls.env_prefix):
+            parser.add_argument(
+                setting.flag, metavar=setting.kind.upper(), help=setting.default_text
+            )
+        values = vars(parser.parse_args(argv))
+        return {name: value for name, value in values.items() if value is not None}
 
     @classmethod
     def start(cls, argv: Sequence[str]) -> Self:
@@ -140,17 +142,17 @@ class StartConfig(BaseModel):
 
     @classmethod
     def _faults(cls, error: ValidationError) -> Iterator[str]:
-        known = {one.name: one for one in settings_of(cls, cls.env_prefix)}
+        settings = {setting.name: setting for setting in settings_of(cls, cls.env_prefix)}
         for fault in error.errors():
             name = str(fault["loc"][0]) if fault["loc"] else ""
             message = fault["msg"].removeprefix("Value error, ")
-            if name not in known:
-                close = get_close_matches(name, known, n=1)
+            if name not in settings:
+                close = get_close_matches(name, settings, n=1)
                 hint = f"; did you mean {close[0]}?" if close else ""
                 yield f"{name}: there is no such setting{hint}" if name else message
             elif fault["type"] == "missing":
-                one = known[name]
-                yield f"{name}: it is required: give {one.flag} or {one.variable}"
+                setting = settings[name]
+                yield f"{name}: it is required: give {setting.flag} or {setting.variable}"
             else:
                 yield f"{name}: {message}, not {fault['input']}"
 

@@ -104,11 +104,11 @@ def _is_local(host: str | None) -> bool:
 
 def _readable_by_others(path: Path) -> Iterator[str]:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError as error:
         yield f"{path}: {error.strerror}"
         return
-    if found.st_mode & OTHERS:
+    if status.st_mode & OTHERS:
         yield f"{path}: others can read it: chmod 600"
-    if found.st_uid not in (0, os.geteuid()):
+    if status.st_uid not in (0, os.geteuid()):
         yield f"{path}: belongs to another user"

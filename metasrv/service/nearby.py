@@ -8,24 +8,24 @@ COMPARED_MAX = 200  # names that are compared one by one; of more, only one edit
 _LETTERS = ascii_letters + digits + "_-"
 
 
-def nearest(name: str, known: Collection[str]) -> str | None:
-    """Another of *known* that comes close, if any does. *known* answers `in` in constant time."""
-    if len(known) <= COMPARED_MAX:
-        close = get_close_matches(name, [one for one in known if one != name], n=1)
+def nearest(name: str, names: Collection[str]) -> str | None:
+    """Another of *names* that comes close, if any does. *names* answers `in` in constant time."""
+    if len(names) <= COMPARED_MAX:
+        close = get_close_matches(name, [other for other in names if other != name], n=1)
         return close[0] if close else None
-    return next((one for one in _one_edit_away(name) if one != name and one in known), None)
+    return next((other for other in _one_edit_away(name) if other != name and other in names), None)
 
 
-def hint(name: str, known: Collection[str]) -> dict[str, str]:
+def hint(name: str, names: Collection[str]) -> dict[str, str]:
     """`did_you_mean` among the facts of an error, or nothing."""
-    found = nearest(name, known)
-    return {} if found is None else {"did_you_mean": found}
+    close = nearest(name, names)
+    return {} if close is None else {"did_you_mean": close}
 
 
 def _one_edit_away(name: str) -> Iterator[str]:
     """Swapped, left out, mistaken, added: what fingers do, most usual first."""
     yield name.lower()
-    cuts = [(name[:at], name[at:]) for at in range(len(name) + 1)]
+    cuts = [(name[:position], name[position:]) for position in range(len(name) + 1)]
     yield from (before + after[1] + after[0] + after[2:] for before, after in cuts if after[1:])
     yield from (before + after[1:] for before, after in cuts if after)
     for letter in _LETTERS:

@@ -66,20 +66,22 @@ class ListPage(Generic[T]):
 
 
 def page_of(
-    items: Sequence[T], place: Callable[[T], Position], after: Position | None, size: int
+    items: Sequence[T], position_of: Callable[[T], Position], after: Position | None, size: int
 ) -> ListPage[T]:
-    """At most *size* of *items*, which are in the order of `place`, from above *after* on."""
-    start = 0 if after is None else _above(items, place, tuple(after))
-    found = tuple(items[start : start + size])
+    """At most *size* of *items*, which are in the order of `position_of`, from above *after* on."""
+    start = 0 if after is None else _above(items, position_of, tuple(after))
+    chosen = tuple(items[start : start + size])
     more = start + size < len(items)
-    return ListPage(found, tuple(place(found[-1])) if more else None)
+    return ListPage(chosen, tuple(position_of(chosen[-1])) if more else None)
 
 
-def _above(items: Sequence[T], place: Callable[[T], Position], after: tuple[str | int, ...]) -> int:
+def _above(
+    items: Sequence[T], position_of: Callable[[T], Position], after: tuple[str | int, ...]
+) -> int:
     low, high = 0, len(items)
     while low < high:
         middle = (low + high) // 2
-        if tuple(place(items[middle])) <= after:
+        if tuple(position_of(items[middle])) <= after:
             low = middle + 1
         else:
             high = middle

@@ -23,9 +23,9 @@ _HELD = frozenset({Obstacle.LOCK, Obstacle.PAUSED, Obstacle.POISON})
 
 
 def plan_body(plan: Plan, catalog_version: int) -> PlanBody:
-    steps = [step for one in plan.family for step in one.steps]
-    blockers = [blocker for one in plan.family for blocker in one.blockers]
-    locked = [one.holder for one in blockers if one.kind in _HELD]
+    steps = [step for member in plan.family for step in member.steps]
+    blockers = [blocker for member in plan.family for blocker in member.blockers]
+    locked = [blocker.holder for blocker in blockers if blocker.kind in _HELD]
     return PlanBody(
         **_facts(plan),
         catalog_version=catalog_version,
@@ -48,7 +48,7 @@ def _facts(plan: Plan) -> dict[str, Any]:
         "scan_rows_per_s": plan.rate.rows_per_s if rows else None,
         "scan_rate_reorgs": plan.rate.reorgs if rows else 0,
         "eta_s": None if plan.eta_ms is None else _seconds(plan.eta_ms),
-        "blockers": tuple(_blocker(one) for one in plan.blockers),
+        "blockers": tuple(_blocker(blocker) for blocker in plan.blockers),
         "complete": plan.ends,
         "children": tuple(PlannedProcedure(**_facts(child)) for child in plan.children),
     }
@@ -61,42 +61,44 @@ def _step(step: PlannedStep) -> PlannedStepBody:
         deletes=step.deletes,
         log=step.log,
         orders=tuple(
-            PlannedOrderBody(node=one.node, op=one.op, region_id=one.region_id)
-            for one in step.orders
+            PlannedOrderBody(node=order.node, op=order.op, region_id=order.region_id)
+            for order in step.orders
         ),
         publishes=tuple(
             PlannedVersionBody(
-                table_id=one.table_id,
-                schema_version=one.schema_version,
-                shifts=tuple(shift_body(shift) for shift in one.shifts),
+                table_id=version.table_id,
+                schema_version=version.schema_version,
+                shifts=tuple(shift_body(shift) for shift in version.shifts),
             )
-            for one in step.publishes
+            for version in step.publishes
         ),
-        edits=tuple(PlannedEditBody.model_validate(asdict(one)) for one in step.edits),
+        edits=tuple(PlannedEditBody.model_validate(asdict(edit)) for edit in step.edits),
         drains=tuple(
             PlannedDrainBody(
-                table_id=one.table_id, schema_version=one.schema_version, holders=one.holders
+                table_id=drain.table_id, schema_version=drain.schema_version, holders=drain.holders
             )
-            for one in step.drains
+            for drain in step.drains
         ),
         scans=tuple(
-            PlannedScanBody(job=one.job, region_id=one.region_id, rows=one.rows, bytes=one.bytes)
-            for one in step.scans
+            PlannedScanBody(
+                job=scan.job, region_id=scan.region_id, rows=scan.rows, bytes=scan.bytes
+            )
+            for scan in step.scans
         ),
         cancellable=step.cancellable,
         eta_s=_seconds(step.eta_ms),
     )
 
 
-def _blocker(one: Blocker) -> BlockerBody:
+def _blocker(blocker: Blocker) -> BlockerBody:
     return BlockerBody(
-        kind=one.kind.value,
-        holder=one.holder,
-        key=one.key,
-        expires_in_s=None if one.expires_in_ms is None else _seconds(one.expires_in_ms),
-        waits=one.waits,
-        transaction=one.transaction,
-        transaction_age_ms=one.transaction_age_ms,
+        kind=blocker.kind.value,
+        holder=blocker.holder,
+        key=blocker.key,
+        expires_in_s=None if blocker.expires_in_ms is None else _seconds(blocker.expires_in_ms),
+        waits=blocker.waits,
+        transaction=blocker.transaction,
+        transaction_age_ms=blocker.transaction_age_ms,
     )
 
 

@@ -39,7 +39,9 @@ def living_body(
             "stalled": entry.stalled,
             "cancelable": Control.CANCEL in may,
             "point_of_no_return": entry.has_passed,
-            "allowed_actions": tuple(one.value for one in may if one is not Control.CLEAR),
+            "allowed_actions": tuple(
+                control.value for control in may if control is not Control.CLEAR
+            ),
             "attempt": live.attempt,
             "children": _children(record, children),
             "finished_at": None,
@@ -74,12 +76,12 @@ def ended_body(procedure: str, history: ProcedureHistory) -> ProcedureBody:
     )
 
 
-def procedure_etag(found: ActiveProcedure | ProcedureHistory) -> str:
+def procedure_etag(entry: ActiveProcedure | ProcedureHistory) -> str:
     """Moves whenever what is shown does, but for clocks that merely run."""
-    if isinstance(found, ProcedureHistory):
-        return f'"{found.outcome.value}"'
-    live = found.live
-    parts = (found.held.revision, found.state.value, live.attempt, live.phase, live.done)
+    if isinstance(entry, ProcedureHistory):
+        return f'"{entry.outcome.value}"'
+    live = entry.live
+    parts = (entry.held.revision, entry.state.value, live.attempt, live.phase, live.done)
     return '"' + ".".join(str(part) for part in parts) + '"'
 
 
@@ -103,10 +105,15 @@ def _body(procedure: str, record: ProcedureRecord, rest: Mapping[str, Any]) -> P
         timeline=tuple(
             BeatBody(step=beat.step, at=time_of(beat.at_ms), ms=beat.ms) for beat in record.timeline
         ),
-        transitions=tuple(transition_body(one) for one in record.transitions),
+        transitions=tuple(transition_body(transition) for transition in record.transitions),
         controls=tuple(
-            ControlBody(action=one.action, by=one.by, at=time_of(one.at_ms), reason=one.reason)
-            for one in record.controls
+            ControlBody(
+                action=control.action,
+                by=control.by,
+                at=time_of(control.at_ms),
+                reason=control.reason,
+            )
+            for control in record.controls
         ),
         throttle_percent=record.throttle_percent,
         throttle_rows_per_s=record.throttle_rows_per_s,

@@ -65,7 +65,7 @@ def table_body(table: CatalogTable, catalog_version: int, addresses: Addresses) 
         name=info.name,
         columns=tuple(column_body(column) for column in info.columns),
         indexes=tuple(index_body(index, names) for index in info.indexes),
-        constraints=tuple(constraint_body(one, names) for one in info.constraints),
+        constraints=tuple(constraint_body(constraint, names) for constraint in info.constraints),
         primary_key=tuple(names[column] for column in info.primary_key),
         partition=partition_of(info.partition, names),
         replicas=info.replicas,

@@ -7,19 +7,19 @@ from metasrv.service.bodies.shapes import time_of
 from metasrv_base.wire.api.transitions import LateBody, ShiftBody, TransitionBody
 
 
-def transition_body(one: Transition) -> TransitionBody:
-    drained_ms = one.drained_at_ms
+def transition_body(transition: Transition) -> TransitionBody:
+    drained_ms = transition.drained_at_ms
     return TransitionBody(
-        table_id=one.table_id,
-        schema_version=one.schema_version,
-        shifts=tuple(shift_body(shift) for shift in one.shifts),
-        regions=one.regions,
-        told_ms=one.told_ms,
-        catalog_version=one.catalog_version,
-        published_at=time_of(one.published_at_ms),
+        table_id=transition.table_id,
+        schema_version=transition.schema_version,
+        shifts=tuple(shift_body(shift) for shift in transition.shifts),
+        regions=transition.regions,
+        told_ms=transition.told_ms,
+        catalog_version=transition.catalog_version,
+        published_at=time_of(transition.published_at_ms),
         drained_at=None if drained_ms is None else time_of(drained_ms),
-        drain_ms=None if drained_ms is None else max(0, drained_ms - one.published_at_ms),
-        holders=one.holders,
+        drain_ms=None if drained_ms is None else max(0, drained_ms - transition.published_at_ms),
+        holders=transition.holders,
         late=tuple(
             LateBody(
                 holder=late.holder,
@@ -27,7 +27,7 @@ def transition_body(one: Transition) -> TransitionBody:
                 went=late.went.value,
                 transaction=late.transaction,
             )
-            for late in one.late
+            for late in transition.late
         ),
     )
 

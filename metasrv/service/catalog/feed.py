@@ -35,7 +35,7 @@ async def lines(state: ServerState, start: Start) -> AsyncGenerator[bytes]:
     """From *start* on until this server ends. Each line is made when the one before is sent."""
     with counted(state), ExitStack() as held:
         position = start.version
-        known: Mapping[str, str] = {}
+        sent: Mapping[str, str] = {}
         due_ms = state.clock.mono_ms()
         while not state.is_stopping:
             addresses = await state.addresses.known()
@@ -49,9 +49,9 @@ async def lines(state: ServerState, start: Start) -> AsyncGenerator[bytes]:
                         break
                 position = catalog.version
             else:
-                for line in moved(known, addresses):
+                for line in moved(sent, addresses):
                     yield line
-            known = addresses
+            sent = addresses
             while not state.is_stopping and (update := _next(state, position, start.wanted)):
                 yield update
                 position += 1
@@ -65,12 +65,12 @@ async def lines(state: ServerState, start: Start) -> AsyncGenerator[bytes]:
         yield GOAWAY
 
 
-def _next(state: ServerState, position: int, wanted: Wanted) -> bytes | None:
+def _next(state: ServerState, position: int, table_ids: Wanted) -> bytes | None:
     """The update after *position*, if there is one and it is kept."""
     update, after = state.follower.update(position + 1), state.follower.at(position + 1)
     if update is None or after is None:
         return None
-    return state.feed.update(update, after, wanted)
+    return state.feed.update(update, after, table_ids)
 
 
 def _is_behind(state: ServerState, position: int) -> bool:

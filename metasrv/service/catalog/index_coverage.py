@@ -12,9 +12,9 @@ from procedures.kinds.registry import KINDS
 
 async def coverages(state: ServerState, table: CatalogTable) -> dict[int, IndexCoverage]:
     """Of the indexes of *table* that are being filled, by id."""
-    found, _ = await scan(state.kv, ProcedureKey.under(), deadline_ms=state.facts.store_deadline_ms)
+    items, _ = await scan(state.kv, ProcedureKey.under(), deadline_ms=state.facts.store_deadline_ms)
     covered = {}
-    for row in readable(ProcedureKey, ProcedureRecord, found, untold):
+    for row in readable(ProcedureKey, ProcedureRecord, items, untold):
         reorg = _reorg_of(row.value, table)
         if reorg is not None:
             covered[reorg.index] = coverage_of(row.key.procedure, reorg, table)
@@ -33,8 +33,8 @@ def coverage_of(procedure: str, reorg: IndexReorg, table: CatalogTable) -> Index
     return IndexCoverage(
         procedure_id=procedure,
         regions=tuple(
-            RegionCoverage(region_id=one.region_id, state=stage_of(reorg, one.number).value)
-            for one in regions
+            RegionCoverage(region_id=region.region_id, state=stage_of(reorg, region.number).value)
+            for region in regions
         ),
         rows=reorg.rows,
         rows_total=reorg.rows_total,
@@ -47,5 +47,5 @@ def duplicates_of(history: ProcedureHistory) -> IndexDuplicates | None:
     result = history.result or {}
     if not result.get("duplicates"):
         return None
-    found = {"total": result["duplicates"], "first": result["offenders"]}
-    return IndexDuplicates.model_validate(found)
+    duplicates = {"total": result["duplicates"], "first": result["offenders"]}
+    return IndexDuplicates.model_validate(duplicates)

@@ -33,66 +33,66 @@ class ListRequest:
     freshness: Freshness
 
 
-async def catalogs(state: ServerState, wanted: ListRequest) -> tuple[CatalogList, CatalogView]:
-    name = await list_name(state, wanted)
-    found, token = await page_view(state, wanted.freshness, name, wanted.token)
-    known = found.catalog.catalogs
-    items = [known[key] for key in sorted(known)]
-    page = page_of(items, _by_catalog, token.after if token else None, wanted.size)
-    version = found.catalog.version
+async def catalogs(state: ServerState, request: ListRequest) -> tuple[CatalogList, CatalogView]:
+    name = await list_name(state, request)
+    catalog_view, token = await page_view(state, request.freshness, name, request.token)
+    by_name = catalog_view.catalog.catalogs
+    items = [by_name[key] for key in sorted(by_name)]
+    page = page_of(items, _by_catalog, token.after if token else None, request.size)
+    version = catalog_view.catalog.version
     body = CatalogList(
         catalogs=tuple(catalog_body(info, version) for info in page.items),
         catalog_version=version,
         next_page_token=next_token(name, version, page),
     )
-    return body, found
+    return body, catalog_view
 
 
 async def schemas(
-    state: ServerState, catalog: str, wanted: ListRequest
+    state: ServerState, catalog: str, request: ListRequest
 ) -> tuple[SchemaList, CatalogView]:
     must_be_identifiers(catalog)
-    name = await list_name(state, wanted)
-    found, token = await page_view(state, wanted.freshness, name, wanted.token)
-    must_have_catalog(found.catalog, catalog)
-    known = found.catalog.schemas
-    items = [known[key] for key in sorted(known) if key[0] == catalog]
-    page = page_of(items, _by_schema, token.after if token else None, wanted.size)
-    version = found.catalog.version
+    name = await list_name(state, request)
+    catalog_view, token = await page_view(state, request.freshness, name, request.token)
+    must_have_catalog(catalog_view.catalog, catalog)
+    by_name = catalog_view.catalog.schemas
+    items = [by_name[key] for key in sorted(by_name) if key[0] == catalog]
+    page = page_of(items, _by_schema, token.after if token else None, request.size)
+    version = catalog_view.catalog.version
     body = SchemaList(
         schemas=tuple(schema_body(info, version) for info in page.items),
         catalog_version=version,
         next_page_token=next_token(name, version, page),
     )
-    return body, found
+    return body, catalog_view
 
 
 async def tables(
     state: ServerState,
     schema: FullSchemaName,
-    wanted: ListRequest,
+    request: ListRequest,
     prefix: str,
     include_dropped: bool,
 ) -> tuple[TableList, CatalogView]:
-    name = await list_name(state, wanted, prefix, include_dropped)
-    found, token = await page_view(state, wanted.freshness, name, wanted.token)
-    catalog = found.catalog
+    name = await list_name(state, request, prefix, include_dropped)
+    catalog_view, token = await page_view(state, request.freshness, name, request.token)
+    catalog = catalog_view.catalog
     schema_named(catalog, schema)
     after = token.after if token else None
     low = max(prefix, str(after[0])) if after else prefix
     there = catalog.in_schema(schema.catalog, schema.schema, low)
     if include_dropped:
-        dropped = await by_turns(_dropped_from(catalog, schema, low, after, wanted.size + 1))
+        dropped = await by_turns(_dropped_from(catalog, schema, low, after, request.size + 1))
         there = merge(there, dropped, key=_by_table)
     named = takewhile(lambda table: table.info.name.startswith(prefix), there)
     above = dropwhile(lambda table: after is not None and _by_table(table) <= after, named)
-    page = page_of(list(islice(above, wanted.size + 1)), _by_table, None, wanted.size)
+    page = page_of(list(islice(above, request.size + 1)), _by_table, None, request.size)
     body = TableList(
         tables=tuple(summary(table) for table in page.items),
         catalog_version=catalog.version,
         next_page_token=next_token(name, catalog.version, page),
     )
-    return body, found
+    return body, catalog_view
 
 
 def _dropped_from(
@@ -118,9 +118,9 @@ def _dropped_from(
 
 
 async def list_name(
-    state: ServerState, wanted: ListRequest, *filters: str | int | bool | None
+    state: ServerState, request: ListRequest, *filters: str | int | bool | None
 ) -> ListName:
-    return ListName(await state.cluster() or "", wanted.path, filters)
+    return ListName(await state.cluster() or "", request.path, filters)
 
 
 def next_token(name: ListName, version: int, page: ListPage[T]) -> str | None:

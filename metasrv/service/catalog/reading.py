@@ -35,14 +35,14 @@ class CatalogView:
     """The store has been silent for longer than a lease: there may be newer versions."""
 
 
-async def view(state: ServerState, wanted: Freshness) -> CatalogView:
+async def view(state: ServerState, freshness: Freshness) -> CatalogView:
     """Raises Unavailable("stale") if it cannot be had in time, or has to be fresh and is not;
     Refused("history-expired") for a version that is not kept any more; Unavailable("not-ready") for
     a time that is not over as far as the log tells."""
-    version, at_ms = as_of(wanted.as_of)
-    await _reached(state, max(wanted.min_version, version or 0))
+    version, at_ms = as_of(freshness.as_of)
+    await _reached(state, max(freshness.min_version, version or 0))
     stale = state.is_stale
-    if stale and wanted.fresh:
+    if stale and freshness.fresh:
         raise Unavailable("stale", version=state.follower.catalog.version)
     if at_ms is not None:
         await _closed(state, at_ms)
@@ -54,7 +54,7 @@ async def view(state: ServerState, wanted: Freshness) -> CatalogView:
         raise Refused("history-expired", version=version)
     if at_ms is not None and version == 0:
         reason = "it is before the first version of this cluster's catalog"
-        raise NotFound(what="catalog of", name=wanted.as_of, reason=reason)
+        raise NotFound(what="catalog of", name=freshness.as_of, reason=reason)
     return CatalogView(catalog, stale=False)  # a version that was is never out of date
 
 
@@ -112,14 +112,14 @@ def _version_at(state: ServerState, at_ms: int) -> int:
 
 
 async def page_view(
-    state: ServerState, wanted: Freshness, name: ListName, text: str | None
+    state: ServerState, freshness: Freshness, name: ListName, text: str | None
 ) -> tuple[CatalogView, PageToken | None]:
     """The view of a page: a token binds it to the version of the first page.
 
     Raises Refused: "bad-page-token", or "page-token-expired" if that version is not kept here.
     """
     if text is None:
-        return await view(state, wanted), None
+        return await view(state, freshness), None
     token = unseal(name, text)
     await _reached(state, token.version)
     catalog = state.follower.at(token.version)
@@ -133,8 +133,8 @@ async def _reached(state: ServerState, version: int) -> None:
     try:
         await state.follower.wait_for(version, deadline_ms=WAIT_MS_MAX)
     except Unavailable as error:
-        found = state.follower.catalog.version
-        raise Unavailable("stale", found=found, expected=version) from error
+        applied = state.follower.catalog.version
+        raise Unavailable("stale", found=applied, expected=version) from error
 
 
 def as_of(text: str | None) -> tuple[int | None, int | None]:
@@ -144,9 +144,9 @@ def as_of(text: str | None) -> tuple[int | None, int | None]:
     """
     if text is None:
         return None, None
-    found = _VERSION.fullmatch(text)
-    if found is not None:
-        return int(found[1]), None
+    match = _VERSION.fullmatch(text)
+    if match is not None:
+        return int(match[1]), None
     if text.startswith("version:"):
         raise Refused("invalid-request", expected="as_of=version:<n>", found=text)
     return None, parse_instant(text, "ms", "as_of")

@@ -20,17 +20,19 @@ async def catalog(
     state: ServerState, name: str, freshness: Freshness
 ) -> tuple[CatalogBody, CatalogView]:
     must_be_identifiers(name)
-    found = await view(state, freshness)
-    must_have_catalog(found.catalog, name)
-    return catalog_body(found.catalog.catalogs[name], found.catalog.version), found
+    catalog_view = await view(state, freshness)
+    must_have_catalog(catalog_view.catalog, name)
+    return catalog_body(
+        catalog_view.catalog.catalogs[name], catalog_view.catalog.version
+    ), catalog_view
 
 
 async def schema(
     state: ServerState, name: FullSchemaName, freshness: Freshness
 ) -> tuple[SchemaBody, CatalogView]:
-    found = await view(state, freshness)
-    info = schema_named(found.catalog, name)
-    return schema_body(info, found.catalog.version), found
+    catalog_view = await view(state, freshness)
+    info = schema_named(catalog_view.catalog, name)
+    return schema_body(info, catalog_view.catalog.version), catalog_view
 
 
 async def table(
@@ -38,39 +40,39 @@ async def table(
 ) -> tuple[CatalogTable, bytes, CatalogView]:
     """The table, and its body as JSON. Raises NotFound, saying which part of the name does not
     exist."""
-    found = await view(state, freshness)
-    known = table_named(found.catalog, name)
+    catalog_view = await view(state, freshness)
+    table = table_named(catalog_view.catalog, name)
     addresses = await state.addresses.known()
-    return known, state.texts.of(known, found.catalog.version, addresses), found
+    return table, state.texts.of(table, catalog_view.catalog.version, addresses), catalog_view
 
 
 async def table_by_id(
     state: ServerState, table_id: int, freshness: Freshness
 ) -> tuple[TableBody, CatalogView]:
     """Also a dropped one."""
-    found = await view(state, freshness)
-    known = found.catalog.by_id(table_id)
-    if known is None:
+    catalog_view = await view(state, freshness)
+    table = catalog_view.catalog.by_id(table_id)
+    if table is None:
         raise NotFound("table-not-found", table_id=table_id)
     addresses = await state.addresses.known()
-    return table_body(known, found.catalog.version, addresses), found
+    return table_body(table, catalog_view.catalog.version, addresses), catalog_view
 
 
 async def route(
     state: ServerState, name: FullTableName, freshness: Freshness
 ) -> tuple[RouteBody, CatalogView]:
-    found = await view(state, freshness)
-    known = table_named(found.catalog, name)
-    return route_body(known.route, await state.addresses.known()), found
+    catalog_view = await view(state, freshness)
+    table = table_named(catalog_view.catalog, name)
+    return route_body(table.route, await state.addresses.known()), catalog_view
 
 
 async def made_table(state: ServerState, table_id: int, version: int | None) -> TableBody:
     """The table as a change left it; as it is now, if that version is not kept any more."""
     catalog = left_by(state, version)
-    known = catalog.tables.get(table_id)
-    if known is None:
+    table = catalog.tables.get(table_id)
+    if table is None:
         raise NotFound("table-not-found", table_id=table_id)
-    return table_body(known, catalog.version, await state.addresses.known())
+    return table_body(table, catalog.version, await state.addresses.known())
 
 
 def made_schema(state: ServerState, name: FullSchemaName, version: int | None) -> SchemaBody:
@@ -88,5 +90,5 @@ def made_catalog(state: ServerState, name: str, version: int | None) -> CatalogB
 
 def left_by(state: ServerState, version: int | None) -> Catalog:
     """The catalog of a version; as it is now, if the version is none or not kept any more."""
-    found = state.follower.at(version) if version is not None else None
-    return found or state.follower.catalog
+    catalog = state.follower.at(version) if version is not None else None
+    return catalog or state.follower.catalog

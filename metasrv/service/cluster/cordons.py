@@ -21,65 +21,65 @@ from metasrv_base.wire.api.cluster import CordonRequest, DrainRequest, NodeBody
 
 
 async def cordon(
-    state: ServerState, asked: RequestContext, node_id: str, request: CordonRequest
+    state: ServerState, context: RequestContext, node_id: str, request: CordonRequest
 ) -> NodeBody:
     """Durable when it is answered. Again: the last reason stands."""
-    return await _set(state, asked, node_id, request.reason)
+    return await _set(state, context, node_id, request.reason)
 
 
-async def uncordon(state: ServerState, asked: RequestContext, node_id: str) -> NodeBody:
+async def uncordon(state: ServerState, context: RequestContext, node_id: str) -> NodeBody:
     """It takes new regions again; those that left it stay where they are."""
-    return await _set(state, asked, node_id, None)
+    return await _set(state, context, node_id, None)
 
 
 async def _set(
-    state: ServerState, asked: RequestContext, node_id: str, reason: str | None
+    state: ServerState, context: RequestContext, node_id: str, reason: str | None
 ) -> NodeBody:
-    asked.require_no_version()
+    context.require_no_version()
     with only_the_leader():
         term = await state.leading()
         term.nodes.entry(node_id)
-        cordon = _cordon(state, asked, reason)
-        if asked.dry_run:
-            found = term.nodes.node(node_id)
-            would_be = found.node.model_copy(update={"cordon": cordon})
-            return node_body(replace(found, node=would_be), state.follower.catalog)
+        cordon = _cordon(state, context, reason)
+        if context.dry_run:
+            status = term.nodes.node(node_id)
+            would_be = status.node.model_copy(update={"cordon": cordon})
+            return node_body(replace(status, node=would_be), state.follower.catalog)
         await term.nodes.set_cordon(node_id, cordon)
         return node_body(term.nodes.node(node_id), state.follower.catalog)
 
 
-def _cordon(state: ServerState, asked: RequestContext, reason: str | None) -> Cordon | None:
+def _cordon(state: ServerState, context: RequestContext, reason: str | None) -> Cordon | None:
     if reason is None:
         return None
-    return Cordon(reason=reason, by=asked.principal, at_ms=state.clock.wall_ms())
+    return Cordon(reason=reason, by=context.principal, at_ms=state.clock.wall_ms())
 
 
 async def drain(
-    state: ServerState, asked: RequestContext, node_id: str, request: DrainRequest
+    state: ServerState, context: RequestContext, node_id: str, request: DrainRequest
 ) -> tuple[AcceptedChange, ...] | FailoverPlan:
     """Cordons it, then moves every region it leads, each once its lease has ended (P4).
 
     A node that regions are leaving already: that procedure, whoever asked for it.
     """
-    asked.require_no_version()
-    patience = Patience.of(state, asked)
+    context.require_no_version()
+    patience = Patience.of(state, context)
     with only_the_leader():
         term = await state.leading()
-        known = await replayed(term, asked)
-        if known is None:
+        submission = await replayed(term, context)
+        if submission is None:
             facts = situation(state, term)
             planned = plan_drain(node_id, request, facts)
-            if asked.dry_run:
-                plan = await plan_of(term, planned.kind, planned.state, asked.client())
+            if context.dry_run:
+                plan = await plan_of(term, planned.kind, planned.state, context.client())
                 return FailoverPlan((plan,), facts.catalog.version)
-            await _hold_off(state, term, asked, node_id, request.reason)
-            known = under_way(term, node_id) or await submitted(state, term, asked, planned)
-        return (await waited(term, known, patience),)
+            await _hold_off(state, term, context, node_id, request.reason)
+            submission = under_way(term, node_id) or await submitted(state, term, context, planned)
+        return (await waited(term, submission, patience),)
 
 
 async def _hold_off(
-    state: ServerState, term: Term, asked: RequestContext, node_id: str, reason: str
+    state: ServerState, term: Term, context: RequestContext, node_id: str, reason: str
 ) -> None:
     """A cordon that stands already keeps its reason."""
     if term.nodes.entry(node_id).node.cordon is None:
-        await term.nodes.set_cordon(node_id, _cordon(state, asked, reason))
+        await term.nodes.set_cordon(node_id, _cordon(state, context, reason))

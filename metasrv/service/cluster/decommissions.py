@@ -27,7 +27,7 @@ FACTS_MAX = 20  # of each sort, as an answer shows them; `what` counts them all
 
 
 async def decommission(
-    state: ServerState, asked: RequestContext, node_id: str, request: DecommissionRequest
+    state: ServerState, context: RequestContext, node_id: str, request: DecommissionRequest
 ) -> NodeBody | AcceptedChange:
     """Durable when it is answered. Of a node that is removed already: as it was removed. Of one
     whose disk is gone: the procedure, one at a time, that moves its regions and removes it.
@@ -35,12 +35,12 @@ async def decommission(
     Raises NotFound; Conflict("node-in-use") with all that names it; Conflict("node-still-alive")
     for a disk that is said to be gone, of a node that is heard.
     """
-    asked.require_no_version()
-    patience = Patience.of(state, asked)
+    context.require_no_version()
+    patience = Patience.of(state, context)
     with only_the_leader():
         term = await state.leading()
-        if request.lost and (known := await replayed(term, asked)) is not None:
-            return await waited(term, known, patience)
+        if request.lost and (submission := await replayed(term, context)) is not None:
+            return await waited(term, submission, patience)
         status = term.nodes.node(node_id)
         if status.state is NodeState.REMOVED:
             return node_body(status, state.follower.catalog)
@@ -49,14 +49,16 @@ async def decommission(
         else:
             await _must_be_free(term, status)
         at_ms = state.clock.wall_ms()
-        removal = Removal(at_ms=at_ms, by=asked.principal, reason=request.reason, lost=request.lost)
-        if asked.dry_run:
+        removal = Removal(
+            at_ms=at_ms, by=context.principal, reason=request.reason, lost=request.lost
+        )
+        if context.dry_run:
             would_be = status_of_removed(RemovedNode(node=status.node, removal=removal))
             return node_body(would_be, state.follower.catalog)
         if request.lost:
-            known = await _of_lost(state, term, asked, removal, node_id)
-            return await waited(term, known, patience)
-        cordon = Cordon(reason=request.reason, by=asked.principal, at_ms=at_ms)
+            submission = await _of_lost(state, term, context, removal, node_id)
+            return await waited(term, submission, patience)
+        cordon = Cordon(reason=request.reason, by=context.principal, at_ms=at_ms)
         await _hold_off(term, status, cordon)
         await _must_be_free(term, status)  # what chose it before the cordon is here by now
         await term.nodes.remove(node_id, removal, must_be_empty=True)
@@ -64,13 +66,13 @@ async def decommission(
 
 
 async def _of_lost(
-    state: ServerState, term: Term, asked: RequestContext, removal: Removal, node_id: str
+    state: ServerState, term: Term, context: RequestContext, removal: Removal, node_id: str
 ) -> Submitted:
-    known = under_way(term, node_id, DECOMMISSION_NODE.name)
-    if known is not None:
-        return known
+    submission = under_way(term, node_id, DECOMMISSION_NODE.name)
+    if submission is not None:
+        return submission
     wish = DecommissionNode(node=node_id, reason=removal.reason, by=removal.by)
-    return await submitted(state, term, asked, Leaving(DECOMMISSION_NODE, wish))
+    return await submitted(state, term, context, Leaving(DECOMMISSION_NODE, wish))
 
 
 async def _hold_off(term: Term, status: NodeStatus, cordon: Cordon) -> None:
@@ -98,11 +100,11 @@ def _facts(term: Term, claims: Claims) -> dict[str, object]:
     kept_ms = term.settings.values.drop_retention_ms
     dropped = [
         {
-            "table_id": one.table_id,
-            "name": one.name,
-            "purged_at": time_of(one.dropped_at_ms + kept_ms),
+            "table_id": table.table_id,
+            "name": table.name,
+            "purged_at": time_of(table.dropped_at_ms + kept_ms),
         }
-        for one in claims.dropped
+        for table in claims.dropped
     ]
     return {
         "what": "; ".join(claims.lines()),

@@ -155,9 +155,9 @@ def plan_regions(
 
 
 def must_be_registered(nodes: Iterable[str], situation: Situation) -> None:
-    known = {status.node.node_id for status in situation.statuses}
+    registered = {status.node.node_id for status in situation.statuses}
     for node in nodes:
-        if node not in known:
+        if node not in registered:
             raise NotFound("not-found", what="node", name=node)
 
 
@@ -171,9 +171,9 @@ def _must_be_allowed(
     if situation.maintenance is not None:
         raise Conflict("maintenance-mode", **_reason(situation.maintenance))
     catalog = situation.catalog
-    found = census(situation.statuses, {node for node in catalog.nodes if catalog.nodes[node]})
-    if found.is_doubtful:
-        raise Conflict("failover-guard", dead=found.dead, nodes=found.nodes)
+    counts = census(situation.statuses, {node for node in catalog.nodes if catalog.nodes[node]})
+    if counts.is_doubtful:
+        raise Conflict("failover-guard", dead=counts.dead, nodes=counts.nodes)
     for status in situation.statuses:
         if status.node.node_id in leaders and may_still_serve(status):
             raise Conflict(

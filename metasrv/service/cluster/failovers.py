@@ -38,26 +38,26 @@ class FailoverPlan:
 
 
 async def fail_over(
-    state: ServerState, asked: RequestContext, request: FailoverRequest
+    state: ServerState, context: RequestContext, request: FailoverRequest
 ) -> tuple[AcceptedChange, ...] | FailoverPlan:
     """A repeated request finds the procedures of the first one, and adds those that it did not
     come to submit."""
     validate(request)
-    asked.require_no_version()
-    patience = Patience.of(state, asked)
+    context.require_no_version()
+    patience = Patience.of(state, context)
     with only_the_leader():
         term = await state.leading()
-        if asked.dry_run:
-            return await _plans(state, term, asked, request)
+        if context.dry_run:
+            return await _plans(state, term, context, request)
         if request.node_id is not None:
-            known: tuple[Submitted, ...] = (await _one_node(state, term, asked, request),)
+            submissions: tuple[Submitted, ...] = (await _one_node(state, term, context, request),)
         else:
-            known = await _some_regions(state, term, asked, request)
-        return tuple([await waited(term, one, patience) for one in known])
+            submissions = await _some_regions(state, term, context, request)
+        return tuple([await waited(term, submission, patience) for submission in submissions])
 
 
 async def _plans(
-    state: ServerState, term: Term, asked: RequestContext, request: FailoverRequest
+    state: ServerState, term: Term, context: RequestContext, request: FailoverRequest
 ) -> FailoverPlan:
     facts = situation(state, term)
     if request.node_id is not None:
@@ -65,53 +65,55 @@ async def _plans(
     else:
         planned = plan_regions(request, request.region_ids or (), facts)
     plans = [
-        await plan_of(term, one.kind, one.state, asked.client(expected_epoch=one.expected_epoch))
-        for one in planned
+        await plan_of(
+            term, leaving.kind, leaving.state, context.client(expected_epoch=leaving.expected_epoch)
+        )
+        for leaving in planned
     ]
     return FailoverPlan(tuple(plans), facts.catalog.version)
 
 
 async def _one_node(
-    state: ServerState, term: Term, asked: RequestContext, request: FailoverRequest
+    state: ServerState, term: Term, context: RequestContext, request: FailoverRequest
 ) -> Submitted:
     """A node that is being failed over already: that procedure, whoever asked for it."""
-    known = await replayed(term, asked)
-    if known is not None:
-        return known
-    known = under_way(term, request.node_id)
-    if known is not None:
-        return known
+    submission = await replayed(term, context)
+    if submission is not None:
+        return submission
+    submission = under_way(term, request.node_id)
+    if submission is not None:
+        return submission
     planned = plan_node(request, situation(state, term))
-    return await submitted(state, term, asked, planned)
+    return await submitted(state, term, context, planned)
 
 
 async def _some_regions(
-    state: ServerState, term: Term, asked: RequestContext, request: FailoverRequest
+    state: ServerState, term: Term, context: RequestContext, request: FailoverRequest
 ) -> tuple[Submitted, ...]:
-    known = await _known(term, asked)
+    submissions = await _known(term, context)
     left = list(request.region_ids or ())
-    for one in known:
-        covered = await _regions_of(term, one.procedure)
+    for submission in submissions:
+        covered = await _regions_of(term, submission.procedure)
         left = [region for region in left if region not in covered]
     planned = plan_regions(request, left, situation(state, term)) if left else ()
-    for part, plan in enumerate(planned, start=len(known)):
-        known.append(await submitted(state, term, asked, plan, part))
-    return tuple(known)
+    for part, plan in enumerate(planned, start=len(submissions)):
+        submissions.append(await submitted(state, term, context, plan, part))
+    return tuple(submissions)
 
 
-async def _known(term: Term, asked: RequestContext) -> list[Submitted]:
+async def _known(term: Term, context: RequestContext) -> list[Submitted]:
     """Parts are submitted in order, so the first that is missing ends the search."""
-    found: list[Submitted] = []
+    submissions: list[Submitted] = []
     while True:
-        one = await replayed(term, asked, len(found))
-        if one is None:
-            return found
-        found.append(one)
+        submission = await replayed(term, context, len(submissions))
+        if submission is None:
+            return submissions
+        submissions.append(submission)
 
 
 async def _regions_of(term: Term, procedure: str) -> frozenset[str]:
-    found = await term.manager.find(procedure)
-    record = found.last if isinstance(found, ProcedureHistory) else found.held.record
+    entry = await term.manager.find(procedure)
+    record = entry.last if isinstance(entry, ProcedureHistory) else entry.held.record
     return frozenset(record.state["region_ids"])
 
 
@@ -125,14 +127,14 @@ def under_way(term: Term, node_id: str | None, kind: str = FAILOVER_NODE.name) -
 
 
 async def submitted(
-    state: ServerState, term: Term, asked: RequestContext, planned: Leaving, part: int = 0
+    state: ServerState, term: Term, context: RequestContext, planned: Leaving, part: int = 0
 ) -> Submitted:
     """Raises Conflict("object-locked") where it would queue and the client does not want that."""
     blockers = in_the_way(planned.kind.locks(planned.state), term.manager)
-    if blockers and not asked.queue:
+    if blockers and not context.queue:
         raise locked(blockers)
-    client = asked.client(part=part, expected_epoch=planned.expected_epoch)
-    wish = SubmitRequest(state.ids.procedure_id(), client, asked.fingerprint)
+    client = context.client(part=part, expected_epoch=planned.expected_epoch)
+    wish = SubmitRequest(state.ids.procedure_id(), client, context.fingerprint)
     return await stored(state, term, planned.kind, planned.state, wish)
 
 

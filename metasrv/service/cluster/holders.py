@@ -61,7 +61,7 @@ async def leases(
     catalog, now_ms = state.follower.catalog, state.clock.mono_ms()
     entries = term.holders.book.entries()
     if table_id is not None and older_than is not None:
-        behind = {one.holder for one in term.holders.behind(table_id, older_than)}
+        behind = {laggard.holder for laggard in term.holders.behind(table_id, older_than)}
         entries = tuple(entry for entry in entries if entry.holder.holder_id in behind)
     elif table_id is not None:
         entries = tuple(entry for entry in entries if table_id in entry.pinned)
@@ -125,9 +125,9 @@ def _wrong_holder(holder_id: str, said: str) -> Iterator[FieldError]:
 
 
 def _wrong_pins(pinned: tuple[Pin, ...]) -> Iterator[FieldError]:
-    seen: set[int] = set()
-    for place, pin in enumerate(pinned):
-        if pin.table_id in seen:
-            here = f"/pinned/{place}/table_id"
+    table_ids: set[int] = set()
+    for position, pin in enumerate(pinned):
+        if pin.table_id in table_ids:
+            here = f"/pinned/{position}/table_id"
             yield FieldError(pointer=here, detail="the table is listed twice")
-        seen.add(pin.table_id)
+        table_ids.add(pin.table_id)

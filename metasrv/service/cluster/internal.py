@@ -61,18 +61,18 @@ def _wrong_registration(node_id: str, request: RegisterRequest) -> Iterator[Fiel
 
 
 def _wrong_heartbeat(node_id: str, request: HeartbeatRequest) -> Turns[tuple[FieldError, ...]]:
-    found = list(_wrong_node(node_id, request.node_id))
-    seen: set[str] = set()
+    errors = list(_wrong_node(node_id, request.node_id))
+    region_ids: set[str] = set()
     for stats in slices(enumerate(request.regions)):
-        for place, stat in stats:
-            here = f"/regions/{place}/region_id"
+        for position, stat in stats:
+            here = f"/regions/{position}/region_id"
             if not is_region_id(stat.region_id):
-                found.append(no_region_id(here))
-            elif stat.region_id in seen:
-                found.append(FieldError(pointer=here, detail="the region is listed twice"))
-            seen.add(stat.region_id)
+                errors.append(no_region_id(here))
+            elif stat.region_id in region_ids:
+                errors.append(FieldError(pointer=here, detail="the region is listed twice"))
+            region_ids.add(stat.region_id)
         yield
-    return tuple(found)
+    return tuple(errors)
 
 
 def _wrong_node(node_id: str, said: str) -> Iterator[FieldError]:

@@ -44,7 +44,7 @@ class RegionFilter:
 async def nodes(state: ServerState) -> NodeList:
     term = await state.leading()
     catalog = state.follower.catalog
-    return NodeList(nodes=tuple(node_body(one, catalog) for one in term.nodes.statuses()))
+    return NodeList(nodes=tuple(node_body(status, catalog) for status in term.nodes.statuses()))
 
 
 async def node(state: ServerState, node_id: str) -> NodeDetailBody:
@@ -108,7 +108,7 @@ def _quarantined(node: NodeRecord, catalog: Catalog) -> tuple[str, ...]:
     """Returns the folders that a returned node brought back, except those of regions it leads."""
     if node.returned is None:
         return ()
-    return tuple(one for one in node.returned.folders if not _is_led(one, node, catalog))
+    return tuple(folder for folder in node.returned.folders if not _is_led(folder, node, catalog))
 
 
 def _is_led(folder: str, node: NodeRecord, catalog: Catalog) -> bool:
@@ -118,7 +118,7 @@ def _is_led(folder: str, node: NodeRecord, catalog: Catalog) -> bool:
     table = catalog.tables.get(table_of(RegionId(int(region_id))))
     regions = table.route.region_routes if table else ()
     root = f"{node.root}/regions/{folder}"
-    return any(one.leader == node.node_id and one.root == root for one in regions)
+    return any(route.leader == node.node_id and route.root == root for route in regions)
 
 
 def _held_body(held: HeldBack | None) -> FailoverHeldBody | None:
@@ -137,28 +137,30 @@ async def region(
 ) -> tuple[RegionBody, CatalogView]:
     """A region of a living table. Raises NotFound."""
     reports = await _reports(state)
-    found = await view(state, freshness)
-    table, route = find_region(found.catalog, region_id)
-    return _shape(table, route, await state.addresses.known(), reports), found
+    catalog_view = await view(state, freshness)
+    table, route = find_region(catalog_view.catalog, region_id)
+    return _shape(table, route, await state.addresses.known(), reports), catalog_view
 
 
 async def regions(
-    state: ServerState, wanted: ListRequest, only: RegionFilter
+    state: ServerState, request: ListRequest, only: RegionFilter
 ) -> tuple[RegionList, CatalogView]:
     """By id; those of a node, of a table, or all."""
     reports = await _reports(state)
-    name = await list_name(state, wanted, only.node, only.table_id)
-    found, token = await page_view(state, wanted.freshness, name, wanted.token)
+    name = await list_name(state, request, only.node, only.table_id)
+    catalog_view, token = await page_view(state, request.freshness, name, request.token)
     after = token.after if token else None
-    items = await by_turns(_chosen(found.catalog, only, int(after[0]) if after else 0, wanted.size))
-    page = page_of(items, _place, after, wanted.size)
+    items = await by_turns(
+        _chosen(catalog_view.catalog, only, int(after[0]) if after else 0, request.size)
+    )
+    page = page_of(items, _place, after, request.size)
     addresses = await state.addresses.known()
     body = RegionList(
         regions=tuple(_shape(table, route, addresses, reports) for table, route in page.items),
-        catalog_version=found.catalog.version,
-        next_page_token=next_token(name, found.catalog.version, page),
+        catalog_version=catalog_view.catalog.version,
+        next_page_token=next_token(name, catalog_view.catalog.version, page),
     )
-    return body, found
+    return body, catalog_view
 
 
 async def _reports(state: ServerState) -> Reports:

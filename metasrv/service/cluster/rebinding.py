@@ -10,19 +10,19 @@ from metasrv_base.wire.api.cluster import NodeBody, RebindRequest
 
 
 async def rebind(
-    state: ServerState, asked: RequestContext, node_id: str, request: RebindRequest
+    state: ServerState, context: RequestContext, node_id: str, request: RebindRequest
 ) -> NodeBody:
     """Durable when it is answered. The process is refused until it shows the new token.
 
     Raises NotFound.
     """
-    asked.require_no_version()
+    context.require_no_version()
     with only_the_leader():
         term = await state.leading()
         term.nodes.entry(node_id)
-        if asked.dry_run:
-            found = term.nodes.node(node_id)
-            would_be = found.node.model_copy(update={"principal": request.principal})
-            return node_body(replace(found, node=would_be), state.follower.catalog)
+        if context.dry_run:
+            status = term.nodes.node(node_id)
+            would_be = status.node.model_copy(update={"principal": request.principal})
+            return node_body(replace(status, node=would_be), state.follower.catalog)
         await term.nodes.set_principal(node_id, request.principal)
         return node_body(term.nodes.node(node_id), state.follower.catalog)

@@ -14,18 +14,18 @@ log = structlog.get_logger()
 
 
 async def release(
-    state: ServerState, asked: RequestContext, node_id: str, request: ReleaseRequest
+    state: ServerState, context: RequestContext, node_id: str, request: ReleaseRequest
 ) -> NodeBody:
     """Durable when it is answered. The node is then like any other: what it has open of tables that
     nobody knows is dropped, with its files. Changes nothing of a node that is not in quarantine.
 
     Raises NotFound.
     """
-    asked.require_no_version()
+    context.require_no_version()
     with only_the_leader():
         term = await state.leading()
         node = term.nodes.entry(node_id).node
-        if asked.dry_run:
+        if context.dry_run:
             would_be = node.model_copy(update={"returned": None})
             status = replace(term.nodes.node(node_id), node=would_be)
             return node_body(status, state.follower.catalog)
@@ -35,7 +35,7 @@ async def release(
             log.warning(
                 "node_released",
                 node=node_id,
-                by=asked.principal,
+                by=context.principal,
                 reason=request.reason,
                 folders=folders,
             )

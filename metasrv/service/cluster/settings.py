@@ -31,10 +31,10 @@ async def setting(state: ServerState, name: str) -> SettingBody:
 
 
 async def put_setting(
-    state: ServerState, asked: RequestContext, name: str, request: SettingRequest
+    state: ServerState, context: RequestContext, name: str, request: SettingRequest
 ) -> SettingBody:
     """Raises NotFound, Refused, Conflict("version-mismatch")."""
-    return _body(await _put(state, asked, name, request.value, request.expected_version), name)
+    return _body(await _put(state, context, name, request.value, request.expected_version), name)
 
 
 async def maintenance(state: ServerState) -> MaintenanceBody:
@@ -42,8 +42,8 @@ async def maintenance(state: ServerState) -> MaintenanceBody:
     return _maintenance(state, await _stored(state))
 
 
-def _maintenance(state: ServerState, found: StoredSettings) -> MaintenanceBody:
-    now, change = found.values.maintenance, found.changes.get(MAINTENANCE)
+def _maintenance(state: ServerState, stored: StoredSettings) -> MaintenanceBody:
+    now, change = stored.values.maintenance, stored.changes.get(MAINTENANCE)
     return MaintenanceBody(
         enabled=now.is_on(state.clock.wall_ms()),
         reason=now.reason,
@@ -55,7 +55,7 @@ def _maintenance(state: ServerState, found: StoredSettings) -> MaintenanceBody:
 
 
 async def set_maintenance(
-    state: ServerState, asked: RequestContext, request: MaintenanceRequest
+    state: ServerState, context: RequestContext, request: MaintenanceRequest
 ) -> MaintenanceBody:
     expires_at_ms = None
     if request.enabled and request.expires_in_s is not None:
@@ -65,15 +65,15 @@ async def set_maintenance(
         "reason": request.reason,
         "expires_at_ms": expires_at_ms,
     }
-    return _maintenance(state, await _put(state, asked, MAINTENANCE, value))
+    return _maintenance(state, await _put(state, context, MAINTENANCE, value))
 
 
 async def pause(state: ServerState) -> PauseBody:
     return _pause(await _stored(state))
 
 
-def _pause(found: StoredSettings) -> PauseBody:
-    now, change = found.values.procedures, found.changes.get(PROCEDURES)
+def _pause(stored: StoredSettings) -> PauseBody:
+    now, change = stored.values.procedures, stored.changes.get(PROCEDURES)
     return PauseBody(
         paused=now.paused,
         reason=now.reason,
@@ -83,21 +83,27 @@ def _pause(found: StoredSettings) -> PauseBody:
     )
 
 
-async def set_pause(state: ServerState, asked: RequestContext, request: PauseRequest) -> PauseBody:
+async def set_pause(
+    state: ServerState, context: RequestContext, request: PauseRequest
+) -> PauseBody:
     value = {"paused": request.paused, "reason": request.reason}
-    return _pause(await _put(state, asked, PROCEDURES, value))
+    return _pause(await _put(state, context, PROCEDURES, value))
 
 
 async def _put(
-    state: ServerState, asked: RequestContext, name: str, value: object, expected: int | None = None
+    state: ServerState,
+    context: RequestContext,
+    name: str,
+    value: object,
+    expected: int | None = None,
 ) -> StoredSettings:
     """All settings as they are then, or, in a dry run, as they would be."""
-    asked.require_no_version()
+    context.require_no_version()
     with only_the_leader():
         term = await state.leading()
-        if asked.dry_run:
-            return await term.settings.foreseen(name, value, asked.principal, expected)
-        await term.settings.put(name, value, asked.principal, expected)
+        if context.dry_run:
+            return await term.settings.foreseen(name, value, context.principal, expected)
+        await term.settings.put(name, value, context.principal, expected)
         return term.settings.stored
 
 
@@ -107,11 +113,11 @@ async def _stored(state: ServerState) -> StoredSettings:
     return await read_settings(state.kv, deadline_ms=state.facts.store_deadline_ms)
 
 
-def _body(found: StoredSettings, name: str) -> SettingBody:
-    change = found.changes.get(name)
+def _body(stored: StoredSettings, name: str) -> SettingBody:
+    change = stored.changes.get(name)
     return SettingBody(
         name=name,
-        value=found.values.plain(name),
+        value=stored.values.plain(name),
         version=change.version if change else 0,
         default=DEFAULTS.plain(name),
         unit=unit_of(name),

@@ -26,16 +26,18 @@ from procedures.steps.existing import alike
 PLACEHOLDER_ID = 0
 
 
-def create_catalog(asked: RequestContext, spec: CatalogSpec) -> DdlRequest:
+def create_catalog(context: RequestContext, spec: CatalogSpec) -> DdlRequest:
     refuse(validate_schema(spec))
-    asked.require_no_version()
-    return DdlRequest(asked, partial(_wants, spec.name), partial(plan_create_catalog, spec))
+    context.require_no_version()
+    return DdlRequest(context, partial(_wants, spec.name), partial(plan_create_catalog, spec))
 
 
-def drop_catalog(asked: RequestContext, name: str) -> DdlRequest:
+def drop_catalog(context: RequestContext, name: str) -> DdlRequest:
     must_be_identifiers(name)
-    asked.require_no_version()
-    return DdlRequest(asked, partial(_wants, name), partial(plan_drop_catalog, name, asked.cascade))
+    context.require_no_version()
+    return DdlRequest(
+        context, partial(_wants, name), partial(plan_drop_catalog, name, context.cascade)
+    )
 
 
 def _wants(name: str, catalog: Catalog) -> tuple[Lock, ...]:

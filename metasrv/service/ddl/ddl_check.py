@@ -13,14 +13,14 @@ from metasrv.service.requests.request_context import RequestContext
 from procedures.kinds.tables.check_table import CHECK_TABLE, CheckTable
 
 
-def check_table(asked: RequestContext, name: FullTableName) -> DdlRequest:
-    return DdlRequest(asked, partial(wants_table, name), partial(plan_check_table, asked, name))
+def check_table(context: RequestContext, name: FullTableName) -> DdlRequest:
+    return DdlRequest(context, partial(wants_table, name), partial(plan_check_table, context, name))
 
 
 def plan_check_table(
-    asked: RequestContext, name: FullTableName, facts: RequestFacts
+    context: RequestContext, name: FullTableName, facts: RequestFacts
 ) -> ProcedureToSubmit:
-    table_id = table_asked_for(asked, name, facts).info.table_id
+    table_id = table_asked_for(context, name, facts).info.table_id
     state = CheckTable(
         catalog=name.catalog, schema_name=name.schema, name=name.table, table_id=table_id
     )

@@ -37,13 +37,13 @@ class TableToCreate:
     spec: TableSpec
 
 
-def create_table(asked: RequestContext, schema: FullSchemaName, spec: TableSpec) -> DdlRequest:
+def create_table(context: RequestContext, schema: FullSchemaName, spec: TableSpec) -> DdlRequest:
     """Raises Refused with every fault of the spec."""
     refuse(validate_spec(spec))
-    asked.require_no_version()
-    wanted = TableToCreate(FullTableName(schema.catalog, schema.schema, spec.name), spec)
+    context.require_no_version()
+    table = TableToCreate(FullTableName(schema.catalog, schema.schema, spec.name), spec)
     return DdlRequest(
-        asked, partial(_wants, wanted.name), partial(plan_create_table, asked, wanted)
+        context, partial(_wants, table.name), partial(plan_create_table, context, table)
     )
 
 
@@ -56,18 +56,18 @@ def _wants(name: FullTableName, catalog: Catalog) -> tuple[Lock, ...]:
 
 
 def plan_create_table(
-    asked: RequestContext, wanted: TableToCreate, facts: RequestFacts
+    context: RequestContext, table: TableToCreate, facts: RequestFacts
 ) -> ProcedureToSubmit | AlreadySatisfied:
-    name, spec = wanted.name, wanted.spec
+    name, spec = table.name, table.spec
     facts.catalog.schema(name.catalog, name.schema)
-    info = table_info(wanted, PLACEHOLDER_ID, facts.now_ms)
+    info = table_info(table, PLACEHOLDER_ID, facts.now_ms)
     existing = facts.catalog.find(name.catalog, name.schema, name.table)
     if existing is not None:
         alike(info, existing.info, if_not_exists=spec.if_not_exists)
         return AlreadySatisfied(CREATE_TABLE, existing)
     nodes = _place(facts.nodes, info.partition.regions)
     route = table_route(PLACEHOLDER_ID, nodes)
-    must_fit(info, route, asked)
+    must_fit(info, route, context)
     draft = CreateTable(info=info, route=route, if_not_exists=spec.if_not_exists)
 
     def numbered(table_id: int) -> CreateTable:
@@ -77,9 +77,9 @@ def plan_create_table(
     return ProcedureToSubmit(CREATE_TABLE, draft, sequence="table_id", numbered=numbered)
 
 
-def table_info(wanted: TableToCreate, table_id: int, now_ms: int) -> TableInfo:
+def table_info(table: TableToCreate, table_id: int, now_ms: int) -> TableInfo:
     """Columns are numbered from 1 in the order given; every version begins at 1."""
-    name, spec = wanted.name, wanted.spec
+    name, spec = table.name, table.spec
     ids = {column.name: number for number, column in enumerate(spec.columns, start=1)}
     return TableInfo(
         table_id=table_id,

@@ -17,21 +17,25 @@ from procedures.kinds.tables.import_table import IMPORT_TABLE, ImportTable
 from procedures.steps.importing import refuse_indexes
 
 
-def import_table(asked: RequestContext, name: FullTableName, request: ImportRequest) -> DdlRequest:
+def import_table(
+    context: RequestContext, name: FullTableName, request: ImportRequest
+) -> DdlRequest:
     """Raises Refused for a path that has another spelling: the same files would come twice."""
-    for place, path in enumerate(request.paths):
-        if posixpath.normpath(path) != path or path in request.paths[:place]:
+    for position, path in enumerate(request.paths):
+        if posixpath.normpath(path) != path or path in request.paths[:position]:
             expected = "an absolute, normal path, each once"
             raise Refused(
-                "invalid-request", pointer=f"/paths/{place}", found=path, expected=expected
+                "invalid-request", pointer=f"/paths/{position}", found=path, expected=expected
             )
-    return DdlRequest(asked, partial(wants_table, name), partial(plan_import, asked, name, request))
+    return DdlRequest(
+        context, partial(wants_table, name), partial(plan_import, context, name, request)
+    )
 
 
 def plan_import(
-    asked: RequestContext, name: FullTableName, request: ImportRequest, facts: RequestFacts
+    context: RequestContext, name: FullTableName, request: ImportRequest, facts: RequestFacts
 ) -> ProcedureToSubmit:
-    info = table_asked_for(asked, name, facts).info
+    info = table_asked_for(context, name, facts).info
     refuse_indexes(info)
     state = ImportTable(
         catalog=name.catalog,

@@ -32,31 +32,31 @@ from procedures.kinds.alter.alter_table import AlterTable
 from procedures.kinds.alter.index_kinds import CREATE_INDEX, DROP_INDEX, VALIDATE_INDEX
 
 
-def create_index(asked: RequestContext, name: FullTableName, spec: IndexSpec) -> DdlRequest:
+def create_index(context: RequestContext, name: FullTableName, spec: IndexSpec) -> DdlRequest:
     refuse(index_errors(spec))
     return DdlRequest(
-        asked, partial(wants_table, name), partial(plan_create_index, asked, name, spec)
+        context, partial(wants_table, name), partial(plan_create_index, context, name, spec)
     )
 
 
-def validate_index(asked: RequestContext, name: FullTableName, index: str) -> DdlRequest:
+def validate_index(context: RequestContext, name: FullTableName, index: str) -> DdlRequest:
     must_be_identifiers(index)
     return DdlRequest(
-        asked, partial(wants_table, name), partial(plan_validate_index, asked, name, index)
+        context, partial(wants_table, name), partial(plan_validate_index, context, name, index)
     )
 
 
-def drop_index(asked: RequestContext, name: FullTableName, index: str) -> DdlRequest:
+def drop_index(context: RequestContext, name: FullTableName, index: str) -> DdlRequest:
     must_be_identifiers(index)
     return DdlRequest(
-        asked, partial(wants_table, name), partial(plan_drop_index, asked, name, index)
+        context, partial(wants_table, name), partial(plan_drop_index, context, name, index)
     )
 
 
 def plan_create_index(
-    asked: RequestContext, name: FullTableName, spec: IndexSpec, facts: RequestFacts
+    context: RequestContext, name: FullTableName, spec: IndexSpec, facts: RequestFacts
 ) -> ProcedureToSubmit | AlreadySatisfied:
-    table = table_asked_for(asked, name, facts)
+    table = table_asked_for(context, name, facts)
     info = table.info
     operation = AddIndex(
         name=spec.name,
@@ -71,9 +71,9 @@ def plan_create_index(
 
 
 def plan_validate_index(
-    asked: RequestContext, name: FullTableName, index: str, facts: RequestFacts
+    context: RequestContext, name: FullTableName, index: str, facts: RequestFacts
 ) -> ProcedureToSubmit | AlreadySatisfied:
-    table = table_asked_for(asked, name, facts)
+    table = table_asked_for(context, name, facts)
     info = table.info
     _found(info, index)
     operation = ValidateIndex(name=index)
@@ -83,12 +83,12 @@ def plan_validate_index(
 
 
 def plan_drop_index(
-    asked: RequestContext, name: FullTableName, index: str, facts: RequestFacts
+    context: RequestContext, name: FullTableName, index: str, facts: RequestFacts
 ) -> ProcedureToSubmit:
-    info = table_asked_for(asked, name, facts).info
+    info = table_asked_for(context, name, facts).info
     _found(info, index)
     state = _state(name, info, DropIndex(name=index))
-    state = state.model_copy(update={"grace_ms": asked.grace_s * 1_000})
+    state = state.model_copy(update={"grace_ms": context.grace_s * 1_000})
     return ProcedureToSubmit(DROP_INDEX, state, info.table_id)
 
 
@@ -107,40 +107,40 @@ def _state(
 async def indexes(
     state: ServerState, name: FullTableName, freshness: Freshness
 ) -> tuple[IndexList, CatalogView]:
-    found = await view(state, freshness)
-    table = table_named(found.catalog, name)
+    catalog_view = await view(state, freshness)
+    table = table_named(catalog_view.catalog, name)
     covered = await _covered(state, table)
     bodies = tuple(_body(table.info, index.name, covered) for index in table.info.indexes)
-    return IndexList(indexes=bodies, catalog_version=found.catalog.version), found
+    return IndexList(indexes=bodies, catalog_version=catalog_view.catalog.version), catalog_view
 
 
 async def index(
-    state: ServerState, name: FullTableName, wanted: str, freshness: Freshness
+    state: ServerState, name: FullTableName, index_name: str, freshness: Freshness
 ) -> tuple[IndexBody, CatalogView]:
     """Raises NotFound, with what comes close."""
-    must_be_identifiers(wanted)
-    found = await view(state, freshness)
-    table = table_named(found.catalog, name)
-    _found(table.info, wanted)
-    return _body(table.info, wanted, await _covered(state, table)), found
+    must_be_identifiers(index_name)
+    catalog_view = await view(state, freshness)
+    table = table_named(catalog_view.catalog, name)
+    _found(table.info, index_name)
+    return _body(table.info, index_name, await _covered(state, table)), catalog_view
 
 
 async def _covered(state: ServerState, table: CatalogTable) -> Mapping[int, IndexCoverage]:
     """The store is asked only if there is an index that may be on its way."""
-    if all(one.state is not ElementState.WRITE_ONLY for one in table.info.indexes):
+    if all(index.state is not ElementState.WRITE_ONLY for index in table.info.indexes):
         return {}
     return await coverages(state, table)
 
 
 def _body(info: TableInfo, name: str, covered: Mapping[int, IndexCoverage]) -> IndexBody:
     names = {column.id: column.name for column in info.columns}
-    found = _found(info, name)
-    return index_body(found, names).model_copy(update={"coverage": covered.get(found.id)})
+    index = _found(info, name)
+    return index_body(index, names).model_copy(update={"coverage": covered.get(index.id)})
 
 
 def _found(info: TableInfo, name: str) -> Index:
-    for one in info.indexes:
-        if one.name == name:
-            return one
-    close = hint(name, [one.name for one in info.indexes])
+    for index in info.indexes:
+        if index.name == name:
+            return index
+    close = hint(name, [index.name for index in info.indexes])
     raise NotFound("not-found", what="index", name=name, **close)

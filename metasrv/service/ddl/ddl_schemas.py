@@ -27,17 +27,19 @@ from procedures.steps.existing import alike
 PLACEHOLDER_ID = 0
 
 
-def create_schema(asked: RequestContext, catalog: str, spec: SchemaSpec) -> DdlRequest:
+def create_schema(context: RequestContext, catalog: str, spec: SchemaSpec) -> DdlRequest:
     must_be_identifiers(catalog)
     refuse(validate_schema(spec))
-    asked.require_no_version()
+    context.require_no_version()
     name = FullSchemaName(catalog, spec.name)
-    return DdlRequest(asked, partial(_wants, name), partial(plan_create_schema, name, spec))
+    return DdlRequest(context, partial(_wants, name), partial(plan_create_schema, name, spec))
 
 
-def drop_schema(asked: RequestContext, name: FullSchemaName) -> DdlRequest:
-    asked.require_no_version()
-    return DdlRequest(asked, partial(_wants, name), partial(plan_drop_schema, name, asked.cascade))
+def drop_schema(context: RequestContext, name: FullSchemaName) -> DdlRequest:
+    context.require_no_version()
+    return DdlRequest(
+        context, partial(_wants, name), partial(plan_drop_schema, name, context.cascade)
+    )
 
 
 def _wants(name: FullSchemaName, catalog: Catalog) -> tuple[Lock, ...]:

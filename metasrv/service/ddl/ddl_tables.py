@@ -45,12 +45,14 @@ from procedures.locking.locks import (
 from procedures.steps.existing import must_be_free
 
 
-def drop_table(asked: RequestContext, name: FullTableName) -> DdlRequest:
-    plan = partial(plan_drop_table, asked, name)
-    return DdlRequest(asked, partial(wants_table, name), plan, joins=DROP_TABLE.name)
+def drop_table(context: RequestContext, name: FullTableName) -> DdlRequest:
+    plan = partial(plan_drop_table, context, name)
+    return DdlRequest(context, partial(wants_table, name), plan, joins=DROP_TABLE.name)
 
 
-def undrop_table(asked: RequestContext, name: FullTableName, request: UndropRequest) -> DdlRequest:
+def undrop_table(
+    context: RequestContext, name: FullTableName, request: UndropRequest
+) -> DdlRequest:
     refuse(validate_undrop(request))
     target = FullTableName(name.catalog, name.schema, request.new_name or name.table)
 
@@ -58,29 +60,33 @@ def undrop_table(asked: RequestContext, name: FullTableName, request: UndropRequ
         return distinct(*wants_table(name, catalog), *wants_table(target, catalog))
 
     return DdlRequest(
-        asked, wants, partial(plan_undrop_table, asked, name, target, request.table_id)
+        context, wants, partial(plan_undrop_table, context, name, target, request.table_id)
     )
 
 
-def truncate_table(asked: RequestContext, name: FullTableName) -> DdlRequest:
-    return DdlRequest(asked, partial(wants_table, name), partial(plan_truncate_table, asked, name))
+def truncate_table(context: RequestContext, name: FullTableName) -> DdlRequest:
+    return DdlRequest(
+        context, partial(wants_table, name), partial(plan_truncate_table, context, name)
+    )
 
 
-def rename_table(asked: RequestContext, name: FullTableName, request: RenameRequest) -> DdlRequest:
+def rename_table(
+    context: RequestContext, name: FullTableName, request: RenameRequest
+) -> DdlRequest:
     refuse(validate_rename(request))
     target = FullTableName(name.catalog, request.new_schema or name.schema, request.new_name)
 
     def wants(catalog: Catalog) -> tuple[Lock, ...]:
         return distinct(*wants_table(name, catalog), *wants_table(target, catalog))
 
-    plan = partial(plan_rename_table, asked, name, target, request.exchange)
-    return DdlRequest(asked, wants, plan)
+    plan = partial(plan_rename_table, context, name, target, request.exchange)
+    return DdlRequest(context, wants, plan)
 
 
-def alter_table(asked: RequestContext, name: FullTableName, request: AlterRequest) -> DdlRequest:
+def alter_table(context: RequestContext, name: FullTableName, request: AlterRequest) -> DdlRequest:
     refuse(validate_alter(request))
     return DdlRequest(
-        asked, partial(wants_table, name), partial(plan_alter_table, asked, name, request)
+        context, partial(wants_table, name), partial(plan_alter_table, context, name, request)
     )
 
 
@@ -98,9 +104,9 @@ def wants_table(name: FullTableName, catalog: Catalog) -> tuple[Lock, ...]:
 
 
 def plan_drop_table(
-    asked: RequestContext, name: FullTableName, facts: RequestFacts
+    context: RequestContext, name: FullTableName, facts: RequestFacts
 ) -> ProcedureToSubmit:
-    table = table_asked_for(asked, name, facts)
+    table = table_asked_for(context, name, facts)
     state = DropTable(
         catalog=name.catalog,
         schema_name=name.schema,
@@ -111,9 +117,9 @@ def plan_drop_table(
 
 
 def plan_truncate_table(
-    asked: RequestContext, name: FullTableName, facts: RequestFacts
+    context: RequestContext, name: FullTableName, facts: RequestFacts
 ) -> ProcedureToSubmit:
-    table = table_asked_for(asked, name, facts)
+    table = table_asked_for(context, name, facts)
     state = TruncateTable(
         catalog=name.catalog,
         schema_name=name.schema,
@@ -124,13 +130,13 @@ def plan_truncate_table(
 
 
 def plan_rename_table(
-    asked: RequestContext,
+    context: RequestContext,
     name: FullTableName,
     target: FullTableName,
     exchange: bool,
     facts: RequestFacts,
 ) -> ProcedureToSubmit:
-    table = table_asked_for(asked, name, facts)
+    table = table_asked_for(context, name, facts)
     if target == name:
         raise Refused("invalid-schema-change", name=name.full, reason="that is its name already")
     facts.catalog.schema(target.catalog, target.schema)
@@ -150,9 +156,9 @@ def plan_rename_table(
 
 
 def plan_alter_table(
-    asked: RequestContext, name: FullTableName, request: AlterRequest, facts: RequestFacts
+    context: RequestContext, name: FullTableName, request: AlterRequest, facts: RequestFacts
 ) -> ProcedureToSubmit:
-    table = table_asked_for(asked, name, facts)
+    table = table_asked_for(context, name, facts)
     operations = tuple(
         _stored(operation, facts.now_ms, f"/operations/{number}")
         for number, operation in enumerate(request.operations)
@@ -166,7 +172,7 @@ def plan_alter_table(
         operations=operations,
         grace_ms=request.grace_s * 1_000,
     )
-    must_fit(draft, state, table.route, asked.client())
+    must_fit(draft, state, table.route, context.client())
     return ProcedureToSubmit(ALTER_TABLE, state, table.info.table_id)
 
 
@@ -215,7 +221,7 @@ def _constraint(operation: AlterOperation) -> Operation:
 
 
 def plan_undrop_table(
-    asked: RequestContext,
+    context: RequestContext,
     name: FullTableName,
     target: FullTableName,
     table_id: int | None,
@@ -224,7 +230,7 @@ def plan_undrop_table(
     """*target*: the name it will bear, in the schema it was dropped from."""
     schema = facts.catalog.schema(name.catalog, name.schema)
     dropped = dropped_table(name, table_id, facts.catalog)
-    asked.require_version(name.full, _tag(dropped))
+    context.require_version(name.full, _tag(dropped))
     _must_be_free(target, facts.catalog)
     state = UndropTable(
         table_id=dropped.info.table_id,
@@ -243,31 +249,31 @@ def _must_be_free(name: FullTableName, catalog: Catalog) -> None:
 
 def dropped_table(name: FullTableName, table_id: int | None, catalog: Catalog) -> CatalogTable:
     """The one dropped table that is meant."""
-    found = [
+    tables = [
         table
         for table in catalog.dropped(name.catalog, name.schema, name.table)
         if table_id in (None, table.info.table_id)
     ]
-    if not found:
+    if not tables:
         raise NotFound("table-not-found", name=f"{name.full} among the dropped ones")
-    if len(found) > 1:
+    if len(tables) > 1:
         raise Conflict(
             "ambiguous-dropped-table",
             name=name.full,
-            candidates=[table.info.table_id for table in found],
+            candidates=[table.info.table_id for table in tables],
             dropped_at={
-                str(table.info.table_id): time_of(table.dropped_at_ms or 0) for table in found
+                str(table.info.table_id): time_of(table.dropped_at_ms or 0) for table in tables
             },
         )
-    return found[0]
+    return tables[0]
 
 
 def table_asked_for(
-    asked: RequestContext, name: FullTableName, facts: RequestFacts
+    context: RequestContext, name: FullTableName, facts: RequestFacts
 ) -> CatalogTable:
     """The table that bears the name, at the version the client requires."""
     table = table_named(facts.catalog, name)
-    asked.require_version(name.full, _tag(table))
+    context.require_version(name.full, _tag(table))
     return table
 
 

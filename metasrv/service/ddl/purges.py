@@ -19,7 +19,7 @@ from procedures.kinds.tables.purge_table import PURGE_TABLE, PurgeTable
 from procedures.locking.locks import exclusive, table_key
 
 
-def purge_table(asked: RequestContext, request: PurgeRequest) -> DdlRequest:
+def purge_table(context: RequestContext, request: PurgeRequest) -> DdlRequest:
     """Raises Refused for a name that is none."""
     parts = request.table.split(".") if request.table is not None else []
     if request.table_id is None and len(parts) != 3:
@@ -28,10 +28,10 @@ def purge_table(asked: RequestContext, request: PurgeRequest) -> DdlRequest:
     name = FullTableName(*parts) if len(parts) == 3 else None
 
     def wants(catalog: Catalog) -> tuple[Lock, ...]:
-        found = _dropped(catalog, request.table_id, name)
-        return tuple(exclusive(table_key(one.info.table_id)) for one in found)
+        tables = _dropped(catalog, request.table_id, name)
+        return tuple(exclusive(table_key(table.info.table_id)) for table in tables)
 
-    return DdlRequest(asked, wants, partial(_plan, request.table_id, name))
+    return DdlRequest(context, wants, partial(_plan, request.table_id, name))
 
 
 def _dropped(
@@ -39,8 +39,8 @@ def _dropped(
 ) -> list[CatalogTable]:
     if name is not None:
         return list(catalog.dropped(name.catalog, name.schema, name.table))
-    found = None if table_id is None else catalog.tables.get(table_id)
-    return [] if found is None or found.dropped_at_ms is None else [found]
+    table = None if table_id is None else catalog.tables.get(table_id)
+    return [] if table is None or table.dropped_at_ms is None else [table]
 
 
 def _plan(
@@ -50,8 +50,8 @@ def _plan(
     if name is not None:
         table = dropped_table(name, table_id, facts.catalog)
     else:
-        found = _dropped(facts.catalog, table_id, name)
-        if not found:
+        tables = _dropped(facts.catalog, table_id, name)
+        if not tables:
             raise NotFound("table-not-found", name=f"{table_id} among the dropped ones")
-        table = found[0]
+        table = tables[0]
     return ProcedureToSubmit(PURGE_TABLE, PurgeTable.of(table), table.info.table_id)

@@ -17,10 +17,10 @@ ROUTE_BYTES = 384  # of a region in JSON, beside its root
 TIMES_LONGER = 8  # a number as it is stored, at most, by its length in a request: 1e5 is 100000.0
 
 
-def must_fit(info: TableInfo, route: TableRoute, asked: RequestContext) -> None:
+def must_fit(info: TableInfo, route: TableRoute, context: RequestContext) -> None:
     """Raises Refused("ddl-too-large") with the numbers. What is small by all bounds is not made
     into JSON to be measured."""
-    if at_most(info, route, asked.body_bytes) <= ROUTE_BYTES_MAX:
+    if at_most(info, route, context.body_bytes) <= ROUTE_BYTES_MAX:
         return
     route_bytes = len(encode(route))
     if route_bytes > ROUTE_BYTES_MAX:
@@ -33,7 +33,7 @@ def must_fit(info: TableInfo, route: TableRoute, asked: RequestContext) -> None:
     operations = OTHER_OPERATIONS + len(route.numbers_by_node())
     if operations > TXN_OPS_MAX:
         raise Refused("ddl-too-large", needs=f"{operations} operations", limit=TXN_OPS_MAX)
-    statement = len(asked.client().model_dump_json())
+    statement = len(context.client().model_dump_json())
     size = COPIES * (len(encode(info)) + route_bytes) + statement + OTHER_BYTES
     if size > TXN_BYTES_MAX:
         raise Refused("ddl-too-large", needs=f"{size} bytes", limit=f"{TXN_BYTES_MAX} bytes")
@@ -47,5 +47,5 @@ def at_most(info: TableInfo, route: TableRoute, body_bytes: int | None) -> int:
         return TXN_BYTES_MAX + 1
     said = TIMES_LONGER * body_bytes
     columns = COLUMN_BYTES * (len(info.columns) + OTHER_OPERATIONS)
-    roots = sum(ROUTE_BYTES + TIMES_LONGER * len(one.root) for one in route.region_routes)
+    roots = sum(ROUTE_BYTES + TIMES_LONGER * len(region.root) for region in route.region_routes)
     return COPIES * (said + columns + roots) + said + OTHER_BYTES

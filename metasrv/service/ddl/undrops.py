@@ -17,8 +17,8 @@ async def drop_under_way(state: ServerState, table: FullTableName, what: What, n
     must_be_identifiers(name)
     with only_the_leader():
         term = await state.leading()
-        found = await view(state, Freshness())
-    drop = _drop_of(term.manager, table_named(found.catalog, table).info, what, name)
+        catalog_view = await view(state, Freshness())
+    drop = _drop_of(term.manager, table_named(catalog_view.catalog, table).info, what, name)
     if drop is None:
         raise NotFound(what=f"drop under way of {what}", name=name)
     return drop
@@ -27,13 +27,13 @@ async def drop_under_way(state: ServerState, table: FullTableName, what: What, n
 def _drop_of(manager: Manager, info: TableInfo, what: What, name: str) -> str | None:
     """The procedure that has taken it from public, and has not ended."""
     elements = info.columns if what is What.COLUMN else info.indexes
-    ids = {one.id for one in elements if one.name == name}
+    ids = {element.id for element in elements if element.name == name}
     for procedure, entry in manager.living():
         record = entry.held.record
         is_alter = "operations" in record.state and record.phase is ProcedurePhase.FORWARD
         if not is_alter or record.state.get("table_id") != info.table_id:
             continue
         moves = AlterTable.model_validate(record.state).moves
-        if any(one.what is what and not one.adds and one.id in ids for one in moves):
+        if any(move.what is what and not move.adds and move.id in ids for move in moves):
             return procedure
     return None

@@ -24,26 +24,26 @@ def id_of(shown: Shown) -> str:
 
 
 async def events(
-    state: ServerState, procedure: str, first: Shown, known: str | None
+    state: ServerState, procedure: str, first: Shown, last_id: str | None
 ) -> AsyncGenerator[bytes]:
-    """From *first* on, unless that is *known* (`Last-Event-ID`), to its end or ours."""
+    """From *first* on, unless that is *last_id* (`Last-Event-ID`), to its end or ours."""
     with counted(state):
-        if known is not None and not _ID.fullmatch(known):
+        if last_id is not None and not _ID.fullmatch(last_id):
             yield sse.RESET
-        if known != id_of(first):
+        if last_id != id_of(first):
             yield _event(first)
         shown = first
         while not shown.body.done:
             try:
-                found = await procedures.get(state, procedure, unlike=shown.etag, wait_ms=BEAT_MS)
+                latest = await procedures.get(state, procedure, unlike=shown.etag, wait_ms=BEAT_MS)
             except (NotLeader, Unavailable):
                 yield sse.GOAWAY
                 return
-            if found.etag != shown.etag:
-                yield _event(found)
+            if latest.etag != shown.etag:
+                yield _event(latest)
             elif not state.is_stopping:
                 yield sse.BEAT
-            shown = found
+            shown = latest
             if state.is_stopping and not shown.body.done:  # the wait was cut short
                 yield sse.GOAWAY
                 return

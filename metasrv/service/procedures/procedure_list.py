@@ -73,22 +73,22 @@ class ListWanted:
     only: Filter
 
 
-async def listed(state: ServerState, wanted: ListWanted) -> ProcedureList:
+async def listed(state: ServerState, request: ListWanted) -> ProcedureList:
     term = await state.leading()
-    name = ListName(term.cluster_id, wanted.path, wanted.only.parts)
-    end = wanted.only.end
-    if wanted.token is not None:
-        end = min(end, str(unseal(name, wanted.token).after[0]))
+    name = ListName(term.cluster_id, request.path, request.only.parts)
+    end = request.only.end
+    if request.token is not None:
+        end = min(end, str(unseal(name, request.token).after[0]))
     locks = term.manager.locks
     living = dict(term.manager.living())  # before history: what ends meanwhile is in both
     kv, deadline_ms, now_ms = term.ports.kv, term.ports.deadline_ms, state.clock.wall_ms()
-    history = History(kv, deadline_ms, wanted.only.first, end, now_ms)
-    found: list[ProcedureBody] = []
+    history = History(kv, deadline_ms, request.only.first, end, now_ms)
+    bodies: list[ProcedureBody] = []
     looked_at, last = 0, ""
-    async for procedure, ended in _newest_first(living, history, wanted.only):
-        if len(found) == wanted.size or looked_at == LOOKED_AT_MAX:
+    async for procedure, ended in _newest_first(living, history, request.only):
+        if len(bodies) == request.size or looked_at == LOOKED_AT_MAX:
             token = seal(name, PageToken(0, (last,)))
-            return ProcedureList(procedures=tuple(found), next_page_token=token)
+            return ProcedureList(procedures=tuple(bodies), next_page_token=token)
         looked_at, last = looked_at + 1, procedure
         if looked_at % LOOKED_AT_ONCE == 0:
             await asyncio.sleep(0)
@@ -97,22 +97,22 @@ async def listed(state: ServerState, wanted: ListWanted) -> ProcedureList:
             if ended is not None
             else living_body(procedure, living[procedure], now_ms, locks.children(procedure))
         )
-        if wanted.only.takes(body):
-            found.append(body.model_copy(update={"statement": None}))
-    return ProcedureList(procedures=tuple(found), next_page_token=None)
+        if request.only.takes(body):
+            bodies.append(body.model_copy(update={"statement": None}))
+    return ProcedureList(procedures=tuple(bodies), next_page_token=None)
 
 
 async def _newest_first(
     living: Collection[str], history: History, only: Filter
 ) -> AsyncIterator[tuple[str, ProcedureHistory | None]]:
     """Every id that *only* may take, and how it ended; None: it lives."""
-    left = {one for one in living if history.first <= one < history.end}
+    left = {living_id for living_id in living if history.first <= living_id < history.end}
     if only.is_of_living:
         for procedure in sorted(left, reverse=True):
             yield procedure, None
         return
     async for first, ended in history.windows():
-        here = {one for one in left if one >= first}
+        here = {living_id for living_id in left if living_id >= first}
         left -= here
         for procedure in sorted(here | ended.keys(), reverse=True):
             yield procedure, ended.get(procedure)

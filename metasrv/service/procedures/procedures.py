@@ -33,12 +33,12 @@ async def get(
     _must_be_an_id(procedure)
     until = state.clock.mono_ms() + wait_ms
     while True:
-        found = await term.manager.find(procedure)
-        etag = procedure_etag(found)
+        entry = await term.manager.find(procedure)
+        etag = procedure_etag(entry)
         left = 0 if state.is_stopping else until - state.clock.mono_ms()
         has_moved = unlike is not None and etag != unlike
-        if has_moved or left <= 0 or isinstance(found, ProcedureHistory):
-            return Shown(_body(state, term, procedure, found), etag)
+        if has_moved or left <= 0 or isinstance(entry, ProcedureHistory):
+            return Shown(_body(state, term, procedure, entry), etag)
         with suppress(TimeoutError):  # we were told to end: answered as it stands
             async with state.while_serving():
                 await term.manager.changed(deadline_ms=min(left, LOOK_MS))
@@ -56,10 +56,10 @@ async def control(
         if dry_run:
             would_be = await foresee(term.manager, procedure, command)
             return Shown(_body(state, term, procedure, would_be), procedure_etag(would_be))
-        found = await term.manager.control(procedure, command)
+        entry = await term.manager.control(procedure, command)
         if wait_ms:
-            found = await until_over(state, term, procedure, wait_ms)
-        return Shown(_body(state, term, procedure, found), procedure_etag(found))
+            entry = await until_over(state, term, procedure, wait_ms)
+        return Shown(_body(state, term, procedure, entry), procedure_etag(entry))
 
 
 def _must_be_an_id(procedure: str) -> None:
@@ -68,9 +68,9 @@ def _must_be_an_id(procedure: str) -> None:
 
 
 def _body(
-    state: ServerState, term: Term, procedure: str, found: ActiveProcedure | ProcedureHistory
+    state: ServerState, term: Term, procedure: str, entry: ActiveProcedure | ProcedureHistory
 ) -> ProcedureBody:
-    if isinstance(found, ProcedureHistory):
-        return ended_body(procedure, found)
+    if isinstance(entry, ProcedureHistory):
+        return ended_body(procedure, entry)
     children = term.manager.locks.children(procedure)
-    return living_body(procedure, found, state.clock.wall_ms(), children)
+    return living_body(procedure, entry, state.clock.wall_ms(), children)

@@ -50,8 +50,8 @@ def _lock_body(manager: Manager, key: str) -> LockBody:
 async def poisons(state: ServerState) -> PoisonList:
     deadline_ms = state.facts.store_deadline_ms
     items, _ = await scan(state.kv, PoisonKey.under(), deadline_ms=deadline_ms)
-    found = readable(PoisonKey, Poison, items, untold)
-    return PoisonList(poisons=tuple(_poison_body(row.value) for row in found))
+    rows = readable(PoisonKey, Poison, items, untold)
+    return PoisonList(poisons=tuple(_poison_body(row.value) for row in rows))
 
 
 async def poison(state: ServerState, resource: str) -> PoisonBody:
@@ -64,8 +64,8 @@ async def clear(
     """Ends the procedure that left it. Again: 404, for it is gone."""
     with only_the_leader():
         term = await state.leading()
-        found = await _poison(term.ports.kv, resource, term.ports.deadline_ms)
-        return await control(state, found.procedure, command, dry_run=dry_run)
+        poison = await _poison(term.ports.kv, resource, term.ports.deadline_ms)
+        return await control(state, poison.procedure, command, dry_run=dry_run)
 
 
 async def _poison(kv: ReadableStore, resource: str, deadline_ms: int) -> Poison:
@@ -73,10 +73,10 @@ async def _poison(kv: ReadableStore, resource: str, deadline_ms: int) -> Poison:
         key = PoisonKey(resource)
     except ValueError:
         raise NotFound("not-found", what="poison", name=resource) from None
-    found = (await snapshot(kv, key, deadline_ms=deadline_ms)).get(key)
-    if found is None:
+    poison = (await snapshot(kv, key, deadline_ms=deadline_ms)).get(key)
+    if poison is None:
         raise NotFound("not-found", what="poison", name=resource)
-    return found
+    return poison
 
 
 def _poison_body(poison: Poison) -> PoisonBody:

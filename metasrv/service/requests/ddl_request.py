@@ -55,13 +55,13 @@ class AlreadySatisfied:
 
     @property
     def resource(self) -> Resource:
-        found = self.found
-        if isinstance(found, CatalogTable):
-            return Resource.table(found.info.table_id, found.info.full_name)
-        if isinstance(found, CatalogInfo):
-            return Resource(type="catalog", id=str(found.catalog_id), name=found.name)
-        name = f"{found.catalog}.{found.name}"
-        return Resource(type="schema", id=str(found.schema_id), name=name)
+        existing = self.found
+        if isinstance(existing, CatalogTable):
+            return Resource.table(existing.info.table_id, existing.info.full_name)
+        if isinstance(existing, CatalogInfo):
+            return Resource(type="catalog", id=str(existing.catalog_id), name=existing.name)
+        name = f"{existing.catalog}.{existing.name}"
+        return Resource(type="schema", id=str(existing.schema_id), name=name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,22 +112,22 @@ def must_be_identifiers(*names: str) -> None:
 def table_named(catalog: Catalog, name: FullTableName) -> CatalogTable:
     """Raises NotFound, saying which part does not exist, and what comes close."""
     schema_named(catalog, FullSchemaName(name.catalog, name.schema))
-    found = catalog.find(name.catalog, name.schema, name.table)
-    if found is None:
+    table = catalog.find(name.catalog, name.schema, name.table)
+    if table is None:
         others = catalog.names.get((name.catalog, name.schema), Map[str, int]())
         raise NotFound("table-not-found", name=name.full, **hint(name.table, others))
-    return found
+    return table
 
 
 def schema_named(catalog: Catalog, name: FullSchemaName) -> SchemaInfo:
     """Raises NotFound, as `table_named`."""
     must_have_catalog(catalog, name.catalog)
-    found = catalog.schemas.get((name.catalog, name.schema))
-    if found is None:
+    info = catalog.schemas.get((name.catalog, name.schema))
+    if info is None:
         others = {schema for tenant, schema in catalog.schemas if tenant == name.catalog}
         close = hint(name.schema, others)
         raise NotFound("not-found", what="schema", name=name.full, **close)
-    return found
+    return info
 
 
 def must_have_catalog(catalog: Catalog, name: str) -> None:
@@ -142,8 +142,8 @@ Blockers = tuple[tuple[str, ActiveProcedure], ...]
 
 def in_the_way(locks: Iterable[Lock], manager: Manager) -> Blockers:
     """Procedures that hold, or wait for, what *locks* cannot share with them."""
-    found = dict.fromkeys(procedure for procedure, _ in manager.locks.conflicts(locks))
-    entries = ((procedure, manager.entry(procedure)) for procedure in found)
+    procedures = dict.fromkeys(procedure for procedure, _ in manager.locks.conflicts(locks))
+    entries = ((procedure, manager.entry(procedure)) for procedure in procedures)
     return tuple((procedure, entry) for procedure, entry in entries if entry is not None)
 
 

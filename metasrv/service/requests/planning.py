@@ -24,8 +24,8 @@ async def plan_of(
     """Nothing is stored, no node hears of it. Raises Unavailable where the store is away."""
     estimates = Estimates(term.nodes.size_of, await _rate_of(term, kind, state))
     plan = await dry_run(KINDS, DryRunRequest(kind, state, client), term.ports, estimates)
-    for one in plan.family:
-        one.blockers[:0] = _holders(one.locks, term.manager)
+    for member in plan.family:
+        member.blockers[:0] = _holders(member.locks, term.manager)
     plan.blockers[:0] = _at_the_door(kind, term.manager)
     return plan
 
@@ -38,7 +38,7 @@ async def _rate_of(term: Term, kind: Kind[Any], state: ProcedureState) -> Rate:
     history = History(ports.kv, ports.deadline_ms, FIRST_ID, LAST_ID, ports.clock.wall_ms())
     ended: list[ProcedureHistory] = []
     async for _, window in history.windows():
-        ended += [window[one] for one in sorted(window, reverse=True)]
+        ended += [window[procedure] for procedure in sorted(window, reverse=True)]
         if len(ended) >= LOOKED_AT_MAX:
             break
     return measured(ended, kind.resource(state))

@@ -90,11 +90,11 @@ class RequestContext:
             expected_epoch=expected_epoch,
         )
 
-    def require_version(self, name: str, found: TableTag) -> None:
+    def require_version(self, name: str, tag: TableTag) -> None:
         """Raises Conflict("version-mismatch") unless If-Match names this table and version."""
-        if self.if_match not in (None, found):
+        if self.if_match not in (None, tag):
             raise Conflict(
-                "version-mismatch", name=name, expected=str(self.if_match), found=str(found)
+                "version-mismatch", name=name, expected=str(self.if_match), found=str(tag)
             )
 
     def require_no_version(self) -> None:
@@ -126,8 +126,8 @@ def if_match(header: str | None) -> TableTag | None:
     text = "*" if header is None else header.strip()
     if text == "*":
         return None
-    if found := _TABLE_TAG.fullmatch(text):
-        return TableTag(int(found[1]), int(found[2]))
+    if match := _TABLE_TAG.fullmatch(text):
+        return TableTag(int(match[1]), int(match[2]))
     if _ANY_TAG.fullmatch(text):
         raise Conflict("version-mismatch", expected=text, reason="no table has such an ETag")
     raise Refused("invalid-request", expected="If-Match: one ETag, as GET answers it")
@@ -137,7 +137,7 @@ def prefer_wait(header: str | None) -> int | None:
     """`Prefer: wait=N` in ms, at most 60 s; preferences that are not understood are ignored
     (RFC 7240)."""
     for part in (header or "").split(","):
-        found = _PREFERENCE.fullmatch(part.partition(";")[0].strip().lower())
-        if found:
-            return min(int(found[1] or found[2]), WAIT_S_MAX) * 1000
+        match = _PREFERENCE.fullmatch(part.partition(";")[0].strip().lower())
+        if match:
+            return min(int(match[1] or match[2]), WAIT_S_MAX) * 1000
     return None

@@ -29,14 +29,14 @@ STOOD_AT = "stood_at"  # of its result: the catalog version at which it stood
 async def keep(
     state: ServerState,
     term: Term,
-    asked: RequestContext,
+    context: RequestContext,
     stands: AlreadySatisfied,
     *,
     deadline_ms: int,
 ) -> None:
     """Durable when it returns. Raises StaleRead where the key is known already, Unknown where the
     store is silent, Unavailable("storage-full")."""
-    digest = asked.digest()
+    digest = context.digest()
     if digest is None:
         return
     term.committer.must_have_space()
@@ -45,13 +45,13 @@ async def keep(
 
     @lru_cache(maxsize=1)
     def make(stamp: Stamp) -> ProcedureHistory:
-        return _over(asked, stands, version, stamp)
+        return _over(context, stands, version, stamp)
 
     txn = Txn().expecting(history, 0).put_stamped(history, make)
     txn = txn.expecting(key, 0).put_stamped(
         key,
         lambda stamp: Idempotency(
-            procedure=procedure, fingerprint=asked.fingerprint, at_ms=stamp.at_ms
+            procedure=procedure, fingerprint=context.fingerprint, at_ms=stamp.at_ms
         ),
     )
     try:
@@ -69,7 +69,7 @@ def stood_at(history: ProcedureHistory) -> int | None:
 
 
 def _over(
-    asked: RequestContext, stands: AlreadySatisfied, version: int, stamp: Stamp
+    context: RequestContext, stands: AlreadySatisfied, version: int, stamp: Stamp
 ) -> ProcedureHistory:
     kind, resource = stands.kind, stands.resource
     last = ProcedureRecord(
@@ -81,7 +81,7 @@ def _over(
         submission=stamp.submission,
         locks=(),
         resource=resource,
-        client=asked.client(),
+        client=context.client(),
         submitted_at_ms=stamp.at_ms,
         deadline_at_ms=stamp.at_ms,
     )

@@ -68,8 +68,8 @@ class Patience:
     """Monotonic."""
 
     @classmethod
-    def of(cls, state: ServerState, asked: RequestContext) -> "Patience":
-        return cls(state, state.clock.mono_ms() + (asked.wait_ms or 0))
+    def of(cls, state: ServerState, context: RequestContext) -> "Patience":
+        return cls(state, state.clock.mono_ms() + (context.wait_ms or 0))
 
     @property
     def left_ms(self) -> int:
@@ -84,36 +84,36 @@ async def execute(
     Raises the error that the request is refused with; Unavailable where nobody leads; Unknown where
     the term ended before the store answered.
     """
-    asked = wish.asked
-    patience = Patience.of(state, asked)
+    context = wish.asked
+    patience = Patience.of(state, context)
     with only_the_leader():
         term = await state.leading()
-        known = await _known_or_judged(state, term, wish, patience)
-        if isinstance(known, PlannedRequest):
-            if asked.dry_run:
-                return await _planned(term, asked, known)
-            if isinstance(known.change, AlreadySatisfied):
-                return await _kept(state, term, asked, known.change, patience)
-            known = await _submit(state, term, asked, known.change)
-        return await waited(term, known, patience)
+        judged = await _known_or_judged(state, term, wish, patience)
+        if isinstance(judged, PlannedRequest):
+            if context.dry_run:
+                return await _planned(term, context, judged)
+            if isinstance(judged.change, AlreadySatisfied):
+                return await _kept(state, term, context, judged.change, patience)
+            judged = await _submit(state, term, context, judged.change)
+        return await waited(term, judged, patience)
 
 
 async def _kept(
     state: ServerState,
     term: Term,
-    asked: RequestContext,
+    context: RequestContext,
     stands: AlreadySatisfied,
     patience: Patience,
 ) -> AcceptedChange | AlreadySatisfied:
     """Returns *stands*; or the result of a request with the same key, if that one was faster."""
     silent_ms = SILENT_DEADLINES * state.facts.store_deadline_ms
     try:
-        await keep(state, term, asked, stands, deadline_ms=silent_ms)
+        await keep(state, term, context, stands, deadline_ms=silent_ms)
     except StaleRead:
-        known = await replayed(term, asked)
-        if known is None:  # it has just expired
-            return await _kept(state, term, asked, stands, patience)
-        return await waited(term, known, patience)
+        submission = await replayed(term, context)
+        if submission is None:  # it has just expired
+            return await _kept(state, term, context, stands, patience)
+        return await waited(term, submission, patience)
     return stands
 
 
@@ -134,31 +134,31 @@ async def _known_or_judged(
     try:
         judged = await _judge(state, term, wish, patience)
     except MetaError:
-        known = await replayed(term, wish.asked)
-        if known is None:
+        submission = await replayed(term, wish.asked)
+        if submission is None:
             raise
-        return known
+        return submission
     if isinstance(judged, Submitted) or isinstance(judged.change, ProcedureToSubmit):
         return judged
     return await replayed(term, wish.asked) or judged
 
 
-async def replayed(term: Term, asked: RequestContext, part: int = 0) -> Submitted | None:
+async def replayed(term: Term, context: RequestContext, part: int = 0) -> Submitted | None:
     """The procedure that this key belongs to already; None: it is new, or there is none.
 
     Raises Refused("idempotency-key-reused").
     """
-    digest = asked.digest(part)
-    if digest is None or asked.dry_run:
+    digest = context.digest(part)
+    if digest is None or context.dry_run:
         return None
     key = IdempotencyKey(digest)
-    seen = await snapshot(term.ports.kv, key, deadline_ms=term.ports.deadline_ms)
-    known: Idempotency | None = seen.get(key)
-    if known is None:
+    reading = await snapshot(term.ports.kv, key, deadline_ms=term.ports.deadline_ms)
+    record: Idempotency | None = reading.get(key)
+    if record is None:
         return None
-    if known.fingerprint != asked.fingerprint:
-        raise Refused("idempotency-key-reused", procedure_id=known.procedure)
-    return Submitted(known.procedure, replayed=True)
+    if record.fingerprint != context.fingerprint:
+        raise Refused("idempotency-key-reused", procedure_id=record.procedure)
+    return Submitted(record.procedure, replayed=True)
 
 
 async def _judge(
@@ -207,15 +207,15 @@ async def _is_over(term: Term, procedure: str, patience: Patience) -> bool:
         return False
     try:
         async with patience.state.while_serving():
-            found = await term.manager.wait(procedure, deadline_ms=patience.left_ms)
+            entry = await term.manager.wait(procedure, deadline_ms=patience.left_ms)
     except NotFound:
         return True
     except TimeoutError as error:
         raise Unavailable("no-leader") from error
-    return isinstance(found, ProcedureHistory)
+    return isinstance(entry, ProcedureHistory)
 
 
-async def _planned(term: Term, asked: RequestContext, judged: PlannedRequest) -> PlannedChange:
+async def _planned(term: Term, context: RequestContext, judged: PlannedRequest) -> PlannedChange:
     change = judged.change
     if isinstance(change, AlreadySatisfied):
         return PlannedChange(change, judged.catalog_version)
@@ -223,22 +223,22 @@ async def _planned(term: Term, asked: RequestContext, judged: PlannedRequest) ->
     if change.sequence is not None:
         assert change.numbered is not None
         procedure = change.numbered(await term.sequences.peek(change.sequence))
-    client = asked.client(table_id=change.table_id)
+    client = context.client(table_id=change.table_id)
     return PlannedChange(
         await plan_of(term, change.kind, procedure, client), judged.catalog_version
     )
 
 
 async def _submit(
-    state: ServerState, term: Term, asked: RequestContext, change: ProcedureToSubmit
+    state: ServerState, term: Term, context: RequestContext, change: ProcedureToSubmit
 ) -> Submitted:
     procedure = change.state
     if change.sequence is not None:
         assert change.numbered is not None
         term.committer.must_have_space()
         procedure = change.numbered(await term.sequences.next(change.sequence))
-    client = asked.client(table_id=change.table_id)
-    wish = SubmitRequest(state.ids.procedure_id(), client, asked.fingerprint)
+    client = context.client(table_id=change.table_id)
+    wish = SubmitRequest(state.ids.procedure_id(), client, context.fingerprint)
     return await stored(state, term, change.kind, procedure, wish)
 
 
@@ -255,10 +255,10 @@ async def stored(
         raise Unknown("outcome-unknown", reason="the store has not answered") from error
 
 
-async def waited(term: Term, known: Submitted, patience: Patience) -> AcceptedChange:
+async def waited(term: Term, submission: Submitted, patience: Patience) -> AcceptedChange:
     """Its procedure, over or as it stands when patience ends."""
-    found = await until_over(patience.state, term, known.procedure, patience.left_ms)
-    return AcceptedChange(known.procedure, found, known.replayed)
+    entry = await until_over(patience.state, term, submission.procedure, patience.left_ms)
+    return AcceptedChange(submission.procedure, entry, submission.replayed)
 
 
 async def until_over(

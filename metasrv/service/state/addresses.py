@@ -64,18 +64,18 @@ class Addresses:
         return revision
 
     def _take(self, watched: Watched) -> None:
-        known = dict(self._known)
+        addresses = dict(self._known)
         for event in watched.events:
             if event.value is None:
-                known.pop(event.key.removeprefix(DATANODES.start).decode("latin-1"), None)
+                addresses.pop(event.key.removeprefix(DATANODES.start).decode("latin-1"), None)
             else:
                 revision = watched.revision
-                known |= _addresses([KeyValue(event.key, event.value, revision, revision)])
-        self._set(known)
+                addresses |= _addresses([KeyValue(event.key, event.value, revision, revision)])
+        self._set(addresses)
 
-    def _set(self, known: Mapping[str, str]) -> None:
-        if known != self._known:
-            self._known = known
+    def _set(self, addresses: Mapping[str, str]) -> None:
+        if addresses != self._known:
+            self._known = addresses
 
 
 def _addresses(items: Iterable[KeyValue]) -> dict[str, str]:

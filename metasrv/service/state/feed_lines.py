@@ -52,25 +52,25 @@ class FeedLines:
     _updates: OrderedDict[int, bytes] = field(default_factory=OrderedDict)
 
     def snapshot(
-        self, catalog: Catalog, wanted: Wanted, addresses: Mapping[str, str]
+        self, catalog: Catalog, table_ids: Wanted, addresses: Mapping[str, str]
     ) -> Iterator[bytes]:
         """The parts of *catalog*, each made when it is asked for."""
-        tables = (self._text(table, catalog) for table in living(catalog, wanted))
+        tables = (self._text(table, catalog) for table in living(catalog, table_ids))
         is_last = False
         while not is_last:
             part = list(islice(tables, PART_TABLES))
             is_last = len(part) < PART_TABLES
-            known = dict(addresses) if is_last else {}
+            part_addresses = dict(addresses) if is_last else {}
             rest = SnapshotLine(
-                version=catalog.version, tables=(), addresses=known, is_last=is_last
+                version=catalog.version, tables=(), addresses=part_addresses, is_last=is_last
             )
             yield _filled(line_of(rest), b",".join(part))
 
-    def update(self, update: CatalogUpdate, after: Catalog, wanted: Wanted) -> bytes:
+    def update(self, update: CatalogUpdate, after: Catalog, table_ids: Wanted) -> bytes:
         """What *update* changed; *after* is the catalog that it made."""
         assert after.version == update.version
-        if wanted is not None:
-            return self._update(update, after, wanted)
+        if table_ids is not None:
+            return self._update(update, after, table_ids)
         text = self._updates.get(update.version)
         if text is None:
             text = self._updates[update.version] = self._update(update, after, None)
@@ -78,28 +78,28 @@ class FeedLines:
                 self._updates.popitem(last=False)
         return text
 
-    def _update(self, update: CatalogUpdate, after: Catalog, wanted: Wanted) -> bytes:
+    def _update(self, update: CatalogUpdate, after: Catalog, table_ids: Wanted) -> bytes:
         touched = {table for entry in update.entries for table in touched_by(entry, after)}
         hidden = {table for entry in update.entries for table in hidden_by(entry, after)} - touched
-        if wanted is not None:
-            touched, hidden = touched & wanted, hidden & wanted
-        seen = {table.info.table_id: table for table in living(after, frozenset(touched))}
+        if table_ids is not None:
+            touched, hidden = touched & table_ids, hidden & table_ids
+        by_id = {table.info.table_id: table for table in living(after, frozenset(touched))}
         rest = Update(
             version=update.version,
             hidden=tuple(sorted(hidden)),
-            gone=tuple(sorted(touched - seen.keys())),
+            gone=tuple(sorted(touched - by_id.keys())),
         )
-        tables = b",".join(self._text(table, after) for table in seen.values())
+        tables = b",".join(self._text(table, after) for table in by_id.values())
         return _filled(line_of(rest), tables)
 
     def _text(self, table: CatalogTable, catalog: Catalog) -> bytes:
         if not catalog.shows(table):  # nobody asks for it often
             return _text_of(table, WRITE_ONLY)
         number = table.info.table_id
-        known = self._tables.get(number)
-        if known is not None and known[0] is table:
+        cached = self._tables.get(number)
+        if cached is not None and cached[0] is table:
             self._tables.move_to_end(number)
-            return known[1]
+            return cached[1]
         text = _text_of(table, PUBLIC)
         self._tables[number] = table, text
         self._tables.move_to_end(number)
@@ -135,13 +135,15 @@ def moved(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[bytes
             yield line_of(AddressChange(node=node, address=address))
 
 
-def living(catalog: Catalog, wanted: Wanted) -> Iterator[CatalogTable]:
+def living(catalog: Catalog, table_ids: Wanted) -> Iterator[CatalogTable]:
     """The tables that statements use, hidden ones too; by id where they are asked for."""
-    if wanted is None:
-        found = iter(catalog.tables.values())
+    if table_ids is None:
+        tables = iter(catalog.tables.values())
     else:
-        found = (catalog.tables[one] for one in sorted(wanted) if one in catalog.tables)
-    return (table for table in found if table.dropped_at_ms is None)
+        tables = (
+            catalog.tables[table_id] for table_id in sorted(table_ids) if table_id in catalog.tables
+        )
+    return (table for table in tables if table.dropped_at_ms is None)
 
 
 def touched_by(entry: Entry, after: Catalog) -> Iterator[int]:

@@ -69,14 +69,14 @@ class History:
     async def _read(self, first: str, end: str, revision: int) -> Ended:
         keys = Range(_key(first), _key(end))
         items, _ = await scan(self.kv, keys, deadline_ms=self.deadline_ms, revision=revision)
-        found: dict[str, ProcedureHistory] = {}
+        ended: dict[str, ProcedureHistory] = {}
         for number, row in enumerate(
             readable(ProcedureHistoryKey, ProcedureHistory, items, untold), start=1
         ):
-            found[row.key.procedure] = row.value
+            ended[row.key.procedure] = row.value
             if number % READ_AT_ONCE == 0:
                 await asyncio.sleep(0)
-        return found
+        return ended
 
 
 def first_id(wall_ms: int) -> str:

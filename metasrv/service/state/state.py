@@ -223,7 +223,7 @@ class ServerState:
         """The cluster's id; None until the first leader has made it. Raises Unavailable."""
         if self.cluster_id is None:
             key = ClusterKey()
-            seen = await snapshot(self.kv, key, deadline_ms=self.facts.store_deadline_ms)
-            stored: ClusterRecord | None = seen.get(key)
+            reading = await snapshot(self.kv, key, deadline_ms=self.facts.store_deadline_ms)
+            stored: ClusterRecord | None = reading.get(key)
             self.cluster_id = stored.cluster_id if stored else None
         return self.cluster_id
