@@ -150,12 +150,12 @@ def scan_records(data: bytes, expected: SegmentHeader, name: str) -> SegmentScan
     Raises Corrupt if the damage hit durable bytes, or if it is another segment.
     """
     view, salt = memoryview(data), salt_of(expected)
-    found = header_of(view, name)
-    if found is None:
+    format_header = header_of(view, name)
+    if format_header is None:
         _refuse_lost_bytes(data, salt, (), damage=0, name=name)
         return SegmentScan(None, (), 0)
-    if found[1] != expected:
-        raise Corrupt(segment=name, found=str(found[1]), expected=str(expected))
+    if format_header[1] != expected:
+        raise Corrupt(segment=name, found=str(format_header[1]), expected=str(expected))
     records: list[Record] = []
     offset = HEADER_BYTES
     while (record := _record_at(view, salt, offset)) is not None:
@@ -165,9 +165,9 @@ def scan_records(data: bytes, expected: SegmentHeader, name: str) -> SegmentScan
     return SegmentScan(expected, tuple(records), offset)
 
 
-def refuse_unknown(record: Record, known: Collection[int], name: str) -> None:
+def refuse_unknown(record: Record, types: Collection[int], name: str) -> None:
     """Raises Corrupt for a record that this reader cannot replay: nothing behind it counts."""
-    if record.type not in known:
+    if record.type not in types:
         raise Corrupt(
             segment=name,
             record_type=record.type,

@@ -64,11 +64,11 @@ class Segment:
 
     def _encoded(self, contents: Sequence[SegmentRecords], durable: int) -> bytes:
         written: list[bytes] = []
-        at = self.length
+        offset = self.length
         for content in contents:
             record = Record(content.type, content.position, durable, content.payload)
-            written.append(encode_record(record, self._salt, at))
-            at += len(written[-1])
+            written.append(encode_record(record, self._salt, offset))
+            offset += len(written[-1])
         return written[0] if len(written) == 1 else b"".join(written)
 
 

@@ -66,55 +66,55 @@ def inspect(disk: Disk, node_root: str, request: InspectRequest) -> Inspection:
             posixpath.join(node_root, REGIONS, name)
             for name in _listed(looked, posixpath.join(node_root, REGIONS)) or ()
         ),
-        regions=tuple(inspect_root(looked, wanted, request.deep) for wanted in request.regions),
+        regions=tuple(inspect_root(looked, region, request.deep) for region in request.regions),
     )
 
 
-def inspect_root(disk: Disk, wanted: WantedRegion, deep: bool) -> InspectedRoot:
-    said = _look(disk, wanted, deep)
+def inspect_root(disk: Disk, region: WantedRegion, deep: bool) -> InspectedRoot:
+    said = _look(disk, region, deep)
     for _ in range(LOOKS_MAX - 1):
-        names = _listed(disk, wanted.root) or []
+        names = _listed(disk, region.root) or []
         current = manifest_name(manifests(names)[-1]) if manifests(names) else None
         if current == (said.manifest.name if said.manifest else None):
             break
-        said = _look(disk, wanted, deep)
+        said = _look(disk, region, deep)
     return said
 
 
-def _look(disk: Disk, wanted: WantedRegion, deep: bool) -> InspectedRoot:
-    names = _listed(disk, wanted.root)
-    said = InspectedRoot(region_id=wanted.region_id, root=wanted.root, exists=names is not None)
+def _look(disk: Disk, region: WantedRegion, deep: bool) -> InspectedRoot:
+    names = _listed(disk, region.root)
+    said = InspectedRoot(region_id=region.region_id, root=region.root, exists=names is not None)
     if names is None:
         return said
-    found = tuple(
-        FoundFence(name=fence_name(one), epoch=one.epoch, opening=one.number)
-        for one in fences(names)
+    found_fences = tuple(
+        FoundFence(name=fence_name(fence), epoch=fence.epoch, opening=fence.number)
+        for fence in fences(names)
     )
-    said = said.model_copy(update={"fences": found})
+    said = said.model_copy(update={"fences": found_fences})
     try:
-        manifest = read_current_manifest(disk, wanted.root, int(wanted.region_id))
+        manifest = read_current_manifest(disk, region.root, int(region.region_id))
     except MetaError as error:
         return said.model_copy(update={"error": str(error)})
     if manifest is None:
         return said
-    return said.model_copy(update=_content(disk, wanted, manifest, deep))
+    return said.model_copy(update=_content(disk, region, manifest, deep))
 
 
-def _content(disk: Disk, wanted: WantedRegion, manifest: Manifest, deep: bool) -> dict[str, object]:
-    files = tuple(inspect_file(disk, wanted.root, one, deep) for one in manifest.files)
+def _content(disk: Disk, region: WantedRegion, manifest: Manifest, deep: bool) -> dict[str, object]:
+    files = tuple(inspect_file(disk, region.root, file, deep) for file in manifest.files)
     segments: list[ReadSegment] = []
     broken = None
     try:
-        segments += _segments(disk, wanted.root, manifest)
+        segments += _segments(disk, region.root, manifest)
     except MetaError as error:
         broken = str(error)
     whole = broken is None and all(f.found and f.error is None for f in files)
     live: LiveRows | None = None
     entries: tuple[LiveEntries, ...] = ()
-    if deep and whole and all(one.log for one in segments):
+    if deep and whole and all(segment.log for segment in segments):
         try:
-            shown = _Shown(disk, wanted.root, manifest, _uncovered(segments, manifest))
-            live = shown.rows(wanted.key)
+            shown = _Shown(disk, region.root, manifest, _uncovered(segments, manifest))
+            live = shown.rows(region.key)
             entries = tuple(shown.entries(index) for index in manifest.indexes)
         except MetaError as error:
             broken = str(error)
@@ -128,9 +128,9 @@ def _content(disk: Disk, wanted: WantedRegion, manifest: Manifest, deep: bool) -
         ),
         "error": broken,
         "files": files,
-        "segments": tuple(one.said for one in segments),
+        "segments": tuple(segment.said for segment in segments),
         "statements": tuple(
-            inspect_statements(disk, wanted.root, one) for one in manifest.statement_files
+            inspect_statements(disk, region.root, entry) for entry in manifest.statement_files
         ),
         "version": _version(manifest, segments),
         "live": live,
@@ -149,14 +149,14 @@ def _segments(disk: Disk, root: str, manifest: Manifest) -> Iterator[ReadSegment
 
 
 def _version(manifest: Manifest, segments: Sequence[ReadSegment]) -> int:
-    logged = (one.version for one in segments)
+    logged = (segment.version for segment in segments)
     return max((manifest.version, *(file.max_version for file in manifest.files), *logged))
 
 
 def _uncovered(segments: Sequence[ReadSegment], manifest: Manifest) -> list[SealedLog]:
     """The logs whose rows do not stand in files too."""
     covered = {(entry.root, entry.name) for entry in manifest.sealed if entry.covered}
-    logs = (one.log for one in segments if one.log is not None)
+    logs = (segment.log for segment in segments if segment.log is not None)
     return [log for log in logs if (log.entry.root, log.entry.name) not in covered]
 
 
@@ -189,7 +189,7 @@ class _Shown:
     def _live(self, family: int) -> Iterator[pa.RecordBatch]:
         memtable = self._memory.of(family)
         counted = () if memtable is None else ((memtable, memtable.rows),)
-        readers = tuple(one for one in self._readers if one.entry.family == family)
+        readers = tuple(reader for reader in self._readers if reader.entry.family == family)
         view, columns = LookupView(counted, readers, Lock()), columns_in(family, self._columns)
         for table in merge_live(merge_sources(view, KeyRange(), columns)):
             yield from table.drop_columns([OP]).to_batches()
@@ -219,11 +219,16 @@ class _Strays:
             values = decode(self._types, key)
         except Corrupt:
             return False
-        return rule.number([values[at] for at in self._shape.partition_at]) == self._shape.number
+        return (
+            rule.number([values[position] for position in self._shape.partition_at])
+            == self._shape.number
+        )
 
 
 def _router(shape: KeyShape) -> Router:
-    return router(shape.rule, [parse_type(shape.types[at]) for at in shape.partition_at])
+    return router(
+        shape.rule, [parse_type(shape.types[position]) for position in shape.partition_at]
+    )
 
 
 def _listed(disk: Disk, folder: str) -> list[str] | None:

@@ -49,8 +49,8 @@ def inspect_statements(disk: Disk, root: str, entry: StatementFile) -> Inspected
         return InspectedFile(path=path, listed=listed, found=None)
     except MetaError as error:
         return InspectedFile(path=path, listed=listed, found=None, error=str(error))
-    found = FileContent(bytes=len(data), crc32=f"{zlib.crc32(data):08x}")
-    return InspectedFile(path=path, listed=listed, found=found)
+    content = FileContent(bytes=len(data), crc32=f"{zlib.crc32(data):08x}")
+    return InspectedFile(path=path, listed=listed, found=content)
 
 
 def _inspected(disk: Disk, root: str, entry: FileEntry, deep: bool) -> InspectedFile:
@@ -71,21 +71,23 @@ def _inspected(disk: Disk, root: str, entry: FileEntry, deep: bool) -> Inspected
         return InspectedFile(path=reader.path, listed=listed, found=None)
     except MetaError as error:
         return InspectedFile(path=reader.path, listed=listed, found=None, error=str(error))
-    seen = _Seen(entry.row_checksum)
+    tally = _Seen(entry.row_checksum)
     try:
         for table in reader.scan_as_written() if deep else reader.scan(KeyRange(), ()):
-            seen.add(table, deep)
+            tally.add(table, deep)
     except MetaError as error:
         return InspectedFile(path=reader.path, listed=listed, found=bytes_found, error=str(error))
-    found = bytes_found.model_copy(update=seen.facts(deep))
-    return InspectedFile(path=reader.path, listed=listed, found=found, unsorted_at=seen.unsorted_at)
+    content = bytes_found.model_copy(update=tally.facts(deep))
+    return InspectedFile(
+        path=reader.path, listed=listed, found=content, unsorted_at=tally.unsorted_at
+    )
 
 
 def _bytes_of(disk: Disk, path: str) -> FileContent:
-    length, crc, at = disk.size(path), 0, 0
-    while part := disk.read(path, at, _CHUNK_BYTES):
+    length, crc, offset = disk.size(path), 0, 0
+    while part := disk.read(path, offset, _CHUNK_BYTES):
         crc = zlib.crc32(part, crc)
-        at += len(part)
+        offset += len(part)
     return FileContent(bytes=length, crc32=f"{crc:08x}")
 
 
@@ -162,9 +164,9 @@ def inspect_sealed(disk: Disk, own_root: str, entry: SealedEntry) -> ReadSegment
     sealed = SegmentContent(bytes=entry.bytes, crc32=entry.crc32, rows=entry.rows)
     try:
         data = disk.read(path, 0, entry.bytes)
-        found = SegmentContent(bytes=len(data), crc32=f"{zlib.crc32(data):08x}", rows=entry.rows)
-        if (found.bytes, found.crc32) != (sealed.bytes, sealed.crc32):
-            return ReadSegment(InspectedSegment(path=path, sealed=sealed, found=found), None)
+        content = SegmentContent(bytes=len(data), crc32=f"{zlib.crc32(data):08x}", rows=entry.rows)
+        if (content.bytes, content.crc32) != (sealed.bytes, sealed.crc32):
+            return ReadSegment(InspectedSegment(path=path, sealed=sealed, found=content), None)
         log = read_sealed(disk, root, entry)
         version = _version_of(log)
     except NotFound:
@@ -172,8 +174,8 @@ def inspect_sealed(disk: Disk, own_root: str, entry: SealedEntry) -> ReadSegment
     except MetaError as error:
         said = InspectedSegment(path=path, sealed=sealed, found=None, error=str(error))
         return ReadSegment(said, None)
-    found = found.model_copy(update={"rows": log.rows()})
-    return ReadSegment(InspectedSegment(path=path, sealed=sealed, found=found), log, version)
+    content = content.model_copy(update={"rows": log.rows()})
+    return ReadSegment(InspectedSegment(path=path, sealed=sealed, found=content), log, version)
 
 
 def _version_of(log: SealedLog) -> int:
@@ -193,5 +195,5 @@ def inspect_growing(
         said = InspectedSegment(path=path, sealed=None, found=None, error=str(error))
         return ReadSegment(said, None)
     entry = log.entry
-    found = SegmentContent(bytes=entry.bytes, crc32=entry.crc32, rows=entry.rows)
-    return ReadSegment(InspectedSegment(path=path, sealed=None, found=found), log, version)
+    content = SegmentContent(bytes=entry.bytes, crc32=entry.crc32, rows=entry.rows)
+    return ReadSegment(InspectedSegment(path=path, sealed=None, found=content), log, version)

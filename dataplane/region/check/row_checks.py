@@ -32,16 +32,18 @@ class Judge:
     """None: none of the columns may be null."""
 
     @classmethod
-    def of(cls, asked: RowCheck, columns: Sequence[ColumnDef]) -> "Judge":
+    def of(cls, row_check: RowCheck, columns: Sequence[ColumnDef]) -> "Judge":
         """*columns*: the table's. Raises Refused for a constraint that makes no sense of them."""
         types = {column.id: parse_type(column.type) for column in columns}
-        check = _check(asked, types)
-        ids = asked.columns if check is None else check.columns
+        check = _check(row_check, types)
+        ids = row_check.columns if check is None else check.columns
         unknown = sorted(set(ids) - set(types))
         if unknown:
             reason = f"no columns {unknown}"
-            raise Refused("invalid-request", constraint=asked.constraint, reason=reason)
-        return cls(asked.constraint, chosen(columns, ids), check or _conversion(asked, types))
+            raise Refused("invalid-request", constraint=row_check.constraint, reason=reason)
+        return cls(
+            row_check.constraint, chosen(columns, ids), check or _conversion(row_check, types)
+        )
 
     def broken(self, values: Values) -> pa.BooleanArray:
         if isinstance(self.rule, Check):
@@ -52,20 +54,22 @@ class Judge:
         return reduce(pc.or_, [pc.is_null(values[column.id]) for column in self.columns])
 
 
-def _check(asked: RowCheck, types: Mapping[int, ColumnType]) -> Check | None:
-    if asked.kind != "check":
+def _check(row_check: RowCheck, types: Mapping[int, ColumnType]) -> Check | None:
+    if row_check.kind != "check":
         return None
-    if asked.expression is None:
-        raise Refused("invalid-request", constraint=asked.constraint, found="no expression")
-    return Check.of(asked.expression, types)
+    if row_check.expression is None:
+        raise Refused("invalid-request", constraint=row_check.constraint, found="no expression")
+    return Check.of(row_check.expression, types)
 
 
-def _conversion(asked: RowCheck, types: Mapping[int, ColumnType]) -> Conversion | None:
-    if asked.kind != "convertible":
+def _conversion(row_check: RowCheck, types: Mapping[int, ColumnType]) -> Conversion | None:
+    if row_check.kind != "convertible":
         return None
-    if asked.to_type is None or len(asked.columns) != 1:
-        raise Refused("invalid-request", constraint=asked.constraint, found="not one type to one")
-    return conversion_of(types[asked.columns[0]], parse_type(asked.to_type))
+    if row_check.to_type is None or len(row_check.columns) != 1:
+        raise Refused(
+            "invalid-request", constraint=row_check.constraint, found="not one type to one"
+        )
+    return conversion_of(types[row_check.columns[0]], parse_type(row_check.to_type))
 
 
 def violations(
@@ -73,16 +77,16 @@ def violations(
 ) -> tuple[tuple[ViolatingRow, ...], int]:
     """The first *limit* in the order of *rows*, and how many there are: a row that breaks two
     constraints counts twice. *rows*: `_key` and the columns that the constraints name."""
-    found: list[tuple[int, ViolatingRow]] = []
+    violating: list[tuple[int, ViolatingRow]] = []
     total = 0
     for judge in judges:
         columns = {column.id: whole(rows.column(column.name)) for column in judge.columns}
         places = pc.indices_nonzero(judge.broken(columns))
         total += len(places)
         first = places[:limit]
-        found += zip(first.to_pylist(), _named(judge, rows.take(first)), strict=True)
-    found.sort(key=lambda one: one[0])
-    named = (violation for _, violation in found[:limit])
+        violating += zip(first.to_pylist(), _named(judge, rows.take(first)), strict=True)
+    violating.sort(key=lambda pair: pair[0])
+    named = (violation for _, violation in violating[:limit])
     return tuple(first_within(named, LISTED_CHARS_MAX)), total
 
 
@@ -91,9 +95,9 @@ def _named(judge: Judge, rows: pa.Table) -> Iterator[ViolatingRow]:
         str(column.id): json_column(parse_type(column.type), rows.column(column.name))
         for column in judge.columns
     }
-    for place, key in enumerate(rows.column(KEY).to_pylist()):
+    for position, key in enumerate(rows.column(KEY).to_pylist()):
         yield ViolatingRow(
             constraint=judge.constraint,
             row_key=key.hex(),
-            values={name: shown(column[place]) for name, column in values.items()},
+            values={name: shown(column[position]) for name, column in values.items()},
         )

@@ -28,14 +28,14 @@ def merged(parts: Iterable[DataFaults], limit: int = FAULTS_MAX) -> DataFaults:
     may list."""
     listed: Counter[DataRule] = Counter()
     totals: Counter[DataRule] = Counter()
-    found = []
+    faults = []
     for part in parts:
         totals.update(part.totals)
         for fault in part.found:
             if listed[fault.rule] < limit:
                 listed[fault.rule] += 1
-                found.append(fault)
-    return DataFaults(found=first_within(found, LISTED_CHARS_MAX), totals=dict(totals))
+                faults.append(fault)
+    return DataFaults(found=first_within(faults, LISTED_CHARS_MAX), totals=dict(totals))
 
 
 def entry_faults(
@@ -69,43 +69,43 @@ def value_faults(file: str, values: Mapping[int, int], owned: Collection[int]) -
     """*values*: by column id, how many a file of rows has; *owned*: columns of the table, and those
     that it had: their values go when the file is merged."""
     strange = {id: count for id, count in values.items() if count and id not in owned}
-    found = [
+    faults = [
         DataFault(rule=DataRule.VALUE_UNOWNED, element=id, file=file, count=count)
         for id, count in sorted(strange.items())
     ]
-    return _faults(DataRule.VALUE_UNOWNED, found, sum(strange.values()))
+    return _faults(DataRule.VALUE_UNOWNED, faults, sum(strange.values()))
 
 
 def family_faults(files: Iterable[DataFile], indexes: Collection[int]) -> DataFaults:
     """*files*: all that a region lists."""
     strange = [file for file in files if file.family != ROWS and file.family not in indexes]
-    found = [
+    faults = [
         DataFault(rule=DataRule.ENTRY_UNOWNED, element=file.family, file=file.name, count=file.rows)
         for file in strange
     ]
-    return _faults(DataRule.ENTRY_UNOWNED, found, sum(file.rows for file in strange))
+    return _faults(DataRule.ENTRY_UNOWNED, faults, sum(file.rows for file in strange))
 
 
 def name_faults(sizes: Mapping[str, int]) -> DataFaults:
     """*sizes*: of all files below a region's root, by name relative to it. A name that a region
     would write is a part of it, or goes when it next tidies up; no other name ever does."""
-    found = [
+    faults = [
         DataFault(rule=DataRule.BYTES_UNEXPLAINED, file=name, count=max(size, 1))
         for name, size in sorted(sizes.items())
         if not is_ours(name)
     ]
-    return _faults(DataRule.BYTES_UNEXPLAINED, found, len(found))
+    return _faults(DataRule.BYTES_UNEXPLAINED, faults, len(faults))
 
 
-def _faults(rule: DataRule, found: Sequence[DataFault], total: int) -> DataFaults:
-    listed = first_within(found[:FAULTS_MAX], LISTED_CHARS_MAX)
+def _faults(rule: DataRule, faults: Sequence[DataFault], total: int) -> DataFaults:
+    listed = first_within(faults[:FAULTS_MAX], LISTED_CHARS_MAX)
     return DataFaults(found=listed, totals={rule: total} if total else {})
 
 
-def _rows(rule: DataRule, found: Sequence[ViolatingRow], total: int) -> DataFaults:
+def _rows(rule: DataRule, violating: Sequence[ViolatingRow], total: int) -> DataFaults:
     named = [
-        DataFault(rule=rule, element=one.constraint, row_keys=[one.row_key], values=one.values)
-        for one in found
+        DataFault(rule=rule, element=row.constraint, row_keys=[row.row_key], values=row.values)
+        for row in violating
     ]
     return _faults(rule, named, total)
 
@@ -113,14 +113,14 @@ def _rows(rule: DataRule, found: Sequence[ViolatingRow], total: int) -> DataFaul
 def _without(left: pa.Table, right: pa.Table) -> pa.Table:
     """Entries of *left* that *right* does not have, by key."""
     both = [KEY, ROW]
-    found = left.select(both).join(right.select(both), keys=both, join_type="left anti")
-    return found.sort_by([(KEY, "ascending"), (ROW, "ascending")])
+    missing = left.select(both).join(right.select(both), keys=both, join_type="left anti")
+    return missing.sort_by([(KEY, "ascending"), (ROW, "ascending")])
 
 
 def _entries(rule: DataRule, entries: pa.Table, index: IndexDef) -> DataFaults:
     first = entries.slice(0, FAULTS_MAX)
     pairs = zip(first.column(KEY).to_pylist(), first.column(ROW).to_pylist(), strict=True)
-    found = [
+    faults = [
         DataFault(
             rule=rule,
             element=index.family,
@@ -130,7 +130,7 @@ def _entries(rule: DataRule, entries: pa.Table, index: IndexDef) -> DataFaults:
         )
         for key, row in pairs
     ]
-    return _faults(rule, found, entries.num_rows)
+    return _faults(rule, faults, entries.num_rows)
 
 
 def _values(index: IndexDef, key: bytes) -> dict[str, JsonValue]:
@@ -146,13 +146,13 @@ def _values(index: IndexDef, key: bytes) -> dict[str, JsonValue]:
 def _shared_values(expected: pa.Table, index: IndexDef) -> DataFaults:
     duplicates, total = duplicates_of(expected, index, FAULTS_MAX)
     ids = [str(column.id) for column in index.columns]
-    found = [
+    faults = [
         DataFault(
             rule=DataRule.CONSTRAINT_BROKEN,
             element=index.family,
-            row_keys=one.row_keys,
-            values=dict(zip(ids, one.values, strict=True)),
+            row_keys=duplicate.row_keys,
+            values=dict(zip(ids, duplicate.values, strict=True)),
         )
-        for one in duplicates
+        for duplicate in duplicates
     ]
-    return _faults(DataRule.CONSTRAINT_BROKEN, found, total)
+    return _faults(DataRule.CONSTRAINT_BROKEN, faults, total)

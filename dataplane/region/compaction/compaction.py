@@ -67,7 +67,7 @@ def plan_compaction(manifest: Manifest) -> Compaction | None:
     tiers: dict[tuple[int, int], list[FileEntry]] = {}
     for entry in own:
         tiers.setdefault((tier_of(entry.bytes), entry.family), []).append(entry)
-    due = [tier for tier, found in tiers.items() if tier[0] < TIERS and len(found) >= FAN_IN]
+    due = [tier for tier, files in tiers.items() if tier[0] < TIERS and len(files) >= FAN_IN]
     if not due:
         return None
     oldest_first = sorted(tiers[min(due)], key=lambda entry: entry.max_version)

@@ -28,13 +28,16 @@ class Frozen:
 def flush_bytes(memory: Memory) -> int:
     """The memory that a flush takes: families are written one after the other."""
     return max(
-        (one.copy_bytes + writing_bytes(one.rows, one.columns) for one in memory.memtables()),
+        (
+            memtable.copy_bytes + writing_bytes(memtable.rows, memtable.columns)
+            for memtable in memory.memtables()
+        ),
         default=0,
     )
 
 
 def write_memtable(
-    place: RegionPlace,
+    region_place: RegionPlace,
     columns: Sequence[ColumnDef],
     memtable: Memtable,
     name: Numbered,
@@ -45,14 +48,14 @@ def write_memtable(
     The file is durable, but nothing until a manifest names it.
     """
     own = columns_in(memtable.family, columns)
-    folder = posixpath.join(place.root, DATA)
-    place.disk.make_folder(folder)
+    folder = posixpath.join(region_place.root, DATA)
+    region_place.disk.make_folder(folder)
     rows = memtable.parts_by_key(every_version=bool(marks))
     if marks:
         rows = map(KeptVersions(mark.version for mark in marks).of, rows)
-    target = FileTarget(place.disk, place.root, data_name(name), own, memtable.family)
+    target = FileTarget(region_place.disk, region_place.root, data_name(name), own, memtable.family)
     entry = write_rows(target, rows)
-    place.disk.sync_folder(folder)
+    region_place.disk.sync_folder(folder)
     return entry
 
 

@@ -21,16 +21,16 @@ from dataplane.region.reads.lookup import LookupView, merge_sources, scan_bytes
 from dataplane.region.reads.merge import merge_versions
 
 
-def merge_bytes(place: RegionPlace, columns: Sequence[ColumnDef], plan: Compaction) -> int:
+def merge_bytes(region_place: RegionPlace, columns: Sequence[ColumnDef], plan: Compaction) -> int:
     """The memory that `write_compacted` takes. Reads footers."""
     own = columns_in(plan.family, columns)
     rows = sum(entry.rows for entry in plan.inputs)
-    read = scan_bytes(LookupView((), _readers(place, plan)), KeyRange(), own)
+    read = scan_bytes(LookupView((), _readers(region_place, plan)), KeyRange(), own)
     return read + writing_bytes(rows, len(own))
 
 
 def write_compacted(
-    place: RegionPlace,
+    region_place: RegionPlace,
     columns: Sequence[ColumnDef],
     plan: Compaction,
     name: Numbered,
@@ -42,27 +42,27 @@ def write_compacted(
     *check* is called for each window, and raises when the region has been stopped meanwhile.
     """
     own = columns_in(plan.family, columns)
-    rows = _kept_rows(place, own, plan, check)
+    rows = _kept_rows(region_place, own, plan, check)
     first = next(rows, None)
     if first is None:
         return None
-    folder = posixpath.join(place.root, DATA)
-    place.disk.make_folder(folder)  # a region of jobs' files alone has none
-    target = FileTarget(place.disk, place.root, data_name(name), own, plan.family)
+    folder = posixpath.join(region_place.root, DATA)
+    region_place.disk.make_folder(folder)  # a region of jobs' files alone has none
+    target = FileTarget(region_place.disk, region_place.root, data_name(name), own, plan.family)
     entry = write_rows(target, chain([first], rows))
-    place.disk.sync_folder(folder)
+    region_place.disk.sync_folder(folder)
     return entry
 
 
 def _kept_rows(
-    place: RegionPlace,
+    region_place: RegionPlace,
     columns: Sequence[ColumnDef],
     plan: Compaction,
     check: Callable[[], None],
 ) -> Iterator[pa.Table]:
     kept = KeptVersions(plan.marks)
     for window in merge_versions(
-        merge_sources(LookupView((), _readers(place, plan)), KeyRange(), columns)
+        merge_sources(LookupView((), _readers(region_place, plan)), KeyRange(), columns)
     ):
         check()
         rows = kept.of(window)
@@ -72,8 +72,8 @@ def _kept_rows(
             yield rows
 
 
-def _readers(place: RegionPlace, plan: Compaction) -> tuple[FileReader, ...]:
-    return tuple(FileReader(place.files, entry) for entry in plan.inputs)
+def _readers(region_place: RegionPlace, plan: Compaction) -> tuple[FileReader, ...]:
+    return tuple(FileReader(region_place.files, entry) for entry in plan.inputs)
 
 
 def _without_tombstones(rows: pa.Table, up_to: int | None) -> pa.Table:

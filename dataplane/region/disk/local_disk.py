@@ -44,8 +44,8 @@ def storage_full(path: str, error: OSError) -> Unavailable:
     disk = folder
     while not os.path.ismount(disk):
         disk = os.path.dirname(disk)
-    known = os.statvfs(folder)
-    free_bytes = known.f_bavail * known.f_frsize
+    stats = os.statvfs(folder)
+    free_bytes = stats.f_bavail * stats.f_frsize
     limit = errno.errorcode[error.errno or 0]
     return Unavailable("storage-full", path=path, disk=disk, free_bytes=free_bytes, limit=limit)
 

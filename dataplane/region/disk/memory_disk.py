@@ -54,7 +54,7 @@ class MemoryStore:
         """A medium with the same on it, and a lock of its own."""
         twin = MemoryStore()
         with self.lock:
-            held = {name: one for name, one in vars(self).items() if name != "lock"}
+            held = {name: value for name, value in vars(self).items() if name != "lock"}
             vars(twin).update(copy.deepcopy(held, memo))
         return twin
 
@@ -71,9 +71,11 @@ class MemoryStore:
         for path in sorted(folders, key=len):
             if posixpath.dirname(path) not in folders:
                 del folders[path]
-        survivors = {path: one for path, one in names.items() if posixpath.dirname(path) in folders}
+        survivors = {
+            path: inode for path, inode in names.items() if posixpath.dirname(path) in folders
+        }
         draw = None if torn is None else Random(f"{torn} {sorted(survivors)}")
-        copies = {id(one): _after(one, kept_bytes, draw) for one in survivors.values()}
+        copies = {id(inode): _after(inode, kept_bytes, draw) for inode in survivors.values()}
         self.live = {path: copies[id(inode)] for path, inode in survivors.items()}
         self.durable = dict(self.live)
         self.folders, self.durable_folders = folders, dict(folders)
@@ -210,8 +212,8 @@ class MemoryDisk:
         with self.store.lock:
             if folder not in self.store.folders:
                 raise NotFound("not-found", path=folder)
-            known = [*self.store.live, *(f"{path}/" for path in self.store.folders)]
-        below = (path.removeprefix(folder + "/") for path in known if path.startswith(folder + "/"))
+            paths = [*self.store.live, *(f"{path}/" for path in self.store.folders)]
+        below = (path.removeprefix(folder + "/") for path in paths if path.startswith(folder + "/"))
         return sorted(path for path in below if path)
 
     def list(self, folder: str) -> list[str]:
@@ -219,8 +221,8 @@ class MemoryDisk:
         with self.store.lock:
             if folder not in self.store.folders:
                 raise NotFound("not-found", path=folder)
-            known = [*self.store.live, *self.store.folders]
-        names = {posixpath.basename(path) for path in known if posixpath.dirname(path) == folder}
+            paths = [*self.store.live, *self.store.folders]
+        names = {posixpath.basename(path) for path in paths if posixpath.dirname(path) == folder}
         return sorted(names - {""})
 
     def remove(self, path: str) -> None:

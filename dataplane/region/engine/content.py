@@ -26,10 +26,10 @@ class RegionContent:
     lock is taken under it. Attributes may be read without it, and are of one moment each.
     """
 
-    def __init__(self, place: RegionPlace, opened: OpenedRegion) -> None:
+    def __init__(self, region_place: RegionPlace, opened: OpenedRegion) -> None:
         self._lock = threading.Lock()
         self._files = OpenFiles(
-            place.files, opened.mine, opened.files_written, opened.manifest.files
+            region_place.files, opened.mine, opened.files_written, opened.manifest.files
         )
         self.memory: Memory = opened.memory
         self.frozen: Frozen | None = None
@@ -126,8 +126,8 @@ class RegionContent:
         return LookupView(self._counted(family), self._files.take(family), self._lock)
 
     def _counted(self, family: int) -> Counted:
-        found = (memory.of(family) for memory in self.memories)
-        return tuple((memtable, memtable.rows) for memtable in found if memtable is not None)
+        memtables = (memory.of(family) for memory in self.memories)
+        return tuple((memtable, memtable.rows) for memtable in memtables if memtable is not None)
 
     def families(self) -> set[int]:
         """Those of which there is anything in memory."""
@@ -137,8 +137,8 @@ class RegionContent:
     def has_in_memory(self, families: Collection[int], version: int) -> bool:
         """Whether a batch of that version or an older one is in no file yet."""
         with self._lock:
-            found = [memory.of(family) for memory in self.memories for family in families]
-        firsts = [one.first_version for one in found if one is not None]
+            memtables = [memory.of(family) for memory in self.memories for family in families]
+        firsts = [memtable.first_version for memtable in memtables if memtable is not None]
         return any(first is not None and first <= version for first in firsts)
 
     @contextmanager

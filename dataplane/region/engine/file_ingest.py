@@ -82,8 +82,8 @@ class FileIngest:
             return Prepared(version, frozenset())
         keys: set[bytes] = set()
         keys_bytes = 0
-        with self._seen(source) as seen:
-            for key in contested(seen):
+        with self._seen(source) as snapshot:
+            for key in contested(snapshot):
                 keys.add(key)
                 keys_bytes += len(key) + _KEY_BYTES
                 if keys_bytes >= PREPARED_BYTES_MAX:
@@ -127,9 +127,9 @@ class FileIngest:
 
     def _put_again(self, source: Ingest, prepared: Prepared) -> None:
         """Entries that would lose to what speaks of another row."""
-        with self._seen(source) as seen:
-            since = written_since(seen.entries, prepared.version)
-            puts = settled({*prepared.keys, *since}, seen)
+        with self._seen(source) as snapshot:
+            since = written_since(snapshot.entries, prepared.version)
+            puts = settled({*prepared.keys, *since}, snapshot)
         for first in range(0, len(puts), PUTS_AT_ONCE):
             batch = entry_batch(source.index, puts[first : first + PUTS_AT_ONCE])
             (answer,) = self._writer.apply([(self._header(source.index), batch)])

@@ -84,17 +84,17 @@ class StagedVersions:
             self._versions.update(dict.fromkeys(part.keys.values, version))
             ops = np.asarray(part.rows.column(OP))
             deleted = np.flatnonzero(ops == DELETE).tolist()
-            self._versions.update((part.keys.values[at], ABSENT) for at in deleted)
+            self._versions.update((part.keys.values[position], ABSENT) for position in deleted)
         self._waiting.clear()
         return self._versions
 
 
-def _are_apart(one: RowKeys, other: RowKeys) -> bool:
+def _are_apart(keys: RowKeys, other: RowKeys) -> bool:
     """Whether the ranges of their keys do not overlap. Of few keys it is not asked, since a group
     may have many such batches."""
-    if min(len(one), len(other)) <= FEW:
+    if min(len(keys), len(other)) <= FEW:
         return False
-    first, last = one.bounds
+    first, last = keys.bounds
     low, high = other.bounds
     return last < low or high < first
 

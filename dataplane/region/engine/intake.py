@@ -69,8 +69,8 @@ def _check_shape(batch: pa.RecordBatch, types: Mapping[str, pa.DataType]) -> Non
         if field.name not in types:
             raise Refused("invalid-request", column=field.name, reason="unknown column")
         if field.type != types[field.name]:
-            expected, found = str(types[field.name]), str(field.type)
-            raise Refused("invalid-request", column=field.name, expected=expected, found=found)
+            expected, actual = str(types[field.name]), str(field.type)
+            raise Refused("invalid-request", column=field.name, expected=expected, found=actual)
 
 
 def _by_family(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -79,11 +79,11 @@ def _by_family(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
         yield ROWS, batch
         return
     families = families_of(batch)
-    found: list[int] = sorted(pc.unique(families).to_pylist())
-    if len(found) == 1:
-        yield found[0], batch
+    distinct: list[int] = sorted(pc.unique(families).to_pylist())
+    if len(distinct) == 1:
+        yield distinct[0], batch
         return
-    for family in found:
+    for family in distinct:
         yield family, batch.filter(pc.equal(families, pa.scalar(family, pa.int32())))
 
 
@@ -92,14 +92,17 @@ def _part(family: int, batch: pa.RecordBatch, shape: FamilyShape) -> FamilyRows:
     for name in sorted(shape.not_here.intersection(present)):
         if batch.column(name).null_count < batch.num_rows:
             raise Refused("invalid-request", column=name, family=family, reason="not null")
-    known = dict(zip(present, batch.columns, strict=True))
+    columns = dict(zip(present, batch.columns, strict=True))
     arrays = [
-        known[name] if name in known else as_written_before(shape.schema.field(name), batch)
+        columns[name] if name in columns else as_written_before(shape.schema.field(name), batch)
         for name in shape.names
     ]
     rows = pa.RecordBatch.from_arrays(arrays, schema=shape.schema)
     # What does not convert is for the change of type to find, and no fault of who knows none.
-    _check_values(rows, [one for one in shape.not_null if one.name_in(known) in (one.name, None)])
+    _check_values(
+        rows,
+        [column for column in shape.not_null if column.name_in(columns) in (column.name, None)],
+    )
     _check_sizes(family, rows)
     return FamilyRows(family, rows, RowKeys(rows.column(KEY)))
 
@@ -131,9 +134,9 @@ def _expectations(batch: pa.RecordBatch, keys: RowKeys) -> Expectations:
     """*keys*: all those of the batch, in order."""
     if EXPECT not in batch.schema.names:
         return Expectations(RowKeys.of([]))
-    asked = batch.column(EXPECT)
-    if asked.null_count == 0 and pc.max(asked).as_py() == pc.min(asked).as_py() == ABSENT:
+    expected = batch.column(EXPECT)
+    if expected.null_count == 0 and pc.max(expected).as_py() == pc.min(expected).as_py() == ABSENT:
         return Expectations(keys)
-    pairs = zip(keys.values, asked.to_pylist(), strict=True)
+    pairs = zip(keys.values, expected.to_pylist(), strict=True)
     versions = {key: version for key, version in pairs if version is not None}
     return Expectations(RowKeys.of(list(versions)), versions)

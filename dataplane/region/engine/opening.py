@@ -57,7 +57,7 @@ class OpenedRegion:
 
 
 def create_or_open(
-    place: RegionPlace, spec: RegionSpec, epoch: int, replaces: Sequence[str] = ()
+    region_place: RegionPlace, spec: RegionSpec, epoch: int, replaces: Sequence[str] = ()
 ) -> OpenedRegion:
     """Makes a region without rows; the same order again opens what it made. Whoever still writes to
     one of the roots that it *replaces* will not acknowledge it.
@@ -68,15 +68,17 @@ def create_or_open(
     """
     spec = spec.model_copy(update={"columns": ordered(spec.columns)})
     order = OpenOrder(spec.region_id, epoch, tuple(replaces))
-    mine = claim_new_root(place, order).of
-    found = read_current_manifest(place.disk, place.root, spec.region_id)
-    if found is None and DATA in place.disk.list(place.root):
-        raise Unavailable("region-lost", root=place.root)
-    if found is not None:
-        if found.spec != spec or found.epoch != epoch:
-            raise Conflict("already-exists", region_id=spec.region_id, epoch=found.epoch)
-        with stale_before_wrong(place.disk, place.root, mine):
-            return _open_over(place, mine, ManifestSource(place.root, found), order)
+    mine = claim_new_root(region_place, order).of
+    manifest = read_current_manifest(region_place.disk, region_place.root, spec.region_id)
+    if manifest is None and DATA in region_place.disk.list(region_place.root):
+        raise Unavailable("region-lost", root=region_place.root)
+    if manifest is not None:
+        if manifest.spec != spec or manifest.epoch != epoch:
+            raise Conflict("already-exists", region_id=spec.region_id, epoch=manifest.epoch)
+        with stale_before_wrong(region_place.disk, region_place.root, mine):
+            return _open_over(
+                region_place, mine, ManifestSource(region_place.root, manifest), order
+            )
     empty = Manifest(
         epoch=epoch,
         opening=mine.number,
@@ -89,41 +91,41 @@ def create_or_open(
         schema_version=spec.schema_version,
         indexes=tuple(sorted(spec.indexes)),
     )
-    publish_manifest(place.disk, place.root, empty)
-    look(place.disk, place.root, mine)
-    statements = StatementMemory(place.limits.statements)
-    files = StatementFiles(place.disk, place.root, mine)
-    shares = place.budget.share(), place.budget.statement_share()
+    publish_manifest(region_place.disk, region_place.root, empty)
+    look(region_place.disk, region_place.root, mine)
+    statements = StatementMemory(region_place.limits.statements)
+    files = StatementFiles(region_place.disk, region_place.root, mine)
+    shares = region_place.budget.share(), region_place.budget.statement_share()
     return OpenedRegion(mine, empty, Memory(spec.columns), statements, files, 0, *shares)
 
 
-def open_existing(place: RegionPlace, order: OpenOrder) -> OpenedRegion:
+def open_existing(region_place: RegionPlace, order: OpenOrder) -> OpenedRegion:
     """Raises Unavailable `region-lost` where storage is gone, Conflict `stale-epoch` behind
     a higher fence, Corrupt for damage. Never makes an empty region."""
-    claim = claim_roots(place, order)
-    with stale_before_wrong(place.disk, place.root, claim.mine.of):
-        source = find_source(place.disk, claim, order)
-        return _open_over(place, claim.mine.of, source, order)
+    claim = claim_roots(region_place, order)
+    with stale_before_wrong(region_place.disk, region_place.root, claim.mine.of):
+        source = find_source(region_place.disk, claim, order)
+        return _open_over(region_place, claim.mine.of, source, order)
 
 
 def _open_over(
-    place: RegionPlace, mine: Opening, source: ManifestSource, order: OpenOrder
+    region_place: RegionPlace, mine: Opening, source: ManifestSource, order: OpenOrder
 ) -> OpenedRegion:
     base = told(source.manifest, order.schema, source.manifest.version)
     columns = base.spec.columns
-    inherited = _Inheritance(place.root, source.root)
+    inherited = _Inheritance(region_place.root, source.root)
     files = [inherited.file(entry) for entry in base.files]
     for entry in files:
-        FileReader(place.files, entry).verify_present()
-    replay = Replay(place, columns, mine, base)
+        FileReader(region_place.files, entry).verify_present()
+    replay = Replay(region_place, columns, mine, base)
     with ExitStack() as unopened:
         unopened.callback(replay.give_up)
         replay.add_listed(base.statements)
         for listed in base.statement_files:
-            replay.add_statements(read_statements(place.disk, source.root, listed))
-        _replay(place, replay, base.sealed, source)
+            replay.add_statements(read_statements(region_place.disk, source.root, listed))
+        _replay(region_place, replay, base.sealed, source)
         still_sealed = replay.finish()
-        statements = StatementFiles(place.disk, place.root, mine)
+        statements = StatementFiles(region_place.disk, region_place.root, mine)
         risen = base.schema_floor > source.manifest.schema_floor
         manifest = base.model_copy(
             update={
@@ -137,15 +139,15 @@ def _open_over(
                 "sealed": tuple(
                     log for log in still_sealed if log.root is not None or not log.covered
                 ),
-                "adopted": base.adopted if source.root == place.root else (),
+                "adopted": base.adopted if source.root == region_place.root else (),
                 "statements": (),
                 "statement_files": statements.write(replay.statements.tables),
                 "forgotten_ms": replay.statements.forgotten_ms,
                 "floor_version": replay.version if risen else base.floor_version,
             }
         )
-        publish_manifest(place.disk, place.root, manifest)
-        remove_superseded(place.disk, place.root, manifest)
+        publish_manifest(region_place.disk, region_place.root, manifest)
+        remove_superseded(region_place.disk, region_place.root, manifest)
         unopened.pop_all()
         return OpenedRegion(
             mine,
@@ -178,18 +180,18 @@ class _Inheritance:
 
 
 def _replay(
-    place: RegionPlace, replay: Replay, listed: Sequence[SealedEntry], source: ManifestSource
+    region_place: RegionPlace, replay: Replay, listed: Sequence[SealedEntry], source: ManifestSource
 ) -> None:
     """One segment at a time: what has become files is not in memory while the next is read."""
-    disk, reading = place.disk, place.budget.reading
-    inherited = _Inheritance(place.root, source.root)
+    disk, reading = region_place.disk, region_place.budget.reading
+    inherited = _Inheritance(region_place.root, source.root)
     for sealed in map(inherited.segment, listed):
-        _verify_segment_present(disk, sealed, place.root)
+        _verify_segment_present(disk, sealed, region_place.root)
         if sealed.covered:
             replay.add_covered(sealed)
             continue
         with reading(sealed.bytes):
-            replay.add(read_sealed(disk, sealed.root or place.root, sealed))
+            replay.add(read_sealed(disk, sealed.root or region_place.root, sealed))
     rest = _synced_rest(disk, source)
     region_id = source.manifest.spec.region_id
     for segment, size in rest.items():
@@ -204,7 +206,7 @@ def _synced_rest(disk: Disk, source: ManifestSource) -> dict[Numbered, int]:
     can be read: a seal over bytes that the next power loss takes would make the region lost."""
     with lost_if_missing(source.root):
         rest = unsealed_segments(disk.list(source.root), source.manifest)
-        paths = {one: posixpath.join(source.root, segment_name(one)) for one in rest}
+        paths = {segment: posixpath.join(source.root, segment_name(segment)) for segment in rest}
         for path in paths.values():
             disk.sync_file(path)
         sizes = {segment: disk.size(path) for segment, path in paths.items()}

@@ -72,10 +72,10 @@ class RegionReader:
         NoRoomError where *room* has not enough for them."""
         with self.view([ROWS], schema_version) as views:
             columns = chosen(self._content.columns, column_ids)
-            found = live_rows(views[ROWS], keys, columns, room=room)
+            rows = live_rows(views[ROWS], keys, columns, room=room)
         if schema_version is not None:  # rows came in behind the view
             check_floor(self._content.schema, schema_version)
-        return found
+        return rows
 
     def get_resident(
         self,
@@ -107,10 +107,10 @@ class RegionReader:
         `_version`. Raises NoRoomError where *room* has not enough for them."""
         with self.view([index], schema_version) as views:
             check_index(self._content.schema, index, schema_version or 0)
-            found = live_rows(views[index], keys, ENTRY_COLUMNS, room=room)
+            entries = live_rows(views[index], keys, ENTRY_COLUMNS, room=room)
         if schema_version is not None:  # entries came in behind the view
             check_floor(self._content.schema, schema_version)
-        return as_answered(found)
+        return as_answered(entries)
 
     def scan(
         self,
@@ -169,8 +169,8 @@ class RegionReader:
             entries, rows = views[index], views[ROWS]
             scanned = scan_bytes(entries, keys or KeyRange(), ENTRY_COLUMNS)
             bounds.reserve(scanned + LOOKUP_TIMES * at_once.bytes)
-            found = rows_by_entry(entries, rows, keys or KeyRange(), columns, at_once)
-            yield from batches_of(limited(found, bounds.limit))
+            tables = rows_by_entry(entries, rows, keys or KeyRange(), columns, at_once)
+            yield from batches_of(limited(tables, bounds.limit))
 
     def scan_entries(
         self,
@@ -185,8 +185,8 @@ class RegionReader:
         with self.view([index], schema_version) as views:
             check_index(self._content.schema, index, schema_version or 0)
             reserve(scan_bytes(views[index], keys or KeyRange(), ENTRY_COLUMNS))
-            found = live_entries(views[index], keys or KeyRange(), rows_at_once(limit))
-            yield from batches_of(limited(found, limit))
+            tables = live_entries(views[index], keys or KeyRange(), rows_at_once(limit))
+            yield from batches_of(limited(tables, limit))
 
     def digest(
         self,
@@ -197,11 +197,11 @@ class RegionReader:
         """Count and order-independent checksum over (key, values) of the live rows, or entries of
         an index: a full scan. *reserve*: as of `scan`."""
         if index is None:
-            found = self.scan(schema_version=schema_version, reserve=reserve)
+            batches = self.scan(schema_version=schema_version, reserve=reserve)
         else:
             entries = self.scan_entries(index, schema_version=schema_version, reserve=reserve)
-            found = map(as_stored, entries)
-        return sum(map(digest_rows, found), RowsDigest())
+            batches = map(as_stored, entries)
+        return sum(map(digest_rows, batches), RowsDigest())
 
     @contextmanager
     def view(
@@ -237,8 +237,8 @@ def batches_of(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
 
 
 def _as_batches(table: pa.Table) -> list[pa.RecordBatch]:
-    found: list[pa.RecordBatch] = table.combine_chunks().to_batches()
-    return found
+    batches: list[pa.RecordBatch] = table.combine_chunks().to_batches()
+    return batches
 
 
 def _without_op(rows: pa.Table) -> pa.Table:

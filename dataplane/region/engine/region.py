@@ -50,12 +50,14 @@ class Region:
     during I/O.
     """
 
-    def __init__(self, place: RegionPlace, opened: OpenedRegion) -> None:
-        self.place = place
-        serving = self._serving = Serving(place, opened.mine)
-        content = self._content = RegionContent(place, opened)
+    def __init__(self, region_place: RegionPlace, opened: OpenedRegion) -> None:
+        self.place = region_place
+        serving = self._serving = Serving(region_place, opened.mine)
+        content = self._content = RegionContent(region_place, opened)
         manifest = self._manifest = CurrentManifest(serving, content, opened.manifest)
-        log = self._log = LogWriter(place.disk, place.root, self.spec.region_id, opened.mine)
+        log = self._log = LogWriter(
+            region_place.disk, region_place.root, self.spec.region_id, opened.mine
+        )
         self.reader = RegionReader(serving, content)
         self.maintenance = RegionMaintenance(
             serving, manifest, content, log, opened.statement_files
@@ -65,15 +67,15 @@ class Region:
 
     @classmethod
     def create(
-        cls, place: RegionPlace, spec: RegionSpec, epoch: int, replaces: Sequence[str] = ()
+        cls, region_place: RegionPlace, spec: RegionSpec, epoch: int, replaces: Sequence[str] = ()
     ) -> "Region":
         """A region without rows, open. The same again opens what it made (`create_or_open`)."""
-        return cls(place, create_or_open(place, spec, epoch, replaces))
+        return cls(region_place, create_or_open(region_place, spec, epoch, replaces))
 
     @classmethod
-    def open(cls, place: RegionPlace, order: OpenOrder) -> "Region":
+    def open(cls, region_place: RegionPlace, order: OpenOrder) -> "Region":
         """Opens what is there, behind raised fences (`open_existing`)."""
-        return cls(place, open_existing(place, order))
+        return cls(region_place, open_existing(region_place, order))
 
     @property
     def spec(self) -> RegionSpec:

@@ -18,18 +18,18 @@ class Replay:
     """What an opening has in memory when all logs are read. Logs come oldest first."""
 
     def __init__(
-        self, place: RegionPlace, columns: Sequence[ColumnDef], mine: Opening, base: Manifest
+        self, region_place: RegionPlace, columns: Sequence[ColumnDef], mine: Opening, base: Manifest
     ) -> None:
-        self._place = place
+        self._place = region_place
         self._columns = columns
         self._dead = base.dead_indexes
         self._mine = mine
         self._marks = base.marks
         self._sealed: list[SealedEntry] = []
-        self.share = place.budget.share()
-        self.statement_share = place.budget.statement_share()
+        self.share = region_place.budget.share()
+        self.statement_share = region_place.budget.statement_share()
         self.memory = Memory(columns)
-        self.statements = StatementMemory(place.limits.statements, base.forgotten_ms)
+        self.statements = StatementMemory(region_place.limits.statements, base.forgotten_ms)
         self.version = base.version
         self.sequence = base.sequence
         self.spilled: list[FileEntry] = []
@@ -56,9 +56,11 @@ class Replay:
     def add_listed(self, listed: Sequence[ListedStatement]) -> None:
         """Takes those of an older manifest: nobody knows how old they are."""
         now_ms = self._place.clock.wall_ms()
-        for one in listed:
-            found = Remembered(one.version, self.statements.time_of(None, now_ms), one.rows)
-            self.statements.add_again(one.statement_id, found)
+        for statement in listed:
+            remembered = Remembered(
+                statement.version, self.statements.time_of(None, now_ms), statement.rows
+            )
+            self.statements.add_again(statement.statement_id, remembered)
 
     def add_covered(self, entry: SealedEntry) -> None:
         """A segment whose rows already stand in own files."""

@@ -36,7 +36,7 @@ class BatchShape:
             for column in columns
             for origin in column.origin_columns
         }
-        others = frozenset({*(one.name for one in columns), *replaced})
+        others = frozenset({*(column.name for column in columns), *replaced})
         self._rows = FamilyShape(columns_in(ROWS, columns), frozenset({ROW}))
         self._entries = FamilyShape(ENTRY_COLUMNS, others)
         self.types: dict[str, pa.DataType] = {
@@ -53,7 +53,7 @@ class BatchShape:
 
     def is_accepted(self, schema: pa.Schema) -> bool:
         """Whether a batch of that schema was looked at before, and nothing was wrong with it."""
-        return any(schema.equals(known) for known in self._accepted)
+        return any(schema.equals(accepted) for accepted in self._accepted)
 
     def accept(self, schema: pa.Schema) -> None:
         self._accepted = [schema.remove_metadata(), *self._accepted[: ACCEPTED_MAX - 1]]

@@ -38,24 +38,24 @@ class ManifestSource:
     manifest: Manifest
 
 
-def claim_new_root(place: RegionPlace, order: OpenOrder) -> FenceContent:
+def claim_new_root(region_place: RegionPlace, order: OpenOrder) -> FenceContent:
     """Raises the own fence for an opening, and then the same in the roots that are left; makes the
     folder if it is not there."""
-    place.disk.make_folder(place.root)
-    mine = _raise_own(place, order)
-    _raise_in(place.disk, order.borrows, mine)
+    region_place.disk.make_folder(region_place.root)
+    mine = _raise_own(region_place, order)
+    _raise_in(region_place.disk, order.borrows, mine)
     return mine
 
 
-def claim_roots(place: RegionPlace, order: OpenOrder) -> RegionClaim:
+def claim_roots(region_place: RegionPlace, order: OpenOrder) -> RegionClaim:
     """Raises the fence everywhere. Raises Unavailable `region-lost` for a root that is gone,
     Conflict `stale-epoch` behind a higher fence."""
-    borrowed = [root for root in order.inherits if root != place.root]
+    borrowed = [root for root in order.inherits if root != region_place.root]
     if borrowed:
-        place.disk.make_folder(place.root)
-    with lost_if_missing(place.root):
-        mine = _raise_own(place, replace(order, borrows=tuple(borrowed)))
-    return RegionClaim(mine, (place.root, *_raise_in(place.disk, borrowed, mine)))
+        region_place.disk.make_folder(region_place.root)
+    with lost_if_missing(region_place.root):
+        mine = _raise_own(region_place, replace(order, borrows=tuple(borrowed)))
+    return RegionClaim(mine, (region_place.root, *_raise_in(region_place.disk, borrowed, mine)))
 
 
 def find_source(disk: Disk, claim: RegionClaim, order: OpenOrder) -> ManifestSource:
@@ -76,36 +76,36 @@ def find_source(disk: Disk, claim: RegionClaim, order: OpenOrder) -> ManifestSou
     return newest
 
 
-def _raise_own(place: RegionPlace, order: OpenOrder) -> FenceContent:
+def _raise_own(region_place: RegionPlace, order: OpenOrder) -> FenceContent:
     """Above the openings that borrowed roots know: had the own root been wiped, these numbers would
     otherwise be given twice."""
-    known = [
+    numbers = [
         fence.number
         for root in order.borrows
-        if _exists(place.disk, root)
-        for fence in fences(place.disk.list(root))
+        if _exists(region_place.disk, root)
+        for fence in fences(region_place.disk.list(root))
         if fence.epoch == order.epoch
     ]
     claim = FenceContent(
         region_id=order.region_id,
         epoch=order.epoch,
-        opening=max(known, default=0),
-        root=place.root,
-        created_ms=place.clock.wall_ms(),
+        opening=max(numbers, default=0),
+        root=region_place.root,
+        created_ms=region_place.clock.wall_ms(),
     )
-    return raise_own_fence(place.disk, place.root, claim)
+    return raise_own_fence(region_place.disk, region_place.root, claim)
 
 
 def _raise_in(disk: Disk, roots: Sequence[str], mine: FenceContent) -> list[str]:
     """The same fence in those of *roots* that exist, which are returned. Each is looked for in its
     turn: a leader that came before our fence in an older one has made its own root by then."""
-    found = []
+    existing = []
     for root in roots:
         if _exists(disk, root):
             with lost_if_missing(root):
                 raise_borrowed_fence(disk, root, mine)
-            found.append(root)
-    return found
+            existing.append(root)
+    return existing
 
 
 def _refuse_lost_leaders(
@@ -131,9 +131,9 @@ def _newer_fences(disk: Disk, claim: RegionClaim, epoch: int) -> Iterator[tuple[
 
 def _has_newer(disk: Disk, root: str, manifest: Manifest) -> bool:
     names = disk.list(root)
-    found = manifests(names)
+    manifest_ids = manifests(names)
     # A log without a manifest is looked at too: it is how a lost manifest shows.
-    return found[-1] > manifest.id if found else bool(segments(names))
+    return manifest_ids[-1] > manifest.id if manifest_ids else bool(segments(names))
 
 
 def _exists(disk: Disk, root: str) -> bool:

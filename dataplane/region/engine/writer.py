@@ -192,12 +192,12 @@ class WriteGroup:
 
     def _check_expectations(self, expected: Mapping[int, Expectations]) -> None:
         """Of what failed, the first family is told."""
-        for family, asked in expected.items():
-            failed = self._failed(family, asked)
+        for family, expectations in expected.items():
+            failed = self._failed(family, expectations)
             if failed:
-                if not self._current[family].versions(asked.keys).keys().isdisjoint(failed):
+                if not self._current[family].versions(expectations.keys).keys().isdisjoint(failed):
                     self._resting.add(len(self._results))
-                exists = all(asked.of(key) == ABSENT for key in failed)
+                exists = all(expectations.of(key) == ABSENT for key in failed)
                 where = {} if family == ROWS else {"index": family}
                 raise Conflict(
                     "already-exists" if exists else "version-mismatch",

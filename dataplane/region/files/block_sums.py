@@ -78,12 +78,12 @@ class CheckedSpan(_Seekable):
 
     def read(self, size: int = -1, /) -> memoryview:
         """Copies nothing."""
-        at = self._at - self._first
-        if at < 0:
+        start = self._at - self._first
+        if start < 0:
             return self._data[:0]
-        found = self._data[at : at + size] if size >= 0 else self._data[at:]
-        self._at += len(found)
-        return found
+        part = self._data[start : start + size] if size >= 0 else self._data[start:]
+        self._at += len(part)
+        return part
 
 
 class CheckedBody(_Seekable):
@@ -98,20 +98,20 @@ class CheckedBody(_Seekable):
 
     def read(self, size: int = -1, /) -> bytes:
         rest = max(self._body.bytes - self._at, 0)
-        wanted = rest if size < 0 else min(size, rest)
-        if wanted == 0:
+        length = rest if size < 0 else min(size, rest)
+        if length == 0:
             return b""
-        first, end = self._at // BLOCK_BYTES, -(-(self._at + wanted) // BLOCK_BYTES)
+        first, end = self._at // BLOCK_BYTES, -(-(self._at + length) // BLOCK_BYTES)
         data = self._blocks(first, end)
         skipped = self._at - first * BLOCK_BYTES
-        self._at += wanted
-        return data[skipped : skipped + wanted]
+        self._at += length
+        return data[skipped : skipped + length]
 
     def _blocks(self, first: int, end: int) -> bytes:
         """From block *first* up to block *end*."""
-        number, known = self._last
+        number, block = self._last
         if first == number:
-            return known if end == first + 1 else known + self._blocks(first + 1, end)
+            return block if end == first + 1 else block + self._blocks(first + 1, end)
         data = read_blocks(self._disk, self._body, first, end)
         self._last = (end - 1, data[(end - 1 - first) * BLOCK_BYTES :])
         return data

@@ -93,9 +93,9 @@ class FileReader:
     def resident(self) -> "FileReader":
         """The same file as far as it is in memory: reads by key raise NotResidentError for what is
         not, and scans are not to be begun."""
-        found = copy(self)
-        found._cache = ResidentBlocks(self._source.cache)
-        return found
+        reader = copy(self)
+        reader._cache = ResidentBlocks(self._source.cache)
+        return reader
 
     def verify_present(self) -> None:
         """Raises Unavailable `region-lost` if the file is not there in its full size."""
@@ -122,11 +122,11 @@ class FileReader:
             return schema.empty_table()
         parts, names = [], _names(footer, columns)[len(SYSTEM) :]
         for group, some in footer.groups_with(likely):
-            found = self._found(footer, group, names, some, len(likely))
-            if found is not None:
+            rows = self._found(footer, group, names, some, len(likely))
+            if rows is not None:
                 if room is not None:
-                    room.take(found.nbytes)
-                parts.append(conformed(found, schema))
+                    room.take(rows.nbytes)
+                parts.append(conformed(rows, schema))
         if len(parts) == 1:
             return parts[0]
         return pa.concat_tables(parts) if parts else schema.empty_table()
@@ -135,15 +135,15 @@ class FileReader:
         """Those that the file's filters do not exclude."""
         if not footer.spans or not keys:
             return keys
-        found: list[bytes] = []
+        likely: list[bytes] = []
         for number, span in footer.spans_of(keys[0], keys[-1]):
             # A key may stand in two spans.
-            start = bisect_left(keys, max(span.low, key_after(found[-1]) if found else b""))
+            start = bisect_left(keys, max(span.low, key_after(likely[-1]) if likely else b""))
             end = bisect_right(keys, span.high)
             if start < end:
                 may_hold = self._filter(footer, number).may_hold(hashes[start:end])
-                found += [keys[start + at] for at in np.flatnonzero(may_hold).tolist()]
-        return found
+                likely += [keys[start + position] for position in np.flatnonzero(may_hold).tolist()]
+        return likely
 
     def _filter(self, footer: Footer, number: int) -> KeyFilter:
         span = footer.spans[number]
@@ -189,7 +189,7 @@ class FileReader:
         """Neighbouring row groups, the first of which begins at or above *start*, that are plain
         (`footer.Footer.mixed`) and end below *horizon*; about as many as a scan decodes at once."""
         footer = self._footer()
-        found: list[int] = []
+        groups: list[int] = []
         room = SCAN.bytes
         for group in islice(footer.groups_of(KeyRange(start)), _GROUPS_AT_ONCE):
             low, high = footer.bounds[group]
@@ -197,12 +197,12 @@ class FileReader:
             if (
                 group in footer.mixed
                 or not is_within
-                or (found and footer.group_bytes[group] > room)
+                or (groups and footer.group_bytes[group] > room)
             ):
                 break
-            found.append(group)
+            groups.append(group)
             room -= footer.group_bytes[group]
-        return found
+        return groups
 
     def values_of(
         self, groups: Sequence[int], columns: Sequence[ColumnDef]
@@ -211,13 +211,13 @@ class FileReader:
         footer = self._footer()
         names = _names(footer, columns)[len(SYSTEM) :]
         rows = sum(footer.metadata.row_group(group).num_rows for group in groups)
-        found = pa.table({OP: pa.array(np.full(rows, PUT, np.uint8))})
+        table = pa.table({OP: pa.array(np.full(rows, PUT, np.uint8))})
         if names:
             together = groups if 2 * len(names) >= len(footer.metadata.schema.names) else ()
             with self._open(footer, groups=together) as file:
-                found = file.read_row_groups(list(groups), list(names), use_threads=False)
-                found = found.append_column(OP, pa.array(np.full(rows, PUT, np.uint8)))
-        values = conformed(found, pa.schema(value_fields(columns)))
+                table = file.read_row_groups(list(groups), list(names), use_threads=False)
+                table = table.append_column(OP, pa.array(np.full(rows, PUT, np.uint8)))
+        values = conformed(table, pa.schema(value_fields(columns)))
         return whole_batch(values), footer.bounds[groups[-1]][1]
 
     def scan_as_written(self) -> Iterator[pa.Table]:
@@ -305,15 +305,17 @@ def whole_batch(table: pa.Table) -> pa.RecordBatch:
 def _places_of(keys: Sequence[bytes], block: pa.RecordBatch) -> Sequence[int]:
     """Where rows of those keys stand."""
     if len(keys) > FEW_KEYS:
-        wanted = pa.array(keys, pa.binary())
-        found: Sequence[int] = pc.indices_nonzero(pc.is_in(block.column(KEY), value_set=wanted))
-        return found
+        key_array = pa.array(keys, pa.binary())
+        indices: Sequence[int] = pc.indices_nonzero(
+            pc.is_in(block.column(KEY), value_set=key_array)
+        )
+        return indices
     places: list[int] = []
     for key in keys:
-        first = at = rows_below(block, key)
-        while at < block.num_rows and block.column(KEY)[at].as_py() == key:
-            at += 1
-        places.extend(range(first, at))
+        first = row = rows_below(block, key)
+        while row < block.num_rows and block.column(KEY)[row].as_py() == key:
+            row += 1
+        places.extend(range(first, row))
     return places
 
 
@@ -331,8 +333,8 @@ def _written_schema(metadata: pq.FileMetaData) -> pa.Schema:
 
 def _names(footer: Footer, columns: Sequence[ColumnDef]) -> tuple[str, ...]:
     """Of the columns that the file has of these, or has in their place."""
-    found = (column.name_in(footer.names) for column in columns)
-    return tuple(dict.fromkeys([*SYSTEM, *filter(None, found)]))
+    names = (column.name_in(footer.names) for column in columns)
+    return tuple(dict.fromkeys([*SYSTEM, *filter(None, names)]))
 
 
 def _runs(

@@ -155,7 +155,7 @@ def _written(target: FileTarget, sink: "_Sink", tables: Iterable[pa.Table]) -> F
     schema = file_schema(target.columns)
     stats = _Stats()
     groups = (
-        conformed(one, schema) for one in gathered(tables, ROW_GROUP)
+        conformed(table, schema) for table in gathered(tables, ROW_GROUP)
     )  # or as before a column
     first = next(groups, None)
     assert first is not None, "a file without rows"
@@ -175,8 +175,8 @@ def _written(target: FileTarget, sink: "_Sink", tables: Iterable[pa.Table]) -> F
             writer.write_table(rows)
             group_bytes.append(rows.nbytes)
         stats.end()
-        for one in stats.filters.filters:
-            sink.write(one.bits)
+        for key_filter in stats.filters.filters:
+            sink.write(key_filter.bits)
         ours = {
             KEY_FILTERS: span_numbers(stats.filters.spans),
             BLOCK_SUMS: sink.end_body(),

@@ -92,13 +92,13 @@ class Footer:
     def groups_with(self, keys: Sequence[bytes]) -> Iterator[tuple[int, Sequence[bytes]]]:
         """Row groups that may have some of *keys*, which are sorted, and those keys. The rows of
         one key may stand in several."""
-        group = at = 0
-        while at < len(keys) and (group := self._first(keys[at], group)) < len(self.bounds):
+        group = start = 0
+        while start < len(keys) and (group := self._first(keys[start], group)) < len(self.bounds):
             low, high = self.bounds[group]
-            some = keys[bisect_left(keys, low, at) : bisect_right(keys, high, at)]
+            some = keys[bisect_left(keys, low, start) : bisect_right(keys, high, start)]
             if some:
                 yield group, some
-            at, group = bisect_left(keys, high, at), group + 1
+            start, group = bisect_left(keys, high, start), group + 1
 
     def _first(self, start: bytes, group: int = 0) -> int:
         """Of the row groups from *group* on, the first that ends at or above *start*."""
@@ -156,13 +156,13 @@ def read_footer(disk: Disk, path: str, entry: FileEntry) -> Footer:
 
 
 def _filter_spans(
-    spans: Sequence[Span], bounds: Sequence[tuple[bytes, bytes]], at: int
+    spans: Sequence[Span], bounds: Sequence[tuple[bytes, bytes]], offset: int
 ) -> Iterator[FilterSpan]:
     first = 0
     for span in spans:
         last = first + span.groups - 1
-        yield FilterSpan(at, at + span.bytes, bounds[first][0], bounds[last][1])
-        at, first = at + span.bytes, last + 1
+        yield FilterSpan(offset, offset + span.bytes, bounds[first][0], bounds[last][1])
+        offset, first = offset + span.bytes, last + 1
 
 
 def _numbers(ours: Mapping[bytes, bytes], name: bytes, path: str) -> Sequence[int]:
@@ -185,8 +185,8 @@ def _starts(metadata: pq.FileMetaData) -> Iterator[int]:
 def _bounds(metadata: pq.FileMetaData, entry: FileEntry) -> Iterator[tuple[bytes, bytes]]:
     """The file's own least and greatest key where a row group does not say."""
     whole = bytes.fromhex(entry.min_key), bytes.fromhex(entry.max_key)
-    at = metadata.schema.names.index(KEY)
+    key_column = metadata.schema.names.index(KEY)
     for group in range(metadata.num_row_groups):
-        stats = metadata.row_group(group).column(at).statistics
-        known = stats is not None and stats.has_min_max
-        yield (stats.min, stats.max) if known else whole
+        stats = metadata.row_group(group).column(key_column).statistics
+        has_bounds = stats is not None and stats.has_min_max
+        yield (stats.min, stats.max) if has_bounds else whole

@@ -31,10 +31,10 @@ class KeyFilter:
     @classmethod
     def of(cls, hashes: Hashes) -> "KeyFilter":
         count = -(-max(len(hashes), 1) * BITS_OF_A_KEY // 8) * 8
-        found = np.zeros(count, bool)
+        bits = np.zeros(count, bool)
         for start in range(0, len(hashes), _AT_A_TIME):
-            found[_places(hashes[start : start + _AT_A_TIME], count)] = True
-        return cls(np.packbits(found, bitorder="little"))
+            bits[_places(hashes[start : start + _AT_A_TIME], count)] = True
+        return cls(np.packbits(bits, bitorder="little"))
 
     @property
     def nbytes(self) -> int:
@@ -43,20 +43,20 @@ class KeyFilter:
     def may_hold(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
         """False: a key with that hash is certainly not there."""
         if len(hashes) <= FEW:
-            return np.array([self._may_hold_one(found) for found in hashes.tolist()], bool)
+            return np.array([self._may_hold_one(key_hash) for key_hash in hashes.tolist()], bool)
         places = _places(hashes, 8 * len(self.bits))
         byte, bit = self.bits[places >> np.uint64(3)], (places & np.uint64(7)).astype(np.uint8)
-        found: npt.NDArray[np.bool_] = ((byte >> bit) & np.uint8(1)).all(axis=0)
-        return found
+        all_set: npt.NDArray[np.bool_] = ((byte >> bit) & np.uint8(1)).all(axis=0)
+        return all_set
 
     def _may_hold_one(self, hash: int) -> bool:
         bits, count = self.bits.data, 8 * len(self.bits)
-        half, place = hash >> 32, hash
+        half, probe = hash >> 32, hash
         for _ in range(PROBES):
-            at = (place & 0xFFFFFFFF) * count >> 32
-            if not bits[at >> 3] >> (at & 7) & 1:
+            bit = (probe & 0xFFFFFFFF) * count >> 32
+            if not bits[bit >> 3] >> (bit & 7) & 1:
                 return False
-            place += half
+            probe += half
         return True
 
 

@@ -29,15 +29,15 @@ class OpenFiles:
 
     def follow(self, entries: Iterable[FileEntry]) -> None:
         """Readers of files that stay are kept: they have read their footers."""
-        known = {reader.entry: reader for reader in self._all()}
-        found: dict[int, list[FileReader]] = {}
+        by_entry = {reader.entry: reader for reader in self._all()}
+        by_family: dict[int, list[FileReader]] = {}
         for entry in sorted(entries, key=lambda entry: entry.max_version, reverse=True):
-            reader = known.get(entry) or FileReader(self._source, entry)
-            found.setdefault(entry.family, []).append(reader)
-        self._readers = {family: tuple(readers) for family, readers in found.items()}
+            reader = by_entry.get(entry) or FileReader(self._source, entry)
+            by_family.setdefault(entry.family, []).append(reader)
+        self._readers = {family: tuple(readers) for family, readers in by_family.items()}
         stay = {reader.entry for reader in self._all()}
         self._source.cache.forget_large(
-            [one.path for entry, one in known.items() if entry not in stay]
+            [reader.path for entry, reader in by_entry.items() if entry not in stay]
         )
 
     def close(self) -> None:

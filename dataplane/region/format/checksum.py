@@ -71,8 +71,8 @@ def row_bytes(batch: pa.RecordBatch, extra: Mapping[str, bytes]) -> pa.Array:
 
 
 def _column_ids(names: Sequence[str]) -> list[int]:
-    found = [int(name[1:]) for name in names if name[0] == "c" and name[1:].isdecimal()]
-    return [0] * (column_name(0) in names) + sorted(found)
+    ids = [int(name[1:]) for name in names if name[0] == "c" and name[1:].isdecimal()]
+    return [0] * (column_name(0) in names) + sorted(ids)
 
 
 def _element(label: bytes, column: pa.Array) -> pa.Array:

@@ -63,19 +63,19 @@ class ColumnDef(BaseModel):
     @property
     def metadata(self) -> dict[bytes, bytes]:
         """Of its Arrow fields."""
-        found = {b"PARQUET:field_id": str(self.id).encode()}
+        metadata = {b"PARQUET:field_id": str(self.id).encode()}
         if self.origin_default is not None:
-            found[ORIGIN_DEFAULT] = json.dumps([self.type, self.origin_default]).encode()
+            metadata[ORIGIN_DEFAULT] = json.dumps([self.type, self.origin_default]).encode()
         if self.origin_columns:
-            chain = [(column_name(one.id), one.type) for one in self.origin_columns]
-            found[ORIGIN_COLUMNS] = json.dumps([(self.name, self.type), *chain]).encode()
-        return found
+            chain = [(column_name(origin.id), origin.type) for origin in self.origin_columns]
+            metadata[ORIGIN_COLUMNS] = json.dumps([(self.name, self.type), *chain]).encode()
+        return metadata
 
     def name_in(self, names: Collection[str]) -> str | None:
         """Which of these its values are read from; None: none."""
         if (own := self.name) in names:
             return own
-        ids = (one.id for one in self.origin_columns)
+        ids = (origin.id for origin in self.origin_columns)
         return next((name for id in ids if (name := column_name(id)) in names), None)
 
 
@@ -106,8 +106,8 @@ def chosen(columns: Sequence[ColumnDef], ids: Iterable[int] | None) -> tuple[Col
     out: what a column reads as before a region has it is its reader's to say."""
     if ids is None:
         return ordered(columns)
-    wanted = set(ids)
-    return ordered(column for column in columns if column.id in wanted)
+    id_set = set(ids)
+    return ordered(column for column in columns if column.id in id_set)
 
 
 def value_fields(columns: Iterable[ColumnDef]) -> list[pa.Field]:
@@ -152,9 +152,9 @@ def row_schema(columns: Iterable[ColumnDef]) -> pa.Schema:
 
 def columns_told(columns: Iterable[RegionColumn]) -> tuple[ColumnDef, ...]:
     """What orders and jobs say, in order of id."""
-    return ordered(ColumnDef.model_validate_json(one.model_dump_json()) for one in columns)
+    return ordered(ColumnDef.model_validate_json(column.model_dump_json()) for column in columns)
 
 
 def columns_to_tell(columns: Iterable[ColumnDef]) -> list[RegionColumn]:
     """The inverse."""
-    return [RegionColumn.model_validate_json(one.model_dump_json()) for one in columns]
+    return [RegionColumn.model_validate_json(column.model_dump_json()) for column in columns]

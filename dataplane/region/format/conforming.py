@@ -35,14 +35,14 @@ def as_written_before(field: pa.Field, rows: pa.Table | pa.RecordBatch) -> pa.Ar
 
     A value that does not convert is null: either newer ones hide it, or the change is undone.
     """
-    known = json.loads((field.metadata or {}).get(ORIGIN_COLUMNS, "[]"))
+    origins = json.loads((field.metadata or {}).get(ORIGIN_COLUMNS, "[]"))
     names = set(rows.schema.names)
-    found = next((place for place, (name, _) in enumerate(known) if name in names), None)
-    if found is None:
+    nearest = next((position for position, (name, _) in enumerate(origins) if name in names), None)
+    if nearest is None:
         return _default(field, rows.column(OP))
-    values = rows.column(known[found][0])
+    values = rows.column(origins[nearest][0])
     values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    for step in _steps([type for _, type in known[: found + 1]]):
+    for step in _steps([type for _, type in origins[: nearest + 1]]):
         values = step.of_array(values.cast(step.source.arrow)).values
     return values
 

@@ -53,10 +53,10 @@ def sliced(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
         return
     families = families_of(batch).to_numpy(zero_copy_only=False)
     starts = np.flatnonzero(np.diff(families, prepend=families[:1] - 1)).tolist()
-    found = [int(families[at]) for at in starts]
-    if found != sorted(set(found)):
-        raise Corrupt(families=found, reason="the families of a logged batch do not rise")
-    for family, start, end in zip(found, starts, [*starts[1:], len(families)], strict=True):
+    family_ids = [int(families[start]) for start in starts]
+    if family_ids != sorted(set(family_ids)):
+        raise Corrupt(families=family_ids, reason="the families of a logged batch do not rise")
+    for family, start, end in zip(family_ids, starts, [*starts[1:], len(families)], strict=True):
         names = [name for name in batch.schema.names if _is_of(name, family)]
         yield family, batch.slice(start, end - start).select(names)
 

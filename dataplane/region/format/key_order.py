@@ -11,20 +11,20 @@ _WORD = 8
 def order_of(keys: pa.BinaryArray) -> Places:
     """Places of the keys in ascending order; equal ones in any order. No key is null."""
     words = _Words(keys)
-    at = words.common_prefix()
-    first = words.of(slice(None), at)
+    offset = words.common_prefix()
+    first = words.of(slice(None), offset)
     order = np.argsort(first)
     tied, groups = _ties(first[order], None)
     while len(tied):
-        at += _WORD
+        offset += _WORD
         some = order[tied]
-        if at >= words.longest:  # equal but for their length: a prefix comes first
+        if offset >= words.longest:  # equal but for their length: a prefix comes first
             order[tied] = some[np.lexsort((words.lengths[some], groups))]
             break
-        found = words.of(some, at)
-        sub = np.lexsort((found, groups))
+        tied_words = words.of(some, offset)
+        sub = np.lexsort((tied_words, groups))
         order[tied] = some[sub]
-        still, groups = _ties(found[sub], groups[sub])
+        still, groups = _ties(tied_words[sub], groups[sub])
         tied = tied[still]
     return order
 
@@ -60,29 +60,31 @@ class _Words:
             (len(self._bytes) - _WORD + 1,), ">u8", self._bytes, strides=(1,)
         )
 
-    def of(self, places: Places | slice, at: int) -> npt.NDArray[np.uint64]:
-        """The word that begins *at* bytes into each of those keys."""
-        if at + _WORD <= self.shortest:
-            whole: npt.NDArray[np.uint64] = self._all[self._starts[places] + at].astype(np.uint64)
+    def of(self, places: Places | slice, offset: int) -> npt.NDArray[np.uint64]:
+        """The word that begins *offset* bytes into each of those keys."""
+        if offset + _WORD <= self.shortest:
+            whole: npt.NDArray[np.uint64] = self._all[self._starts[places] + offset].astype(
+                np.uint64
+            )
             return whole
-        left = np.clip(self.lengths[places] - at, 0, _WORD)
-        starts = np.where(left > 0, self._starts[places] + at, 0)
-        found = self._all[starts].astype(np.uint64)
+        left = np.clip(self.lengths[places] - offset, 0, _WORD)
+        starts = np.where(left > 0, self._starts[places] + offset, 0)
+        raw_words = self._all[starts].astype(np.uint64)
         unused = (np.uint64(_WORD) - left.astype(np.uint64)) << np.uint64(3)
-        kept = np.where(left > 0, found >> (unused & np.uint64(63)), np.uint64(0))
+        kept = np.where(left > 0, raw_words >> (unused & np.uint64(63)), np.uint64(0))
         filled: npt.NDArray[np.uint64] = kept << (unused & np.uint64(63))
         return filled
 
     def common_prefix(self) -> int:
         """Bytes that all keys begin with."""
-        at = 0
-        while at + _WORD <= self.shortest:
-            found = self.of(slice(None), at)
-            differing = int(found.min() ^ found.max())
-            at += _WORD - -(-differing.bit_length() // 8)
+        length = 0
+        while length + _WORD <= self.shortest:
+            words = self.of(slice(None), length)
+            differing = int(words.min() ^ words.max())
+            length += _WORD - -(-differing.bit_length() // 8)
             if differing:
                 break
-        return at
+        return length
 
 
 def _ties(

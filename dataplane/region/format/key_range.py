@@ -45,7 +45,7 @@ def upper_bound(key: bytes) -> bytes:
 def rows_below(table: pa.Table, key: bytes) -> int:
     """How many rows of a table sorted by key have a lower one."""
     keys = table.column(KEY)
-    return bisect_left(range(table.num_rows), key, key=lambda at: keys[at].as_py())
+    return bisect_left(range(table.num_rows), key, key=lambda row: keys[row].as_py())
 
 
 def cut_to_range(table: pa.Table, keys: KeyRange) -> pa.Table:

@@ -74,8 +74,8 @@ def data_name(file: Numbered) -> str:
 
 def fences(names: Iterable[str]) -> list[Opening]:
     """The fences among `names`, lowest first."""
-    found = (_FENCE.fullmatch(name) for name in names)
-    return sorted(Opening(int(hit[1]), int(hit[2])) for hit in found if hit)
+    matches = (_FENCE.fullmatch(name) for name in names)
+    return sorted(Opening(int(hit[1]), int(hit[2])) for hit in matches if hit)
 
 
 def manifests(names: Iterable[str]) -> list[Numbered]:
@@ -109,8 +109,8 @@ def is_attempt(name: str) -> bool:
 
 def attempt_of(name: str) -> str | None:
     """The attempt of an adopted file, from its name relative to the root; None: not such a name."""
-    found = _ATTEMPT_FILE.fullmatch(name)
-    return found[1] if found else None
+    match = _ATTEMPT_FILE.fullmatch(name)
+    return match[1] if match else None
 
 
 def is_share(name: str) -> bool:
@@ -126,7 +126,7 @@ def is_ours(name: str) -> bool:
         return is_data_file(file)
     if folder:
         return attempt_of(whole) is not None or is_share(name)
-    return any(one.fullmatch(whole) for one in (_FENCE, _MANIFEST, _SEGMENT, _STATEMENTS))
+    return any(pattern.fullmatch(whole) for pattern in (_FENCE, _MANIFEST, _SEGMENT, _STATEMENTS))
 
 
 def is_our_folder(name: str) -> bool:
@@ -136,5 +136,5 @@ def is_our_folder(name: str) -> bool:
 
 
 def _numbered(pattern: re.Pattern[str], names: Iterable[str]) -> list[Numbered]:
-    found = (pattern.fullmatch(name) for name in names)
-    return sorted(Numbered(int(hit[1]), int(hit[2]), int(hit[3])) for hit in found if hit)
+    matches = (pattern.fullmatch(name) for name in names)
+    return sorted(Numbered(int(hit[1]), int(hit[2]), int(hit[3])) for hit in matches if hit)

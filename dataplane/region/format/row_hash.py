@@ -28,15 +28,15 @@ def hashes_of(column: pa.Array) -> Hashes:
     """Returns the hash of each value. The hash of null is 0."""
     kind = column.type
     if pa.types.is_binary(kind) or pa.types.is_string(kind):
-        found = _of_bytes(column)
+        hashes = _of_bytes(column)
     else:
-        found = np.zeros(len(column), np.uint64)
+        hashes = np.zeros(len(column), np.uint64)
         for word in _words(column):
-            found = _round(found, word)
-        found = avalanche(found)
+            hashes = _round(hashes, word)
+        hashes = avalanche(hashes)
     if column.null_count:
-        found[column.is_null().to_numpy(zero_copy_only=False)] = 0
-    return found
+        hashes[column.is_null().to_numpy(zero_copy_only=False)] = 0
+    return hashes
 
 
 def hashes_of_keys(keys: Sequence[bytes]) -> Hashes:
@@ -50,15 +50,15 @@ def hash_of(key: bytes) -> int:
     """The hash of one binary value."""
     if len(key) > LONG_BYTES:
         return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "little")
-    found = (len(key) * _Q1 + _Q4) & _MASK
+    state = (len(key) * _Q1 + _Q4) & _MASK
     for start in range(0, len(key), 8):
         mixed = int.from_bytes(key[start : start + 8], "little") * _Q2 & _MASK
         mixed = (mixed << 31 | mixed >> 33) * _Q1 & _MASK
-        mixed ^= found
-        found = ((mixed << 27 | mixed >> 37) & _MASK) * _Q1 + _Q4 & _MASK
-    found = (found ^ found >> 33) * _Q2 & _MASK
-    found = (found ^ found >> 29) * _Q3 & _MASK
-    return found ^ found >> 32
+        mixed ^= state
+        state = ((mixed << 27 | mixed >> 37) & _MASK) * _Q1 + _Q4 & _MASK
+    state = (state ^ state >> 33) * _Q2 & _MASK
+    state = (state ^ state >> 29) * _Q3 & _MASK
+    return state ^ state >> 32
 
 
 def avalanche(words: Hashes) -> Hashes:
@@ -110,28 +110,28 @@ def _of_bytes(column: pa.Array) -> Hashes:
         padded[:-8] = np.frombuffer(data, np.uint8, last - first, first)
     starts, lengths = bounds[:-1] - first, np.diff(bounds)
     words: Hashes = np.ndarray((len(padded) - 7,), "<u8", padded, strides=(1,))
-    found = _of_short(words, starts, np.minimum(lengths, LONG_BYTES))
-    for place in np.flatnonzero(lengths > LONG_BYTES).tolist():
-        raw = padded[starts[place] : starts[place] + lengths[place]]
+    hashes = _of_short(words, starts, np.minimum(lengths, LONG_BYTES))
+    for row in np.flatnonzero(lengths > LONG_BYTES).tolist():
+        raw = padded[starts[row] : starts[row] + lengths[row]]
         digest = hashlib.blake2b(raw, digest_size=8).digest()  # type: ignore[arg-type]
-        found[place] = int.from_bytes(digest, "little")
-    return found
+        hashes[row] = int.from_bytes(digest, "little")
+    return hashes
 
 
 def _of_short(
     words: Hashes, starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
 ) -> Hashes:
-    found = lengths.astype(np.uint64) * _P1 + _P4  # nothing is not null
-    for at in range(0, int(lengths.max()) - 7, 8):
-        has = lengths >= at + 8
+    hashes = lengths.astype(np.uint64) * _P1 + _P4  # nothing is not null
+    for offset in range(0, int(lengths.max()) - 7, 8):
+        has = lengths >= offset + 8
         if has.all():
-            found = _round(found, words[starts + at])
+            hashes = _round(hashes, words[starts + offset])
         else:
-            found[has] = _round(found[has], words[starts[has] + at])
+            hashes[has] = _round(hashes[has], words[starts[has] + offset])
     rest = lengths & 7
     has = rest > 0
     if has.any():
         tail = words[starts + (lengths - rest)]
         mask = (np.uint64(1) << (rest.astype(np.uint64) << np.uint64(3))) - np.uint64(1)
-        found = np.where(has, _round(found, tail & mask), found)
-    return avalanche(found)
+        hashes = np.where(has, _round(hashes, tail & mask), hashes)
+    return avalanche(hashes)

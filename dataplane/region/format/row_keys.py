@@ -86,12 +86,12 @@ class RowKeys:
 
 def key_objects(column: pa.BinaryArray) -> list[bytes]:
     """A Python object of each key."""
-    found: list[bytes] = column.to_pylist()
-    return found
+    objects: list[bytes] = column.to_pylist()
+    return objects
 
 
 def _rising(keys: Sequence[bytes]) -> Sequence[tuple[int, int]]:
-    falls = [at for at in range(1, len(keys)) if keys[at - 1] >= keys[at]]
+    falls = [position for position in range(1, len(keys)) if keys[position - 1] >= keys[position]]
     return _between(falls, len(keys))
 
 

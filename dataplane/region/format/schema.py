@@ -19,14 +19,14 @@ class RegionSchema:
     """Families that were removed, and are never taken again."""
 
 
-def joined(known: RegionSchema, told: RegionSchema) -> RegionSchema:
+def joined(schema: RegionSchema, told: RegionSchema) -> RegionSchema:
     """What is known after `told`. Of two orders, whichever comes first, the end is the same."""
-    is_newer = told.columns is not None and told.version >= known.version
-    dead = known.dead | told.dead
+    is_newer = told.columns is not None and told.version >= schema.version
+    dead = schema.dead | told.dead
     return RegionSchema(
-        version=max(known.version, told.version),
-        floor=max(known.floor, told.floor),
-        columns=told.columns if is_newer else known.columns,
-        indexes=(known.indexes | told.indexes) - dead,
+        version=max(schema.version, told.version),
+        floor=max(schema.floor, told.floor),
+        columns=told.columns if is_newer else schema.columns,
+        indexes=(schema.indexes | told.indexes) - dead,
         dead=dead,
     )

@@ -55,14 +55,14 @@ def digest_with_keys(table: pa.Table | pa.RecordBatch) -> tuple[RowsDigest, Hash
 
 
 def _rows(batch: pa.RecordBatch, keys: Hashes) -> Hashes:
-    found = _salted(keys, _SYSTEM[KEY])
+    hashes = _salted(keys, _SYSTEM[KEY])
     for code, column in _elements(batch):
         alike = _is_one_number(column)
         part = _salted(hashes_of(column[:1] if alike else column), code)
         if column.null_count:
             part[column.is_null().to_numpy(zero_copy_only=False)] = 0
-        found += part
-    return avalanche(found)
+        hashes += part
+    return avalanche(hashes)
 
 
 def _is_one_number(column: pa.Array) -> bool:

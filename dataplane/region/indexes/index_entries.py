@@ -42,11 +42,11 @@ class IndexDef:
         cls, family: int, ids: Sequence[int], columns: Sequence[ColumnDef], *, unique: bool
     ) -> "IndexDef":
         """*columns*: the table's. Raises Refused for an id that is not among them."""
-        known = {column.id: column for column in columns}
-        unknown = [one for one in ids if one not in known]
+        by_id = {column.id: column for column in columns}
+        unknown = [column_id for column_id in ids if column_id not in by_id]
         if unknown or not ids:
             raise Refused("invalid-request", index=family, reason=f"no columns {unknown}")
-        return cls(family, tuple(known[one] for one in ids), unique)
+        return cls(family, tuple(by_id[column_id] for column_id in ids), unique)
 
     @property
     def types(self) -> tuple[ColumnType, ...]:
@@ -71,13 +71,13 @@ def entries_of(rows: pa.Table, index: IndexDef) -> pa.Table:
 def entries_as_read(rows: pa.Table, index: IndexDef) -> pa.Table:
     """The same in the order of *rows*."""
     ops = pa.repeat(pa.scalar(PUT, pa.uint8()), rows.num_rows)
-    found = {
+    columns = {
         KEY: entry_keys(rows, index),
         VERSION: rows.column(VERSION),
         OP: ops,
         ROW: rows.column(KEY),
     }
-    return pa.table(found, schema=file_schema(ENTRY_COLUMNS))
+    return pa.table(columns, schema=file_schema(ENTRY_COLUMNS))
 
 
 def sorted_entries(entries: pa.Table) -> pa.Table:
@@ -105,17 +105,17 @@ def duplicates_of(
     than one have, and how many there are."""
     same = _as_the_next(entries)
     firsts = pc.indices_nonzero(pc.and_not(same, _shifted(same))).to_pylist()
-    found = []
+    duplicates = []
     for first in firsts[:limit]:
         some = entries.slice(first, ROWS_NAMED_MAX)
         key = some.column(KEY)[0]
-        found.append(duplicate(index, key.as_py(), rows_at(some, key)))
-    return tuple(first_within(found, LISTED_CHARS_MAX)), len(firsts)
+        duplicates.append(duplicate(index, key.as_py(), rows_at(some, key)))
+    return tuple(first_within(duplicates, LISTED_CHARS_MAX)), len(firsts)
 
 
 def rows_at(entries: pa.Table, key: pa.Scalar) -> list[bytes]:
-    found: list[bytes] = entries.filter(pc.equal(entries.column(KEY), key)).column(ROW).to_pylist()
-    return found
+    rows: list[bytes] = entries.filter(pc.equal(entries.column(KEY), key)).column(ROW).to_pylist()
+    return rows
 
 
 def duplicate(index: IndexDef, key: bytes, rows: Iterable[bytes]) -> Duplicate:

@@ -50,13 +50,17 @@ class Wrong:
     rows: tuple[bytes, ...]
 
 
-def contested(seen: Seen) -> Iterator[bytes]:
+def contested(snapshot: Seen) -> Iterator[bytes]:
     """Keys that would be wrong. Looks at every entry: it may go on beside writers, if what they
     write meanwhile is looked at behind."""
-    both = LookupView(seen.entries.memtables, (*seen.made, *seen.entries.files), seen.entries.guard)
+    both = LookupView(
+        snapshot.entries.memtables,
+        (*snapshot.made, *snapshot.entries.files),
+        snapshot.entries.guard,
+    )
     for window in merge_versions(merge_sources(both, KeyRange(), ENTRY_COLUMNS)):
         for entries in repeated([window]):
-            yield from (one.key for one in judged(entries, seen))
+            yield from (wrong.key for wrong in judged(entries, snapshot))
 
 
 def written_since(entries: LookupView, version: int) -> Iterator[bytes]:
@@ -68,51 +72,51 @@ def written_since(entries: LookupView, version: int) -> Iterator[bytes]:
         yield from recent.column(KEY).to_pylist()
 
 
-def settled(keys: Iterable[bytes], seen: Seen) -> list[tuple[bytes, bytes]]:
+def settled(keys: Iterable[bytes], snapshot: Seen) -> list[tuple[bytes, bytes]]:
     """Of those keys, the entries that must be put, each with its row. Nobody writes meanwhile.
 
     Raises Refused `unique-violation` with the facts of an `Offenders` if a key has more rows.
     """
     puts: list[tuple[bytes, bytes]] = []
-    found: list[Duplicate] = []
+    duplicates: list[Duplicate] = []
     ordered, total, room = sorted(set(keys)), 0, OFFENDERS_BYTES_MAX
     for first in range(0, len(ordered), KEYS_AT_ONCE):
         some = ordered[first : first + KEYS_AT_ONCE]
-        tables = [reader.rows_of(some, ENTRY_COLUMNS) for reader in seen.made]
-        tables.append(newest_rows(seen.entries, some, ENTRY_COLUMNS, as_seen=True))
-        for one in judged(sorted_by_key(pa.concat_tables(tables)), seen):
-            if len(one.rows) == 1:
-                puts.append((one.key, one.rows[0]))
+        tables = [reader.rows_of(some, ENTRY_COLUMNS) for reader in snapshot.made]
+        tables.append(newest_rows(snapshot.entries, some, ENTRY_COLUMNS, as_seen=True))
+        for wrong in judged(sorted_by_key(pa.concat_tables(tables)), snapshot):
+            if len(wrong.rows) == 1:
+                puts.append((wrong.key, wrong.rows[0]))
                 continue
             total += 1
-            named = duplicate(seen.index, one.key, one.rows)
+            named = duplicate(snapshot.index, wrong.key, wrong.rows)
             room -= len(named.model_dump_json())
-            if room > 0 and len(found) < OFFENDERS_MAX:
-                found.append(named)
+            if room > 0 and len(duplicates) < OFFENDERS_MAX:
+                duplicates.append(named)
     if total:
-        offenders = Offenders(index=seen.index.family, duplicates=found, total=total)
+        offenders = Offenders(index=snapshot.index.family, duplicates=duplicates, total=total)
         raise Refused("unique-violation", **offenders.model_dump())
     return puts
 
 
-def judged(entries: pa.Table, seen: Seen) -> Iterator[Wrong]:
+def judged(entries: pa.Table, snapshot: Seen) -> Iterator[Wrong]:
     """*entries*: all that stand with some keys, the job's too, by key and newest first."""
     puts = entries.filter(pc.equal(entries.column(OP), pa.scalar(PUT, pa.uint8())))
-    key_of = _keys_of_rows(pc.unique(whole(puts.column(ROW))).to_pylist(), seen)
+    key_of = _keys_of_rows(pc.unique(whole(puts.column(ROW))).to_pylist(), snapshot)
     columns = (entries.column(name).to_pylist() for name in (KEY, OP, ROW))
-    for key, group in groupby(zip(*columns, strict=True), key=lambda one: one[0]):
+    for key, group in groupby(zip(*columns, strict=True), key=lambda entry: entry[0]):
         standing = [row if op == PUT else None for _, op, row in group]
         living = {row: None for row in standing if row is not None and key_of.get(row) == key}
         if len(living) > 1 or (living and standing[0] not in living):
             yield Wrong(key, tuple(living))
 
 
-def _keys_of_rows(rows: list[bytes], seen: Seen) -> dict[bytes, bytes]:
+def _keys_of_rows(rows: list[bytes], snapshot: Seen) -> dict[bytes, bytes]:
     """The entries that rows have as they are; those that are gone are left out."""
-    found: dict[bytes, bytes] = {}
+    keys_by_row: dict[bytes, bytes] = {}
     for first in range(0, len(rows), KEYS_AT_ONCE):
         some = rows[first : first + KEYS_AT_ONCE]
-        living = live_rows(seen.rows, some, seen.index.columns, as_seen=True)
-        keys = entry_keys(living, seen.index).to_pylist()
-        found |= zip(living.column(KEY).to_pylist(), keys, strict=True)
-    return found
+        living = live_rows(snapshot.rows, some, snapshot.index.columns, as_seen=True)
+        keys = entry_keys(living, snapshot.index).to_pylist()
+        keys_by_row |= zip(living.column(KEY).to_pylist(), keys, strict=True)
+    return keys_by_row

@@ -52,19 +52,19 @@ class BatchHead(BaseModel):
 def scan_records(data: bytes, name: str) -> SegmentScan:
     """As log_format's; records are numbered within the epoch of their segment."""
     view = memoryview(data)
-    found = header_of(view, name)
-    assert found is not None, "the header said that it is of this format"
-    header = found[1]
+    format_header = header_of(view, name)
+    assert format_header is not None, "the header said that it is of this format"
+    header = format_header[1]
     epoch = header.name[0]
     records: list[Record] = []
     offset = HEADER_BYTES
     while (record := _record_at(view, offset, epoch)) is not None:
         records.append(record)
         offset += _RECORD.size + len(record.payload)
-    for place in magics(data, offset + 1) if offset < len(data) else ():
-        behind = _record_at(view, place, epoch)
+    for start in magics(data, offset + 1) if offset < len(data) else ():
+        behind = _record_at(view, start, epoch)
         if behind is not None and behind.durable > offset:
-            raise Corrupt(segment=name, damaged_at=offset, whole_record_at=place)
+            raise Corrupt(segment=name, damaged_at=offset, whole_record_at=start)
     return SegmentScan(header, tuple(records), offset, FORMAT)
 
 

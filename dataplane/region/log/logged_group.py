@@ -87,24 +87,26 @@ class LoggedGroup:
 
 
 def encode_group(statements: Sequence[LoggedStatement], parts: Sequence[GroupPart]) -> bytes:
-    ids = [one.id.encode() for one in statements]
+    ids = [statement.id.encode() for statement in statements]
     pieces = [_HEAD.pack(len(statements), len(parts))]
     pieces += [
-        _STATEMENT.pack(one.version, one.sent_ms, one.schema_version, one.rows, len(id))
-        for one, id in zip(statements, ids, strict=True)
+        _STATEMENT.pack(
+            statement.version, statement.sent_ms, statement.schema_version, statement.rows, len(id)
+        )
+        for statement, id in zip(statements, ids, strict=True)
     ]
     pieces += ids
-    at = sum(map(len, pieces))
+    offset = sum(map(len, pieces))
     for part in parts:
         counts = [0] * len(statements)
-        for place, rows in part.rows:
-            counts[place] = rows.num_rows
+        for position, rows in part.rows:
+            counts[position] = rows.num_rows
         body = _concatenated([rows for _, rows in part.rows], part.schema.schema).serialize()
         head = _PART.pack(part.family, part.schema.id, body.size)
         head += struct.pack(f"<{len(counts)}I", *counts)
-        head += bytes(-(at + len(head)) % _ALIGNED)
+        head += bytes(-(offset + len(head)) % _ALIGNED)
         pieces += [head, body]
-        at += len(head) + body.size
+        offset += len(head) + body.size
     return b"".join(pieces)
 
 
@@ -150,20 +152,20 @@ def rows_in(payload: bytes | memoryview, source: str) -> int:
     try:
         count, _ = _HEAD.unpack_from(payload)
         starts = range(_HEAD.size, _HEAD.size + count * _STATEMENT.size, _STATEMENT.size)
-        return sum(_STATEMENT.unpack_from(payload, at)[3] for at in starts)
+        return sum(_STATEMENT.unpack_from(payload, start)[3] for start in starts)
     except struct.error as error:
         raise _undecodable(source) from error
 
 
 def take_schema(
-    payload: bytes | memoryview, known: MutableMapping[bytes, pa.Schema], source: str
+    payload: bytes | memoryview, schemas: MutableMapping[bytes, pa.Schema], source: str
 ) -> None:
     """Adds the schema of a SCHEMA record to those that are known."""
     try:
         schema = pa.ipc.read_schema(pa.py_buffer(payload).slice(SCHEMA_ID_BYTES))
     except (ValueError, OSError, pa.ArrowException) as error:
         raise Corrupt(source=source, reason="a logged schema cannot be decoded") from error
-    known[bytes(payload[:SCHEMA_ID_BYTES])] = schema
+    schemas[bytes(payload[:SCHEMA_ID_BYTES])] = schema
 
 
 def stamped(rows: pa.RecordBatch, versions: Sequence[int], counts: Sequence[int]) -> pa.RecordBatch:
@@ -198,23 +200,23 @@ class _Parsed(NamedTuple):
 def _parsed(payload: bytes | memoryview) -> _Parsed:
     buffer = pa.py_buffer(payload)
     count, part_count = _HEAD.unpack_from(payload)
-    at = _HEAD.size + count * _STATEMENT.size
+    offset = _HEAD.size + count * _STATEMENT.size
     statements = []
-    for fields in _STATEMENT.iter_unpack(payload[_HEAD.size : at]):
+    for fields in _STATEMENT.iter_unpack(payload[_HEAD.size : offset]):
         version, sent_ms, schema_version, rows, length = fields
-        id = str(payload[at : at + length], "utf-8")
-        at += length
+        id = str(payload[offset : offset + length], "utf-8")
+        offset += length
         statements.append(LoggedStatement(id, version, rows, schema_version, sent_ms))
     parts = []
     for _ in range(part_count):
-        family, schema_id, length = _PART.unpack_from(payload, at)
-        counts = struct.unpack_from(f"<{count}I", payload, at + _PART.size)
-        at += _PART.size + 4 * count
-        at += -at % _ALIGNED
-        parts.append(_ParsedPart(family, schema_id, counts, buffer.slice(at, length)))
-        at += length
-    if at != len(payload) or not statements:
-        raise ValueError(at)
+        family, schema_id, length = _PART.unpack_from(payload, offset)
+        counts = struct.unpack_from(f"<{count}I", payload, offset + _PART.size)
+        offset += _PART.size + 4 * count
+        offset += -offset % _ALIGNED
+        parts.append(_ParsedPart(family, schema_id, counts, buffer.slice(offset, length)))
+        offset += length
+    if offset != len(payload) or not statements:
+        raise ValueError(offset)
     return _Parsed(statements, parts)
 
 
@@ -223,20 +225,20 @@ def _joined(
     schemas: Mapping[bytes, pa.Schema],
     keys: Mapping[int, Sequence[RowKeys]],
 ) -> LoggedGroup:
-    found: dict[int, list[tuple[_Parsed, _ParsedPart]]] = {}
+    by_family: dict[int, list[tuple[_Parsed, _ParsedPart]]] = {}
     for group in groups:
         for part in group.parts:
-            found.setdefault(part.family, []).append((group, part))
+            by_family.setdefault(part.family, []).append((group, part))
     parts = []
-    for family, members in sorted(found.items()):
+    for family, members in sorted(by_family.items()):
         schema = schemas[members[0][1].schema_id]
         bodies = [pa.ipc.read_record_batch(part.body, schema) for _, part in members]
-        versions = [one.version for group, _ in members for one in group.statements]
+        versions = [statement.version for group, _ in members for statement in group.statements]
         counts = [count for _, part in members for count in part.counts]
         rows = stamped(_concatenated(bodies, schema), versions, counts)
-        known = RowKeys.copied(rows.column(KEY), keys.get(family, ()))
-        parts.append(FamilyRows(family, rows, known))
-    statements = tuple(one for group in groups for one in group.statements)
+        row_keys = RowKeys.copied(rows.column(KEY), keys.get(family, ()))
+        parts.append(FamilyRows(family, rows, row_keys))
+    statements = tuple(statement for group in groups for statement in group.statements)
     return LoggedGroup(statements, tuple(parts))
 
 

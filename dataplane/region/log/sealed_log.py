@@ -78,7 +78,7 @@ class SealedLog:
     @property
     def sequence(self) -> int:
         """The sequence of the last record that takes a position; 0 if there is none."""
-        taking = (one for one in reversed(self.scan.records) if one.type not in TAKE_NONE)
+        taking = (record for record in reversed(self.scan.records) if record.type not in TAKE_NONE)
         return next((record.position.sequence for record in taking), 0)
 
     def rows(self) -> int:
@@ -88,7 +88,7 @@ class SealedLog:
             refuse_unknown(record, _KNOWN, self.path)
         if self.scan.format == log_format_v1.FORMAT:
             return sum(part.rows.num_rows for group in self.groups() for part in group.parts)
-        groups = (one for one in self.scan.records if one.type == RecordType.GROUP)
+        groups = (record for record in self.scan.records if record.type == RecordType.GROUP)
         return sum(rows_in(record.payload, self.path) for record in groups)
 
 
@@ -122,15 +122,15 @@ def read_sealed(disk: Disk, root: str, entry: SealedEntry) -> SealedLog:
     data = _read(disk, root, entry.name, entry.bytes)
     if len(data) != entry.bytes or f"{zlib.crc32(data):08x}" != entry.crc32:
         raise Corrupt(segment=path, bytes=len(data), sealed=entry.bytes)
-    found = header_of(data, path)
-    if found is None:
+    format_header = header_of(data, path)
+    if format_header is None:
         if data:
             raise Corrupt(segment=path, damaged_at=0, sealed=entry.bytes)
         return SealedLog(entry, SegmentScan(None, (), 0), path)
-    says = segment_name(Numbered(*found[1].name))
+    says = segment_name(Numbered(*format_header[1].name))
     if says != entry.name:
         raise Corrupt(segment=path, says=says)
-    scan = _scanned(data, found[1], path)
+    scan = _scanned(data, format_header[1], path)
     if scan.length != entry.bytes:
         raise Corrupt(segment=path, damaged_at=scan.length, sealed=entry.bytes)
     return SealedLog(entry, scan, path)
@@ -153,10 +153,10 @@ def unsealed_segments(names: Sequence[str], manifest: Manifest) -> list[Numbered
     Raises Corrupt if one in between is missing, or if a later opening wrote without a manifest:
     an opening publishes one before it serves.
     """
-    found = segments(names)
-    if any(segment.of > manifest.id.of for segment in found):
-        raise Corrupt(found=segment_name(found[-1]), manifest=list(manifest.id))
-    own = [s for s in found if s.of == manifest.id.of and s.number >= manifest.log_from]
+    all_segments = segments(names)
+    if any(segment.of > manifest.id.of for segment in all_segments):
+        raise Corrupt(found=segment_name(all_segments[-1]), manifest=list(manifest.id))
+    own = [s for s in all_segments if s.of == manifest.id.of and s.number >= manifest.log_from]
     for expected, segment in enumerate(own, start=manifest.log_from):
         if segment.number != expected:
             missing = Numbered(segment.epoch, segment.opening, expected)
@@ -170,8 +170,8 @@ def _read(disk: Disk, root: str, name: str, length: int) -> bytes:
 
 
 def _scanned(data: bytes, expected: SegmentHeader, path: str) -> SegmentScan:
-    found = header_of(data, path)
-    if found is not None and found[0] == log_format_v1.FORMAT:
+    format_header = header_of(data, path)
+    if format_header is not None and format_header[0] == log_format_v1.FORMAT:
         scan = log_format_v1.scan_records(data, path)
         if scan.header != expected:
             raise Corrupt(segment=path, found=str(scan.header), expected=str(expected))

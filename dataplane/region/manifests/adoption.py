@@ -121,8 +121,8 @@ def ingested(manifest: Manifest, source: Ingest, version: int) -> Manifest:
     entries = [_entry(source.attempt, file) for file in source.files]
     for entry in entries:
         if entry.family != source.index or entry.min_version < low or entry.max_version > high:
-            found = {"family": entry.family, "max_version": entry.max_version}
-            raise Refused("invalid-request", file=entry.name, **found)
+            facts = {"family": entry.family, "max_version": entry.max_version}
+            raise Refused("invalid-request", file=entry.name, **facts)
     return manifest.model_copy(
         update={
             "files": (*manifest.files, *entries),
@@ -148,11 +148,11 @@ def sync_attempt(disk: Disk, root: str, attempt: str, files: Sequence[DataFile])
     for file in files:
         path = posixpath.join(root, file.name)
         try:
-            found = disk.size(path)
+            size = disk.size(path)
         except NotFound as error:
             raise Refused("invalid-request", file=file.name, reason="not there") from error
-        if found != file.bytes:
-            raise Refused("invalid-request", file=file.name, bytes=file.bytes, found=found)
+        if size != file.bytes:
+            raise Refused("invalid-request", file=file.name, bytes=file.bytes, found=size)
         disk.sync_file(path)
     if files:
         for folder in (posixpath.join(root, attempt), posixpath.join(root, ATTEMPTS), root):

@@ -9,9 +9,9 @@ from metasrv_base.errors import Conflict, Refused, Unavailable
 def told(manifest: Manifest, news: RegionSchema, version: int) -> Manifest:
     """The same if it knows all of it. The number is the caller's, and that nothing is ordered
     between `version`, the highest given, and this manifest."""
-    known = manifest.table_schema
-    schema = joined(known, news)
-    if schema == known:
+    old_schema = manifest.table_schema
+    schema = joined(old_schema, news)
+    if schema == old_schema:
         return manifest
     assert schema.columns is not None, "every manifest has columns"
     return manifest.model_copy(
@@ -22,15 +22,15 @@ def told(manifest: Manifest, news: RegionSchema, version: int) -> Manifest:
             "indexes": tuple(sorted(schema.indexes)),
             "dead_indexes": tuple(sorted(schema.dead)),
             "files": tuple(file for file in manifest.files if file.family not in schema.dead),
-            "floor_version": version if schema.floor > known.floor else manifest.floor_version,
+            "floor_version": version if schema.floor > old_schema.floor else manifest.floor_version,
         }
     )
 
 
-def check_floor(schema: RegionSchema, found: int) -> None:
+def check_floor(schema: RegionSchema, version: int) -> None:
     """Raises Conflict `schema-version-stale` for a batch or read of a version below the floor."""
-    if found < schema.floor:
-        raise Conflict("schema-version-stale", floor=schema.floor, found=found)
+    if version < schema.floor:
+        raise Conflict("schema-version-stale", floor=schema.floor, found=version)
 
 
 def check_maintained(schema: RegionSchema, maintains_indexes: bool) -> None:

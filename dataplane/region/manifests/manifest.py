@@ -197,17 +197,17 @@ def read_current_manifest(disk: Disk, root: str, region_id: int) -> Manifest | N
     """
     while True:
         names = disk.list(root)
-        found = manifests(names)
-        if not found:
+        manifest_ids = manifests(names)
+        if not manifest_ids:
             if any(name.startswith("wal-") for name in names):
                 raise Unavailable("region-lost", root=root)
             return None
-        path = posixpath.join(root, manifest_name(found[-1]))
+        path = posixpath.join(root, manifest_name(manifest_ids[-1]))
         try:
             data = _read_whole(disk, path)
         except NotFound:
             continue  # an older leader was still deleting superseded ones: there is a higher one
         manifest = decode_manifest(data, path)
-        if manifest.spec.region_id != region_id or manifest.id != found[-1]:
+        if manifest.spec.region_id != region_id or manifest.id != manifest_ids[-1]:
             raise Corrupt(path=path, region_id=region_id, found=manifest.spec.region_id)
         return manifest

@@ -11,9 +11,9 @@ def marked(manifest: Manifest, mark: Mark) -> Manifest | None:
         return None
     taken = any(other.name == mark.name for other in manifest.marks)
     if taken or mark.version < manifest.version:
-        found = manifest.version
-        raise Conflict("version-mismatch", mark=mark.name, version=mark.version, found=found)
-    marks = tuple(sorted((*manifest.marks, mark), key=lambda one: (one.version, one.name)))
+        newest = manifest.version
+        raise Conflict("version-mismatch", mark=mark.name, version=mark.version, found=newest)
+    marks = tuple(sorted((*manifest.marks, mark), key=lambda other: (other.version, other.name)))
     return manifest.model_copy(update={"marks": marks, "version": mark.version})
 
 

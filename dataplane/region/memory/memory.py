@@ -29,7 +29,7 @@ class Memory:
     def unsorted_bytes(self, families: Collection[int]) -> int:
         """The bytes of rows that a scan of those families has to sort."""
         memtables = tuple(self._memtables.values())
-        return sum(one.unsorted_bytes for one in memtables if one.family in families)
+        return sum(memtable.unsorted_bytes for memtable in memtables if memtable.family in families)
 
     def add(self, parts: Sequence[FamilyRows], wall_ms: int) -> None:
         """One group. Raises Corrupt if the version does not rise."""

@@ -122,9 +122,9 @@ class Memtable:
         self._chunk_bytes += chunks[-1].bytes
         while _are_due(chunks[-_MERGED_AT_ONCE:]):
             last = chunks[-_MERGED_AT_ONCE:]
-            table = pa.Table.from_batches([one.rows for one in last], last[0].rows.schema)
+            table = pa.Table.from_batches([chunk.rows for chunk in last], last[0].rows.schema)
             (whole,) = table.combine_chunks().to_batches()
-            self._chunk_bytes -= sum(one.bytes for one in last)
+            self._chunk_bytes -= sum(chunk.bytes for chunk in last)
             chunks[-_MERGED_AT_ONCE:] = [_chunk(last[0].start, whole, last[0].rank + 1)]
             self._chunk_bytes += chunks[-1].bytes
         self._chunks = tuple(chunks)
@@ -157,14 +157,14 @@ class Memtable:
         if not before and not self._is_indexed(keys):
             return 0
         older = 0
-        for at, key in enumerate(keys.values):
-            known = self._index.get(key, before.get(at))
-            if known is not None:
+        for position, key in enumerate(keys.values):
+            previous = self._index.get(key, before.get(position))
+            if previous is not None:
                 older += 1
                 if key in self._versions:
-                    self._versions[key].append(base + at)
+                    self._versions[key].append(base + position)
                 else:
-                    self._versions[key] = [known, base + at]
+                    self._versions[key] = [previous, base + position]
         return older
 
     def reshape(self, columns: Sequence[ColumnDef]) -> None:
@@ -191,35 +191,35 @@ class Memtable:
         in_spans = dict(self._spans.rows_of(keys, self._keys_of))
         # The index last: a row of it that came since has those before it in `_versions`.
         return [
-            self._position(key, self._index.get(key, in_spans.get(at)), rows)
-            for at, key in enumerate(keys.values)
+            self._position(key, self._index.get(key, in_spans.get(position)), rows)
+            for position, key in enumerate(keys.values)
         ]
 
-    def _position(self, key: bytes, at: int | None, rows: int) -> VersionPosition | None:
-        """*at*: the row of its newest version."""
-        if at is not None and at >= rows:
+    def _position(self, key: bytes, row: int | None, rows: int) -> VersionPosition | None:
+        """*row*: the row of its newest version."""
+        if row is not None and row >= rows:
             versions = self._versions.get(key, ())
-            place = bisect_left(versions, rows)
-            at = versions[place - 1] if place else None
-        if at is None:
+            count = bisect_left(versions, rows)
+            row = versions[count - 1] if count else None
+        if row is None:
             return None
-        chunk = _chunk_of(self._chunks, at)
-        here, batch = at - chunk.start, chunk.rows
+        chunk = _chunk_of(self._chunks, row)
+        here, batch = row - chunk.start, chunk.rows
         is_tombstone = batch.column(OP)[here].as_py() == DELETE
-        return VersionPosition(at, batch.column(VERSION)[here].as_py(), is_tombstone)
+        return VersionPosition(row, batch.column(VERSION)[here].as_py(), is_tombstone)
 
     def rows_at(self, positions: Sequence[VersionPosition], room: LookupRoom) -> pa.Table:
         """The rows themselves, in no promised order, as `file_schema`. Raises NoRoomError."""
         chunks, schema = self._chunks, self._schema
-        wanted: dict[int, list[int]] = {}
-        found: dict[int, _Chunk] = {}
+        rows_by_start: dict[int, list[int]] = {}
+        chunk_by_start: dict[int, _Chunk] = {}
         for position in positions:
             chunk = _chunk_of(chunks, position.row)
-            found[chunk.start] = chunk
-            wanted.setdefault(chunk.start, []).append(position.row - chunk.start)
+            chunk_by_start[chunk.start] = chunk
+            rows_by_start.setdefault(chunk.start, []).append(position.row - chunk.start)
         parts = []
-        for start, places in wanted.items():
-            rows = found[start].rows
+        for start, places in rows_by_start.items():
+            rows = chunk_by_start[start].rows
             room.take_rows(rows, places)
             parts.append(conformed(pa.Table.from_batches([rows.take(pa.array(places))]), schema))
         return pa.concat_tables(parts) if parts else schema.empty_table()
@@ -317,8 +317,8 @@ def _stretches(keys: RowKeys) -> Sequence[tuple[int, int]]:
 
 def _bytes_of_keys(keys: pa.BinaryArray) -> int:
     """The bytes of all keys: what the column takes, less its offsets."""
-    found: int = keys.nbytes - 4 * (len(keys) + 1)
-    return found
+    key_bytes: int = keys.nbytes - 4 * (len(keys) + 1)
+    return key_bytes
 
 
 def _are_due(last: Sequence[_Chunk]) -> bool:
@@ -326,8 +326,8 @@ def _are_due(last: Sequence[_Chunk]) -> bool:
     return (
         len(last) == _MERGED_AT_ONCE
         and first.rank != _LARGE
-        and all(one.rank == first.rank for one in last)
-        and all(one.rows.schema.equals(first.rows.schema, True) for one in last)
+        and all(chunk.rank == first.rank for chunk in last)
+        and all(chunk.rows.schema.equals(first.rows.schema, True) for chunk in last)
     )
 
 

@@ -50,8 +50,8 @@ class SortedSpans:
         return low == high
 
     def with_span(self, span: KeySpan) -> "SortedSpans":
-        at = bisect_left(self.spans, span.first, key=_first_of)
-        return SortedSpans((*self.spans[:at], span, *self.spans[at:]))
+        position = bisect_left(self.spans, span.first, key=_first_of)
+        return SortedSpans((*self.spans[:position], span, *self.spans[position:]))
 
     def rows_of(self, keys: RowKeys, keys_of: KeysOf) -> Iterator[tuple[int, int]]:
         """The place of each of *keys* that a span has, and its row. Each span is searched once."""
@@ -66,13 +66,13 @@ class SortedSpans:
         for span, (start, end) in zip(self.spans[low:high], cuts, strict=True):
             if start == end:
                 continue
-            asked, there = column[start:end], keys_of(span)
-            rows = pc.search_sorted(there, asked)
-            is_here = pc.equal(there.take(rows), asked).to_pylist()
-            for at, (row, is_found) in enumerate(zip(rows.to_pylist(), is_here, strict=True)):
+            sought, there = column[start:end], keys_of(span)
+            rows = pc.search_sorted(there, sought)
+            is_here = pc.equal(there.take(rows), sought).to_pylist()
+            for offset, (row, is_found) in enumerate(zip(rows.to_pylist(), is_here, strict=True)):
                 if is_found:
-                    place = start + at
-                    yield place if places is None else places[place].as_py(), span.start + row
+                    position = start + offset
+                    yield position if places is None else places[position].as_py(), span.start + row
 
     def _near(self, first: bytes, last: bytes) -> tuple[int, int]:
         """Places of the spans that overlap the range, both ends in it."""

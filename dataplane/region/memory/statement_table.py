@@ -71,12 +71,12 @@ class StatementTable:
         return sum(map(sys.getsizeof, (self._records, self._nexts, self._heads)))
 
     def find(self, digest: bytes) -> Remembered | None:
-        place = self._heads[self._chain(digest)]
-        while place:
-            found = _RECORD.unpack_from(self._records, (place - 1) * RECORD_BYTES)
-            if found[0] == digest:
-                return Remembered(*found[1:])
-            place = self._nexts[place - 1]
+        slot = self._heads[self._chain(digest)]
+        while slot:
+            record = _RECORD.unpack_from(self._records, (slot - 1) * RECORD_BYTES)
+            if record[0] == digest:
+                return Remembered(*record[1:])
+            slot = self._nexts[slot - 1]
         return None
 
     def add(self, digest: bytes, statement: Remembered) -> None:

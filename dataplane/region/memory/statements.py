@@ -58,8 +58,8 @@ class StatementMemory:
         return self._find(digest_of(statement_id))
 
     def _find(self, digest: bytes) -> Remembered | None:
-        found = (table.find(digest) for table in reversed(self.tables))
-        return next((one for one in found if one is not None), None)
+        answers = (table.find(digest) for table in reversed(self.tables))
+        return next((answer for answer in answers if answer is not None), None)
 
     def time_of(self, sent_ms: int | None, now_ms: int) -> int:
         """The time under which to remember a statement that `find` does not know.
@@ -123,12 +123,12 @@ class StatementMemory:
 
 def remember(group: LoggedGroup, memory: StatementMemory) -> None:
     """A group that was written now."""
-    for one in group.statements:
-        memory.add(one.id, Remembered(one.version, one.sent_ms, one.rows))
+    for statement in group.statements:
+        memory.add(statement.id, Remembered(statement.version, statement.sent_ms, statement.rows))
 
 
 def recall(group: LoggedGroup, memory: StatementMemory, now_ms: int) -> None:
     """A group of a log. Statements that were logged without a time count as made now."""
-    for one in group.statements:
-        sent_ms = one.sent_ms or memory.time_of(None, now_ms)
-        memory.add_again(one.id, Remembered(one.version, sent_ms, one.rows))
+    for statement in group.statements:
+        sent_ms = statement.sent_ms or memory.time_of(None, now_ms)
+        memory.add_again(statement.id, Remembered(statement.version, sent_ms, statement.rows))

@@ -35,8 +35,8 @@ def live_entries(view: LookupView, keys: KeyRange, rows_at_once: int) -> Iterato
 
 def as_answered(entries: pa.Table) -> pa.Table:
     """Entries of their family, as `entry_schema`."""
-    found = entries.select([KEY, ROW, VERSION]).rename_columns([ENTRY, KEY, VERSION])
-    return found.cast(entry_schema())
+    renamed = entries.select([KEY, ROW, VERSION]).rename_columns([ENTRY, KEY, VERSION])
+    return renamed.cast(entry_schema())
 
 
 def as_stored(entries: pa.RecordBatch) -> pa.RecordBatch:
@@ -72,8 +72,8 @@ def _joined(
 ) -> pa.Table:
     """Raises NoRoomError."""
     pointed = entries.column(KEY).combine_chunks()
-    found = live_rows(rows, pointed.to_pylist(), columns, as_seen=True, room=room)
-    at = pc.index_in(pointed, found.column(KEY).combine_chunks())
-    kept = at.drop_null()
-    keys = entries.column(ENTRY).filter(at.is_valid())
-    return found.take(kept).add_column(0, ENTRY, keys).cast(entry_schema(columns))
+    live = live_rows(rows, pointed.to_pylist(), columns, as_seen=True, room=room)
+    positions = pc.index_in(pointed, live.column(KEY).combine_chunks())
+    kept = positions.drop_null()
+    keys = entries.column(ENTRY).filter(positions.is_valid())
+    return live.take(kept).add_column(0, ENTRY, keys).cast(entry_schema(columns))

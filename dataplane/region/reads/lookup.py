@@ -71,11 +71,11 @@ def newest_rows(
     """
     room = room or LookupRoom()
     parts: list[pa.Table] = []
-    known: dict[bytes, int] = {}
+    versions: dict[bytes, int] = {}
     if view.memtables:
         memtables = view.memtables if as_seen else view.counted_now()
-        parts, known = _newest_in_memory(memtables, keys, columns, room)
-    parts += _newest_in_files(view.files, keys, columns, known, room)
+        parts, versions = _newest_in_memory(memtables, keys, columns, room)
+    parts += _newest_in_files(view.files, keys, columns, versions, room)
     if not parts:
         return file_schema(columns).empty_table()
     return newest_by_key(parts[0] if len(parts) == 1 else pa.concat_tables(parts))
@@ -83,22 +83,22 @@ def newest_rows(
 
 def newest_versions(view: LookupView, keys: RowKeys) -> dict[bytes, int]:
     """The current row version of each key that has a live row."""
-    found: dict[bytes, tuple[int, bool]] = {}
-    memtables = [one for one in view.memtables if one[0].holds_any(keys)]
+    newest: dict[bytes, tuple[int, bool]] = {}
+    memtables = [pair for pair in view.memtables if pair[0].holds_any(keys)]
     for memtable, rows in reversed(memtables):
         for key, position in zip(keys.values, memtable.find(keys, rows), strict=True):
             if position is not None:
-                found[key] = (position.version, position.is_tombstone)
+                newest[key] = (position.version, position.is_tombstone)
     low, high = keys.bounds
-    files = [one for one in view.files if one.min_key <= high and low <= one.max_key]
+    files = [reader for reader in view.files if reader.min_key <= high and low <= reader.max_key]
     if files:
-        known = {key: version for key, (version, _) in found.items()}
-        for rows in _newest_in_files(files, sorted(keys.values), (), known, LookupRoom()):
+        versions = {key: version for key, (version, _) in newest.items()}
+        for rows in _newest_in_files(files, sorted(keys.values), (), versions, LookupRoom()):
             columns = (rows.column(name).to_pylist() for name in (KEY, VERSION, OP))
             for key, version, op in zip(*columns, strict=True):
-                if key not in found or found[key][0] < version:
-                    found[key] = (version, op == DELETE)
-    return {key: version for key, (version, is_tombstone) in found.items() if not is_tombstone}
+                if key not in newest or newest[key][0] < version:
+                    newest[key] = (version, op == DELETE)
+    return {key: version for key, (version, is_tombstone) in newest.items() if not is_tombstone}
 
 
 def live_rows(
@@ -143,10 +143,10 @@ def scan_bytes(view: LookupView, keys: KeyRange, columns: Sequence[ColumnDef]) -
     sizes = [reader.scan_size(columns, share) for reader in files]
     unsorted = sum(memtable.unsorted_bytes for memtable, _ in view.memtables)
     in_memory = sum(memtable.bytes for memtable, _ in view.memtables)
-    answer = min(ANSWER_BYTES, sum(one.total for one in sizes) + in_memory)
+    answer = min(ANSWER_BYTES, sum(size.total for size in sizes) + in_memory)
     return (
-        sum(PARTS * one.part + one.fixed for one in sizes)
-        + DECODE_TIMES * max((one.group for one in sizes), default=0)
+        sum(PARTS * size.part + size.fixed for size in sizes)
+        + DECODE_TIMES * max((size.group for size in sizes), default=0)
         + SORT_TIMES * unsorted
         + answer
         + SCAN_BYTES
@@ -174,28 +174,28 @@ def _newest_in_memory(
     """Rows found, and their versions."""
     schema = file_schema(columns)
     parts = []
-    known: dict[bytes, int] = {}
+    versions: dict[bytes, int] = {}
     rest = list(keys)
     for memtable, rows in memtables:
-        found: list[VersionPosition] = []
+        positions: list[VersionPosition] = []
         missing: list[bytes] = []
         for key, position in zip(rest, memtable.find(RowKeys.of(rest), rows), strict=True):
             if position is None:
                 missing.append(key)
             else:
-                found.append(position)
-                known[key] = position.version
+                positions.append(position)
+                versions[key] = position.version
         rest = missing
-        if found:
-            parts.append(conformed(memtable.rows_at(found, room), schema))
-    return parts, known
+        if positions:
+            parts.append(conformed(memtable.rows_at(positions, room), schema))
+    return parts, versions
 
 
 def _newest_in_files(
     files: Sequence[FileReader],
     keys: Sequence[bytes],
     columns: Sequence[ColumnDef],
-    known: Mapping[bytes, int],
+    versions: Mapping[bytes, int],
     room: LookupRoom,
 ) -> list[pa.Table]:
     """Rows found, of each file that has any.
@@ -204,17 +204,23 @@ def _newest_in_files(
     only when no file that is left can have a newer one than is known. Files come in order of their
     highest version, the highest first."""
     parts: list[pa.Table] = []
-    within = [one for one in files if keys and one.min_key <= keys[-1] and keys[0] <= one.max_key]
+    within = [
+        reader
+        for reader in files
+        if keys and reader.min_key <= keys[-1] and keys[0] <= reader.max_key
+    ]
     if not within:
         return parts
-    rest, newest = list(keys), dict(known)
+    rest, newest = list(keys), dict(versions)
     hashes = hashes_of_keys(rest)
     for reader in within:
         highest = reader.entry.max_version
         if newest:
-            wanted = [at for at, key in enumerate(rest) if newest.get(key, -1) < highest]
-            if len(wanted) < len(rest):
-                rest, hashes = [rest[at] for at in wanted], hashes[wanted]
+            unsettled = [
+                position for position, key in enumerate(rest) if newest.get(key, -1) < highest
+            ]
+            if len(unsettled) < len(rest):
+                rest, hashes = [rest[position] for position in unsettled], hashes[unsettled]
         if not rest:
             break
         rows = reader.rows_of(rest, columns, hashes, room)

@@ -68,8 +68,8 @@ def _plain(view: LookupView, keys: KeyRange, columns: Sequence[ColumnDef]) -> It
     files = [reader for reader in view.files if keys.overlaps(reader.min_key, reader.max_key)]
     runs = [run for memtable, rows in view.memtables for run in memtable.sorted_runs(rows)]
     start = keys.start
-    while found := _next_plain(files, runs, KeyRange(start, keys.end)):
-        reader, groups = found
+    while plain_run := _next_plain(files, runs, KeyRange(start, keys.end)):
+        reader, groups = plain_run
         rows, last = reader.values_of(groups, columns)
         start = key_after(last)
         yield ValueRows(rows, start)
@@ -92,6 +92,6 @@ def _next_plain(
 
 def _first_key(run: pa.Table, start: bytes) -> bytes | None:
     """The first from *start* on."""
-    at = rows_below(run, start)
-    key: bytes | None = run.column(KEY)[at].as_py() if at < run.num_rows else None
+    row = rows_below(run, start)
+    key: bytes | None = run.column(KEY)[row].as_py() if row < run.num_rows else None
     return key
