@@ -2,7 +2,7 @@
 
 Python's full collection looks through every object that is alive: 100 ms for the catalog of some
 thousand tables, during which no heartbeat is answered. Once many have survived one they are set
-aside, so the next looks only through what came after (decisions 149 and 155, with smaller bounds).
+aside, so the next looks only through what came after (decisions 149 and 155).
 """
 
 import gc
