@@ -1,6 +1,7 @@
 """The commands of docs/tutorial.md and docs/rest.md, run on a real playground."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,8 @@ def test_given_a_page_when_its_commands_run_then_each_prints_what_the_page_shows
     first, *others = commands_of(ROOT / "docs" / f"{page}.md")
     home = tmp_path / "home"
     home.mkdir()
-    env = {**os.environ, "HOME": str(home)}
+    # Another HOME may lead to another `python3`, for which `make setup` would build .venv anew.
+    env = {**os.environ, "HOME": str(home), "PYTHON": sys.executable}
 
     assert first.stays
     with BusyTerminal(first, tmp_path / "first", cwd=ROOT, env=env) as playground:
