@@ -7,6 +7,9 @@ model, no validation. It prints its address.
 import argparse
 import asyncio
 import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import uvicorn
@@ -14,6 +17,20 @@ import uvloop
 from fastapi import FastAPI, Response
 
 from metasrv.api.routes.tables import TABLE
+
+
+@asynccontextmanager
+async def child_server(module: str, *arguments: str) -> AsyncIterator[tuple[str, int]]:
+    """The address and the process id of a *module* that prints its address once it listens."""
+    child = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", module, *arguments), stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        assert child.stdout is not None
+        yield (await child.stdout.readline()).decode().strip(), child.pid
+    finally:
+        child.terminate()
+        await child.wait()
 
 
 def bare_app(body: bytes) -> FastAPI:

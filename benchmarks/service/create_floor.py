@@ -10,10 +10,7 @@ them etcd is driven raw by one transaction, as in `benchmarks.service.creates`.
 import argparse
 import asyncio
 import socket
-import sys
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from itertools import count, product
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -24,6 +21,7 @@ from fastapi import FastAPI, Response
 
 from benchmarks.load import Load, closed_loop, request_of
 from benchmarks.report import head, line, ratio
+from benchmarks.service.bare import child_server
 from benchmarks.service.creates import MANY, PATH, cpu_ms
 from benchmarks.service.raw import DEADLINE_MS, SETTINGS, Shape, Work, measured
 from keys.store.etcd import EtcdKv
@@ -32,6 +30,7 @@ from metasrv.playground.plan import PlaygroundOptions
 from metasrv.playground.playground import Playground
 
 ROUNDS = 5
+FLOOR = "benchmarks.service.create_floor"
 NONE = "/none"
 ROUTES = {"two transactions": PATH, "none": NONE}
 COMPARES = 9
@@ -66,21 +65,6 @@ async def serve(endpoint: str) -> None:
     await uvicorn.Server(config).serve(sockets=[listening])
 
 
-@asynccontextmanager
-async def served(endpoint: str) -> AsyncIterator[tuple[str, int]]:
-    """The address and the process of a server."""
-    child = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "benchmarks.service.create_floor", "--serve", endpoint),
-        stdout=asyncio.subprocess.PIPE,
-    )
-    try:
-        assert child.stdout is not None
-        yield (await child.stdout.readline()).decode().strip(), child.pid
-    finally:
-        child.terminate()
-        await child.wait()
-
-
 async def posted(url: str, size: int, clients: int) -> Load:
     request = request_of("POST", urlsplit(url).path, {}, b"{}")
     return await closed_loop(url, lambda _: request, range(size), clients=clients, status=b"201")
@@ -99,7 +83,7 @@ async def measure(creates: int) -> dict[str, list[float]]:
     with tempfile.TemporaryDirectory(prefix="metasrv-bench-") as folder:
         async with Playground(PlaygroundOptions(data_dir=Path(folder), datanodes=0)) as up:
             endpoint = up.etcd_urls[0].removeprefix("http://")
-            async with served(endpoint) as (url, pid):
+            async with child_server(FLOOR, "--serve", endpoint) as (url, pid):
                 for number in range(ROUNDS):
                     for clients, (name, path) in product((1, MANY), ROUTES.items()):
                         size = creates * (1 if clients == 1 else 8)

@@ -8,10 +8,7 @@ client and server share the machine. Heartbeats: a report of 100 regions, all of
 
 import argparse
 import asyncio
-import sys
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +16,7 @@ import httpx
 
 from benchmarks.load import Load, closed_loop, connected, request_of
 from benchmarks.report import ROUNDS, head, line, ratio
+from benchmarks.service.bare import child_server
 from benchmarks.service.creates import MANY, PATH, SPEC, Place, cpu_ms, ready, stub_node
 from benchmarks.service.stub_node import RESOURCES, VERSION
 from metasrv.playground.plan import PlaygroundOptions
@@ -42,21 +40,6 @@ class Side:
     def add(self, load: Load, used_ms: float) -> None:
         self.per_second.append(load.per_second)
         self.cpu_us.append(used_ms * 1000 / len(load.latencies_ms))
-
-
-@asynccontextmanager
-async def bare_route(body: Path) -> AsyncIterator[tuple[str, int]]:
-    """Its address and pid."""
-    child = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "benchmarks.service.bare", str(body)),
-        stdout=asyncio.subprocess.PIPE,
-    )
-    try:
-        assert child.stdout is not None
-        yield (await child.stdout.readline()).decode().strip(), child.pid
-    finally:
-        child.terminate()
-        await child.wait()
 
 
 async def measure(reads: int, beats: int) -> None:
@@ -96,7 +79,7 @@ async def measure_reads(place: Place, folder: Path, reads: int) -> None:
     async with connected(place.metasrv) as connection:
         body.write_bytes(await connection.ask(get(0), b"200"))
     ours, bare = Side(), Side()
-    async with bare_route(body) as (url, pid):
+    async with child_server("benchmarks.service.bare", str(body)) as (url, pid):
         for number in range(ROUNDS + 1):  # the first is for warming up
             for side, at, process in ((bare, url, pid), (ours, place.metasrv, place.pid)):
                 before = cpu_ms(process)
