@@ -33,12 +33,12 @@ ROWS = "metasrv/sdk/rows"
 FILES = (
     SyncFile(
         "metasrv/sdk/sync_tables.py",
-        "What a `Client` does with tables, indexes, schemas and catalogs",
+        "Tables, indexes, schemas and catalogs of a `Client`",
         _renamed(f"{CONTROL}/tables.py", "Tables", "Indexes", "Schemas", "Catalogs"),
     ),
     SyncFile(
         "metasrv/sdk/sync_operations.py",
-        "What a `Client` does to operate a cluster",
+        "Procedures, nodes, regions and settings of a `Client`",
         _renamed(
             f"{CONTROL}/operations.py",
             *("Procedures", "Failovers", "NodeBook", "Regions", "Cluster", "Settings"),
@@ -175,7 +175,7 @@ def _text(text: str) -> ast.Expr:
 
 
 def imports_of(source: str, used: set[str]) -> Iterator[str]:
-    """What a file has imported or defined, as far as it is *used* elsewhere."""
+    """Import lines for names that a file imports or defines, and that are *used* elsewhere."""
     for node in _statements(ast.parse((ROOT / source).read_text()).body):
         match node:
             case ast.Import():

@@ -1,4 +1,4 @@
-"""What every program is told at its start, from one model: its flags, its variables, its file.
+"""Settings of every program, from one model: flags, variables, and a file.
 
 Defaults, then a TOML file, then the environment, then flags. A setting has one name in all of them:
 `listen` of a datanode is `--listen`, METASRV_DATANODE_LISTEN, and `listen` below `[datanode]`.
@@ -28,7 +28,7 @@ class StartConfig(BaseModel):
     program: ClassVar[str]
     """Its name, and that of its table in a TOML file."""
     env_prefix: ClassVar[str]
-    """Of its variables: METASRV_, its name, and _."""
+    """The prefix of its variables: METASRV_, its name, and _."""
 
     listen: str = "127.0.0.1:0"
     """Host and port; port 0: a free one. Any other than loopback needs a tokens_file."""
@@ -115,7 +115,7 @@ class StartConfig(BaseModel):
 
     @classmethod
     def flags(cls, argv: Sequence[str]) -> dict[str, Any]:
-        """What a command line says, by name; with `config` if it says it."""
+        """The settings that a command line gives, by name; with `config` if given."""
         parser = argparse.ArgumentParser(
             prog=f"metasrv {cls.program}", description=f"`metasrv {cls.program} --help` says more."
         )
@@ -176,7 +176,7 @@ class ProgramConfig(StartConfig):
 
 
 def split(text: str) -> list[str]:
-    """What stands between commas."""
+    """The parts between commas, without spaces."""
     return [part.strip() for part in text.split(",") if part.strip()]
 
 

@@ -34,6 +34,6 @@ async def json_body(scope: Scope, receive: Receive, limit_bytes: int) -> bytes:
 
 
 def media_type(scope: Scope) -> str:
-    """Of the body, in small letters, without parameters."""
+    """The media type of the body, in small letters, without parameters."""
     given: bytes = dict(scope["headers"]).get(b"content-type", b"")
     return given.partition(b";")[0].strip().lower().decode("latin-1")

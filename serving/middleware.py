@@ -51,7 +51,7 @@ def find_route(scope: Scope, receive: Receive) -> Awaitable[Response | None] | N
 
 @dataclass(frozen=True, slots=True)
 class MiddlewareDeps:
-    """What differs between programs."""
+    """The parts of the middleware that differ between programs."""
 
     clock: Clock
     count: Count

@@ -91,7 +91,7 @@ class DirectApi:
         return tables.create_table(self._state, context, FullSchemaName(**schema), spec)
 
     def _report(self, request: Request, path: str) -> Awaitable[Response | None] | None:
-        """Of nodes and holders."""
+        """Answers heartbeats of nodes and acknowledgements of holders."""
         if match := HEARTBEAT.match(path):
             return self._heartbeat(request, match["node_id"])
         if match := ACKNOWLEDGE.match(path):

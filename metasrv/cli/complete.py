@@ -32,7 +32,7 @@ def setting_names(incomplete: str) -> list[str]:
 
 
 def procedure_ids(incomplete: str) -> list[str]:
-    """Of the newest procedures."""
+    """Ids of the newest procedures."""
     ids = _names("/v1/procedures", "procedures", "id", {"page_size": NAMES_MAX})
     return _beginning(ids, incomplete)
 

@@ -1,4 +1,4 @@
-"""What a server is told at its start, beside what every program is (serving/config.py)."""
+"""Settings of a server, beside those of every program (serving/config.py)."""
 
 from pathlib import Path
 from typing import ClassVar, Self

@@ -94,7 +94,7 @@ def _part(type: ColumnType, value: Value | None) -> bytes:
 
 
 def _parts(type: ColumnType, column: pa.Array) -> list[pa.Array | pa.Scalar]:
-    """What is joined row by row to the part of an entry's key that this column makes."""
+    """Arrays and constants that are joined row by row: this column's part of an entry's key."""
     is_nan = pc.fill_null(pc.is_nan(column), False) if type.name in FLOATS else None
     if not column.null_count and (is_nan is None or not pc.any(is_nan).as_py()):
         return [pa.scalar(PRESENT), *parts_of_keys(type, column)]

@@ -27,9 +27,9 @@ class Drafted:
     writes: Mapping[bytes, bytes | None]
     at_ms: int
     entries: tuple[Entry, ...]
-    """Of the catalog's log."""
+    """Entries for the catalog's log."""
     edits: tuple[Edit, ...]
-    """Of tables that stay."""
+    """Changes of tables that stay."""
 
 
 @dataclass

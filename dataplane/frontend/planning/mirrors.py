@@ -46,7 +46,7 @@ def check_mirrors(schema: Schema, cases: Cases, given: RowInput, new: Columns) -
 
 
 def in_its_type(stored: StoredColumn, new: Columns) -> ConvertedArray:
-    """What new rows have in the column that *stored* mirrors, as *stored* has it."""
+    """Values of new rows in the column that *stored* mirrors, in the type of *stored*."""
     assert stored.mirror is not None, "a column that mirrors another"
     return stored.mirror.conversion.of_array(new[stored.mirror.column.id])
 

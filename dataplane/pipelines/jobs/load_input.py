@@ -74,7 +74,7 @@ def files_at(folders: Sequence[str], path: str) -> list[str]:
 def found_at(
     columns: Sequence[LoadColumn], folders: Sequence[str], path: str
 ) -> InputFile | list[str]:
-    """What `look_at` says of the file, or what `files_at` finds below the folder."""
+    """The file as `look_at` describes it, or the files that `files_at` lists below a folder."""
     files = files_at(folders, path)
     return look_at(columns, path) if files == [path] else files
 

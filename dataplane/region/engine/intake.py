@@ -32,7 +32,7 @@ class BatchIntake:
 
 @dataclass(frozen=True, slots=True)
 class Expectations:
-    """What must be there for a batch to be applied."""
+    """Keys that must exist, or must not, for a batch to be applied."""
 
     keys: RowKeys
     """Those for which the batch asks."""

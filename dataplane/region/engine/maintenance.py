@@ -165,7 +165,7 @@ class RegionMaintenance:
         return manifest.model_copy(update=news)
 
     def _freeze(self) -> Frozen | None:
-        """What is to be flushed; after a flush that failed, what it left."""
+        """Returns the memtable to flush; after a flush that failed, the one that it left."""
         if self._content.frozen is None and self._content.memory.rows:
             log = self._log
             with log.writing:

@@ -191,7 +191,7 @@ class WriteGroup:
                 check_index(self._terms.schema, family, schema_version)
 
     def _check_expectations(self, expected: Mapping[int, Expectations]) -> None:
-        """Of what failed, the first family is told."""
+        """Raises Conflict for the first family that fails."""
         for family, expectations in expected.items():
             failed = self._failed(family, expectations)
             if failed:

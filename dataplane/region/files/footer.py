@@ -63,7 +63,7 @@ class RowGroup(NamedTuple):
 class Footer:
     metadata: pq.FileMetaData
     names: frozenset[str]
-    """Of its columns."""
+    """The columns of the file."""
     body: FileBody
     bounds: tuple[tuple[bytes, bytes], ...]
     """The least and greatest key of each row group."""

@@ -1,4 +1,4 @@
-"""What the door of metasrv lets in: routes that exist, strict JSON; and how it counts answers."""
+"""Requests that metasrv admits: known routes, strict JSON; and how answers are counted."""
 
 from dataclasses import dataclass, field
 

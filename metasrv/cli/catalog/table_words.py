@@ -41,7 +41,7 @@ def column_operations(
     retyped: Sequence[str] | None,
     defaults: Sequence[str] | None,
 ) -> list[dict[str, Any]]:
-    """Of an alter: what becomes of columns, in this order. Defaults are text: `typed_defaults`."""
+    """Operations of an alter on columns, in this order. Defaults are text: `typed_defaults`."""
     names = (pair(text, ":") for text in renamed or ())
     types = (pair(text, ":") for text in retyped or ())
     values = (pair(text, "=") for text in defaults or ())
@@ -78,7 +78,7 @@ def constraint_operations(
 
 
 def option_operations(given: Sequence[str], unset: Sequence[str]) -> list[dict[str, Any]]:
-    """Of an alter: its options, all in one operation. *given*: NAME=VALUE."""
+    """The operation of an alter that sets all options. *given*: NAME=VALUE."""
     options: dict[str, str | None] = dict(pair(text, "=") for text in given)
     options.update(dict.fromkeys(unset))
     return [{"op": "set_options", "options": options}] if options else []

@@ -1,4 +1,4 @@
-"""What to do about an error with the command line, where the API's own advice speaks of HTTP."""
+"""Advice for the command line, where that of the API speaks of HTTP."""
 
 from collections.abc import Mapping
 

@@ -37,7 +37,7 @@ def is_another_server(error: MetaError) -> bool:
 
 
 def reason_of(error: MetaError, urls: str) -> tuple[str, str]:
-    """What happened and what to do, each a sentence. *urls*: as the user gave them."""
+    """A sentence about the fault, and one of advice. *urls*: as the user gave them."""
     if is_another_server(error):
         kind = kind_of_server(urls.split(",")[0])
         return (

@@ -101,7 +101,7 @@ def _must_go_together(has_key: bool, *, create: bool, by_rows: bool, bulk: bool)
 
 
 def ending_of(file: Path) -> str:
-    """Of the format, as `.csv`. Raises BadParameter for stdin."""
+    """The ending that names the format, as `.csv`. Raises BadParameter for stdin."""
     if str(file) == STDIN:
         raise typer.BadParameter("FILE -: stdin has no name, so give its --format")
     return (file.with_suffix("") if file.suffix.lower() == GZIP else file).suffix.lower()

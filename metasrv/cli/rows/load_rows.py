@@ -34,10 +34,10 @@ class Import:
 
     file: Path
     ending: str | None
-    """Of the format, where it is not that of the name of the file."""
+    """The ending that names the format, unless the name of the file has it."""
     dialect: Dialect
     create: Creation | None
-    """Of the table to be made; None: it is there."""
+    """The table to create; None: it exists."""
     op: LoadOp
     is_bulk: bool
     is_dry_run: bool

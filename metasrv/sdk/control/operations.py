@@ -104,12 +104,12 @@ class Procedures:
         return (await self._service.ask("POST", path, body)).body(ProcedureBody)
 
     async def locks(self) -> builtins.list[LockBody]:
-        """Who holds what, and who waits for it."""
+        """The locks: holders and waiters of each."""
         pages = self._service.pages(LockList, "/v1/locks")
         return [lock async for page in pages for lock in page.locks]
 
     async def poisons(self) -> builtins.list[PoisonBody]:
-        """What failed changes have left half undone."""
+        """Resources that failed changes have left half undone."""
         answer = await self._service.read(PoisonList, "/v1/poisons")
         return [*answer.poisons]
 
@@ -155,8 +155,8 @@ class NodeBook:
     async def schema_leases(
         self, table_id: int | None = None, older_than: int | None = None
     ) -> Sequence[SchemaLeaseBody]:
-        """Who computes statements from the catalog. With both: who may still use that table below
-        that schema version, and so exactly who a change of it waits for."""
+        """Holders that compute statements from the catalog. With both arguments: those that may
+        still use the table below that schema version, for which a change of it waits."""
         filters = {"table": table_id, "older_than": older_than}
         query = {name: str(value) for name, value in filters.items() if value is not None}
         answer = await self._service.read(SchemaLeaseList, "/v1/schema-leases", query)
@@ -227,7 +227,7 @@ class Regions:
         return await self._service.read(RegionBody, f"/v1/regions/{region_id}")
 
     async def list(self) -> list[RegionBody]:
-        """Of living tables."""
+        """Regions of tables that are not dropped."""
         pages = self._service.pages(RegionList, "/v1/regions")
         return [region async for page in pages for region in page.regions]
 
