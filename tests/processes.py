@@ -12,7 +12,7 @@ NOT_RUNNING = "ZX"
 
 def is_running(pid: int) -> bool:
     try:
-        state, _parent, _group = _stat(pid)
+        state, _parent, _session = _stat(pid)
     except (FileNotFoundError, ProcessLookupError):
         return False
     return state not in NOT_RUNNING
@@ -30,10 +30,10 @@ def has_ended(pid: int, within_s: float = 20.0) -> bool:
         os.close(watched)
 
 
-def group_is_running(leader: int) -> bool:
-    """Whether a process or anything else of its process group is there."""
+def session_is_running(leader: int) -> bool:
+    """Whether any process of the session that *leader* began is there (setsid(2))."""
     return any(
-        group == leader and state not in NOT_RUNNING for _, state, _, group in _all_processes()
+        session == leader and state not in NOT_RUNNING for _, state, _, session in _all_processes()
     )
 
 
@@ -48,6 +48,6 @@ def _all_processes() -> Iterator[tuple[int, str, int, int]]:
 
 
 def _stat(pid: int) -> tuple[str, int, int]:
-    """(state, parent, process group). The name, in parentheses, may hold anything."""
+    """(state, parent, session). The name, in parentheses, may hold anything."""
     stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return stat[0], int(stat[1]), int(stat[2])
+    return stat[0], int(stat[1]), int(stat[3])

@@ -6,8 +6,6 @@ that it had raises Unavailable: what such a job wrote lies under its attempt and
 """
 
 import asyncio
-import os
-import signal
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -16,6 +14,7 @@ from pathlib import Path
 
 import structlog
 
+from metasrv.adapters.process_session import kill_session
 from metasrv_base.clock import Clock
 from metasrv_base.concurrency.backoff import Backoff
 from metasrv_base.errors import MetaError, Refused, Unavailable
@@ -102,10 +101,9 @@ class _Life:
     """Bounded by `jobs_max`: a job has one request, one cancellation and a throttle at a time."""
     is_ready: bool = False
 
-    def kill(self) -> None:
-        """The driver, its JVM and whatever else is in its group."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+    async def kill(self) -> None:
+        """Returns when the driver, its JVM and its Python workers have ended."""
+        await kill_session(self.process.pid)
 
 
 class SparkJobs:
@@ -264,8 +262,8 @@ class SparkJobs:
             log.warning("spark_job_not_cancelled", job_id=job.request.job_id)
         finally:
             if not is_obeyed:
-                life.kill()
-            elif job.ended.done():
+                await life.kill()
+            if job.ended.done():
                 job.ended.exception()  # nobody else will look at it
 
     async def _live(self) -> None:
@@ -295,7 +293,7 @@ class SparkJobs:
                 stderr=stderr,
                 env=dict(self._env),
                 limit=LINE_BYTES_MAX,
-                # A group of its own: a ^C at our terminal is ours to pass on, and kill takes all.
+                # Its own session: a ^C at our terminal is ours to pass on, and kill takes all.
                 start_new_session=True,
             )
         life = _Life(process)
@@ -322,7 +320,7 @@ class SparkJobs:
                 async with asyncio.timeout(self._settings.cancel_ms / 1000):
                     await life.process.wait()
         finally:
-            life.kill()
+            await life.kill()
         await life.process.wait()
 
     async def _write_requests(self, life: _Life) -> None:

@@ -16,7 +16,7 @@ import pytest
 from metasrv_base.wire.node.jobs import ANSWER, DriverReady, JobFailed
 from tests.dataplane.pipelines.conftest import spark_environment
 from tests.metasrv.adapters.jobs import job
-from tests.processes import group_is_running
+from tests.processes import session_is_running
 
 pytestmark = pytest.mark.spark
 
@@ -36,7 +36,7 @@ def running(module: str, work_dir: Path) -> Iterator[Driver]:
         start_new_session=True,
     ) as process:
         yield process
-        if group_is_running(process.pid):
+        if session_is_running(process.pid):
             os.killpg(process.pid, signal.SIGKILL)
 
 
@@ -58,7 +58,7 @@ def test_given_a_driver_when_its_parent_is_gone_then_no_jvm_is_left(driver: Driv
     assert isinstance(ready, DriverReady)
     assert ready.pid == driver.pid
     assert (code, rest) == (0, b""), "answers alone reach stdout"
-    assert not group_is_running(driver.pid)
+    assert not session_is_running(driver.pid)
 
 
 FAILURES = {

@@ -31,7 +31,7 @@ from tests.dataplane.pipelines.rig import (
 )
 from tests.dataplane.region.retyped import RETYPED, STAGES, come_to, numbers, put
 from tests.dataplane.region.rig import REGION_ID, by_key, contents, header, order
-from tests.processes import group_is_running
+from tests.processes import session_is_running
 
 pytestmark = [pytest.mark.spark, pytest.mark.asyncio(loop_scope="session")]
 
@@ -271,11 +271,11 @@ async def test_given_a_killed_driver_when_the_job_is_tried_again_then_the_first_
 
     with pytest.raises(Unavailable):
         await spark.jobs.move(move_job(region), progress=Seen(then=kill_half_way))
+    assert not session_is_running(killed), "its Python workers have groups of their own"
     left = snapshot_of(Path(cluster.new_root, "attempts/one"))
     await move_and_adopt(spark.jobs, region, "two")
 
     assert spark.jobs.driver_pid not in (None, killed)
-    assert not group_is_running(killed)
     assert left, "the first try wrote something"
     assert snapshot_of(Path(cluster.new_root, "attempts/one")) == left, "and nobody touched it"
     assert region.maintenance.collect() == 1
