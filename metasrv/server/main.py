@@ -22,7 +22,7 @@ from metasrv.leadership.leadership import ServerDeps, lead
 from metasrv.program.config import ServerConfig
 from metasrv.program.version import VERSION
 from metasrv.server import collector
-from metasrv.server.app import build_app, build_routes
+from metasrv.server.app import build_ahead, build_app
 from metasrv.service.state.state import ServerState
 from metasrv_base.clock import Clock, SystemClock
 from metasrv_base.errors import Corrupt, MetaError, Unavailable, Unknown
@@ -80,7 +80,7 @@ async def run(config: ServerConfig) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     app = build_app(state, metrics=metrics)
-    await asyncio.to_thread(build_routes, app)
+    await asyncio.to_thread(build_ahead, app)
     server = Server(guarded(app, tokens, metrics.refused), config.host, drain_s=DRAIN_S_MAX)
     async with asyncio.TaskGroup() as tasks:
         serving = tasks.create_task(server.serve(sockets=[listening]))

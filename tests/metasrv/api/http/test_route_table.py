@@ -6,7 +6,7 @@ from typing import Any
 import fastapi.routing
 import pytest
 
-from metasrv.server.app import build_routes
+from metasrv.server.app import build_ahead
 from tests.metasrv.api.rig import leader
 
 
@@ -23,9 +23,23 @@ async def test_given_built_routes_when_first_asked_then_none_is_made(
         return sound(self, route)
 
     async with leader() as one:
-        build_routes(one.app)
+        build_ahead(one.app)
         monkeypatch.setattr(router, "_build_effective_context", build)
 
         await one.client.get(path)
 
     assert made == []
+
+
+async def test_given_built_middleware_when_first_asked_then_none_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with leader() as one:
+        build_ahead(one.app)
+        made = one.app.middleware_stack
+        monkeypatch.setattr(one.app, "build_middleware_stack", pytest.fail)
+
+        answer = await one.client.get("/v1/nodes")
+
+    assert answer.status_code == 200
+    assert one.app.middleware_stack is made
