@@ -1,4 +1,4 @@
-"""One word, one thing: no two classes of the product share a name, and no new vague names."""
+"""Checks of words: class names are unique, vague names and riddling docstrings grow no more."""
 
 import ast
 import re
@@ -9,7 +9,15 @@ from pathlib import Path
 import pytest
 
 from scripts.documents.references import PACKAGES
-from tests.house.vague_names import allowed, bindings, counted, lowered
+from tests.house.ratchets import (
+    DOCSTRING_OPENINGS,
+    VAGUE_NAMES,
+    Ratchet,
+    bindings,
+    excess,
+    lowered,
+    openings,
+)
 
 ROOT = Path(__file__).parents[2]
 GLOSSARY = ROOT / "docs" / "glossary.md"
@@ -57,15 +65,11 @@ def test_given_a_class_in_two_files_then_both_are_named() -> None:
     assert shared(sources) == {"Line": ["a.py", "b.py"]}
 
 
-def test_given_a_file_of_the_product_then_it_binds_no_more_vague_names_than_before() -> None:
-    limits = allowed()
-    more = {
-        file: (count, limits.get(file, 0))
-        for file, count in counted().items()
-        if count > limits.get(file, 0)
-    }
+@pytest.mark.parametrize("ratchet", [VAGUE_NAMES, DOCSTRING_OPENINGS], ids=lambda one: one.name)
+def test_given_every_file_then_it_has_no_more_faults_of_words_than_before(ratchet: Ratchet) -> None:
+    more = excess(ratchet.allowed(), ratchet.counted())
 
-    assert more == {}, "name what the value is; file: (bindings, allowed)"
+    assert more == {}, "style.md, Names and Prose; file: (faults, faults allowed)"
 
 
 @pytest.mark.parametrize(
@@ -82,7 +86,32 @@ def test_given_a_source_then_bindings_of_vague_names_are_counted(source: str, co
     assert bindings(source) == count
 
 
-def test_given_fewer_bindings_then_fewer_are_allowed_and_never_more() -> None:
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [
+        ('"""What a file holds."""', 1),
+        ('class A:\n    """Which\n    one."""\n    x: int\n    """`Of` a field."""', 2),
+        ('def f():\n    """\n    How it ends."""', 1),
+        ('async def f():\n    """Those, and that of others."""', 1),
+        ('"""Whose lease it is."""', 0),
+        ('"""Returns what f(x) is."""', 0),
+        ('text = "What is a string."', 0),
+        ("# What is a comment.", 0),
+    ],
+)
+def test_given_a_source_then_docstrings_with_a_banned_opening_are_counted(
+    source: str, count: int
+) -> None:
+    assert openings(source) == count
+
+
+def test_given_a_file_with_a_new_banned_opening_then_it_exceeds_the_ratchet() -> None:
+    counts = {"new.py": openings('"""Who leads."""'), "old.py": 2}
+
+    assert excess({"old.py": 2}, counts) == {"new.py": (1, 0)}
+
+
+def test_given_fewer_faults_then_fewer_are_allowed_and_never_more() -> None:
     limits = {"fewer.py": 3, "more.py": 1, "none.py": 2}
 
     assert lowered(limits, {"fewer.py": 2, "more.py": 5}) == {"fewer.py": 2, "more.py": 1}

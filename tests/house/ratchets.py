@@ -1,0 +1,93 @@
+"""Ratchets: faults of words, counted per file in JSON files, that may fall and never rise.
+
+`python -m tests.house.ratchets` lowers the counts to those of today; it never raises one.
+"""
+
+import ast
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from scripts.documents.references import PACKAGES
+
+ROOT = Path(__file__).parents[2]
+VAGUE = frozenset({"found", "one", "at", "asked", "known", "wanted", "seen", "place"})
+OPENING = re.compile(r"\W*(Of|What|Who|How|That|Those|Which)\b")
+
+Counts = Mapping[str, int]
+"""Path of a file -> its faults, for files that have any."""
+
+
+@dataclass(frozen=True)
+class Ratchet:
+    name: str
+    tops: tuple[str, ...]
+    faults: Callable[[str], int]
+    """Counts the faults of a source."""
+
+    @property
+    def path(self) -> Path:
+        return Path(__file__).with_name(f"{self.name}.json")
+
+    def allowed(self) -> Counts:
+        counts: dict[str, int] = json.loads(self.path.read_text())
+        return counts
+
+    def counted(self) -> Counts:
+        files = [file for top in self.tops for file in sorted((ROOT / top).rglob("*.py"))]
+        counts = {
+            file.relative_to(ROOT).as_posix(): self.faults(file.read_text()) for file in files
+        }
+        return {file: count for file, count in sorted(counts.items()) if count}
+
+
+def bindings(source: str) -> int:
+    """Counts variables, parameters and fields that say how a value came, not what it is."""
+    return sum(name in VAGUE for node in ast.walk(ast.parse(source)) for name in _bound(node))
+
+
+def _bound(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        yield node.id
+    elif isinstance(node, ast.arg):
+        yield node.arg
+
+
+def openings(source: str) -> int:
+    """Counts docstrings, those of fields included, whose first word makes the reader guess."""
+    return sum(
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+        and OPENING.match(node.value.value) is not None
+        for node in ast.walk(ast.parse(source))
+    )
+
+
+VAGUE_NAMES = Ratchet("vague_names", PACKAGES, bindings)
+DOCSTRING_OPENINGS = Ratchet(
+    "docstring_openings", (*PACKAGES, "scripts", "benchmarks", "tests"), openings
+)
+
+
+def excess(allowed: Counts, counts: Counts) -> Mapping[str, tuple[int, int]]:
+    """Returns (faults, faults allowed) of each file that has more than it may."""
+    return {
+        file: (count, allowed.get(file, 0))
+        for file, count in counts.items()
+        if count > allowed.get(file, 0)
+    }
+
+
+def lowered(allowed: Counts, counts: Counts) -> Counts:
+    """Returns the counts allowed from now on, without files that have no fault left."""
+    lower = {file: min(limit, counts.get(file, 0)) for file, limit in allowed.items()}
+    return {file: limit for file, limit in lower.items() if limit}
+
+
+if __name__ == "__main__":
+    for ratchet in (VAGUE_NAMES, DOCSTRING_OPENINGS):
+        limits = lowered(ratchet.allowed(), ratchet.counted())
+        ratchet.path.write_text(json.dumps(limits, indent=1) + "\n")
