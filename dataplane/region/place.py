@@ -49,7 +49,7 @@ class RegionPlace:
 
 @dataclass(frozen=True, slots=True)
 class OpenOrder:
-    """What an order to open a region says that matters to its files."""
+    """The part of an order to open a region that concerns its files."""
 
     region_id: int
     epoch: int
@@ -62,7 +62,7 @@ class OpenOrder:
     indexes: frozenset[int] = frozenset()
     dead_indexes: frozenset[int] = frozenset()
     unannounced: frozenset[str] = frozenset()
-    """Those of `borrows` whose openers acknowledged nothing."""
+    """The roots of `borrows` whose openers acknowledged nothing."""
 
     @property
     def inherits(self) -> tuple[str, ...]:

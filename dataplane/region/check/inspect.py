@@ -161,7 +161,8 @@ def _uncovered(segments: Sequence[ReadSegment], manifest: Manifest) -> list[Seal
 
 
 class _Shown:
-    """What readers would see. Raises Corrupt if row versions do not rise through the logs."""
+    """The rows that readers would see. Raises Corrupt if row versions do not rise through the
+    logs."""
 
     def __init__(
         self, disk: Disk, root: str, manifest: Manifest, logs: Sequence[SealedLog]

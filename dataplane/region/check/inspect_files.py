@@ -93,7 +93,7 @@ def _bytes_of(disk: Disk, path: str) -> FileContent:
 
 @dataclass
 class _Seen:
-    """What the rows of a file come to."""
+    """Facts about the rows of one file, gathered part by part."""
 
     listed_checksum: str
     digest: RowsDigest = field(default_factory=RowsDigest)

@@ -1,4 +1,4 @@
-"""Which rows of a table break which constraint, with what they say. Pure."""
+"""Finds the rows of a table that break a constraint, with their values. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from metasrv_base.wire.node.jobs import RowCheck
 from metasrv_base.wire.node.offenders import LISTED_CHARS_MAX, ViolatingRow, first_within, shown
 
 Values = Mapping[int, pa.Array]
-"""Of columns by id."""
+"""Columns by id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Judge:
 
     constraint: int
     columns: tuple[ColumnDef, ...]
-    """That it names, in order of id."""
+    """The columns that the constraint names, in order of id."""
     rule: Check | Conversion | None
     """None: none of the columns may be null."""
 

@@ -1,4 +1,5 @@
-"""Which files of a region are merged into one, and what its manifest then says. Pure.
+"""Chooses the files of a region that are merged into one, and plans the manifest after it. Pure.
+Pure.
 
 Files of one family only.
 
@@ -18,7 +19,7 @@ FIRST_TIER_BYTES = 4 << 10
 TIERS = 10
 """A file of a higher tier, 1 GiB and more, is left as it is."""
 INPUTS_MAX = 16
-"""Of one merge: it holds a window of rows of each."""
+"""The most files of one merge, which holds a window of rows of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class Compaction:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What one merge has done."""
+    """The result of one merge."""
 
     files: int
     bytes_read: int

@@ -79,8 +79,8 @@ def flushed(
 
 
 def covered(sealed: Sequence[SealedEntry]) -> tuple[SealedEntry, ...]:
-    """What stays listed once all replayed rows stand in own files: borrowed segments, since they
-    go away by adoption alone; own ones are not needed any more."""
+    """Returns the entries that stay listed once all replayed rows stand in own files: the borrowed
+    segments, which only an adoption removes. Own segments are not needed any more."""
     return tuple(
         entry.model_copy(update={"covered": True}) for entry in sealed if entry.root is not None
     )

@@ -1,4 +1,4 @@
-"""Which versions of a key survive a rewrite (docs/protocols.md P5, row versions)."""
+"""Chooses the versions of a key that survive a rewrite (docs/protocols.md P5, row versions)."""
 
 from collections.abc import Iterable
 
@@ -10,11 +10,12 @@ from dataplane.region.format.columns import DELETE, KEY, OP, VERSION
 
 
 class KeptVersions:
-    """Of rows that come by key and newest first, in any number of tables, what must be kept.
+    """Keeps the rows that a rewrite must keep; they come by key, newest first, in any number of
+    tables.
 
-    The newest of all, the newest at or below each open mark, and every tombstone above a mark. A
-    newest tombstone is kept like any row: files that are not part of the rewrite may hold its key.
-    A version that comes twice (from the log and from a file) is kept once.
+    Kept are the newest of all, the newest at or below each open mark, and every tombstone above a
+    mark. A newest tombstone is kept like any row: files that are not part of the rewrite may hold
+    its key. A version that comes twice (from the log and from a file) is kept once.
     """
 
     def __init__(self, marks: Iterable[int]) -> None:

@@ -200,7 +200,7 @@ def _below(folder: str, prefix: str) -> Iterator[str]:
 
 
 def _crc32_of(descriptor: int) -> int:
-    """Of all bytes of a file, which are in memory a few at a time."""
+    """The checksum of all bytes of a file, which are read a few at a time."""
     buffer = memoryview(bytearray(_LOOKED_AT_ONCE))
     crc = offset = 0
     while count := os.preadv(descriptor, [buffer], offset):

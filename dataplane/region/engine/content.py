@@ -33,7 +33,7 @@ class RegionContent:
         )
         self.memory: Memory = opened.memory
         self.frozen: Frozen | None = None
-        """What is being flushed; also what a flush that failed has left."""
+        """Rows that are being flushed, or that a failed flush has left."""
         self.statements = opened.statements
         self._held: dict[str, list[FileReader]] = {}
         """Files that are kept for whoever reads as of an open mark, by its name."""
@@ -46,7 +46,7 @@ class RegionContent:
 
     @property
     def columns(self) -> tuple[ColumnDef, ...]:
-        """Those of the table by the current schema. The same object until they change."""
+        """The columns of the table by the current schema. The same object until they change."""
         columns = self.schema.columns
         assert columns is not None, "every manifest has columns"
         return columns
@@ -94,10 +94,10 @@ class RegionContent:
     def view(
         self, families: Collection[int], schema_version: int | None = None
     ) -> Iterator[Mapping[int, LookupView]]:
-        """What a reader of that schema version sees of each family, all at one moment; no file of
-        it is removed meanwhile.
+        """Yields a view of each family, as a reader of that schema version sees it, all at one
+        moment; no file of a view is removed meanwhile.
 
-        None: a reader whom no floor concerns. Raises Conflict `schema-version-stale`.
+        *schema_version* None: no floor concerns the reader. Raises Conflict `schema-version-stale`.
         """
         with self._lock:
             if schema_version is not None:
@@ -130,7 +130,7 @@ class RegionContent:
         return tuple((memtable, memtable.rows) for memtable in memtables if memtable is not None)
 
     def families(self) -> set[int]:
-        """Those of which there is anything in memory."""
+        """The families that have rows in memory."""
         with self._lock:
             return {family for memory in self.memories for family in memory.families}
 

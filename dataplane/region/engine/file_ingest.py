@@ -25,8 +25,8 @@ from metasrv_base.wire.node.orders import DataFile
 
 PUTS_AT_ONCE = 8_192
 PREPARED_BYTES_MAX = 8 << 20
-"""Of keys that one `Prepared` has. The others are found by the next, since a key that was settled
-is not found again."""
+"""The most bytes of keys in one `Prepared`. The next one finds the others, since a key that was
+settled is not found again."""
 _KEY_BYTES = 120  # measured: an object and its place in a set, without the key itself
 
 

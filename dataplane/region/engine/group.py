@@ -37,7 +37,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class BatchRules:
-    """What a region demands of every batch."""
+    """The conditions that a region sets for every batch."""
 
     epoch: int
     schema: RegionSchema

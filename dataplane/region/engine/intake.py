@@ -1,4 +1,4 @@
-"""What a batch must look like before a region orders it; a refused batch has changed nothing."""
+"""Checks the form of a batch before a region orders it; a refused batch has changed nothing."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Expectations:
     """Keys that must exist, or must not, for a batch to be applied."""
 
     keys: RowKeys
-    """Those for which the batch asks."""
+    """The keys about which the batch has a condition."""
     versions: Mapping[bytes, int] | None = None
     """The row version of each that must be current, ABSENT: no row. None: none has a row."""
 

@@ -1,4 +1,4 @@
-"""How large a region is."""
+"""The size of a region."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ class RegionStats:
     """An estimate, without entries: versions in files and memory, superseded ones and tombstones
     too."""
     bytes: int
-    """Of files, borrowed ones too, and of the memtables."""
+    """Bytes of files, borrowed ones too, and of the memtables."""
     wal_bytes: int
-    """In this opening's log segments."""
+    """Bytes in this opening's log segments."""
     files: int
     borrowed_bytes: int
     version: int

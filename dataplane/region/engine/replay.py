@@ -15,7 +15,8 @@ from dataplane.region.place import RegionPlace
 
 
 class Replay:
-    """What an opening has in memory when all logs are read. Logs come oldest first."""
+    """The rows and statements in memory after an opening has read all logs. Logs come oldest
+    first."""
 
     def __init__(
         self, region_place: RegionPlace, columns: Sequence[ColumnDef], mine: Opening, base: Manifest

@@ -66,7 +66,7 @@ class Serving:
 
 
 def unknown_outcome(error: MetaError) -> Unknown:
-    """What the writers of a group are told that was at the disk when *error* came."""
+    """Returns the error for the writers of a group that was being written when *error* came."""
     unknown = Unknown("outcome-unknown", reason=error.code, **error.facts)
     unknown.__cause__ = error
     return unknown

@@ -1,4 +1,5 @@
-"""Whose files an opening builds on: raise every fence, then find the newest manifest (P5).
+"""Finds the files that an opening builds on: raises every fence, then reads the newest manifest
+(P5).
 
 Fences go up in the own root first, then in the borrowed roots from the oldest to the newest. A
 leader of an earlier epoch did the same, so behind our fences it is either found in a root that we

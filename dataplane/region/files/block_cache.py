@@ -16,7 +16,7 @@ CACHE_BYTES = 64 << 20  # a few hundred row groups of usual tables
 
 
 class BlockKey(NamedTuple):
-    """Which part of which file; files are immutable, so an entry is never stale."""
+    """A part of a file. Files are immutable, so an entry is never stale."""
 
     path: str
     row_group: int | None

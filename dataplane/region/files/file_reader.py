@@ -56,7 +56,8 @@ _ARROW_SCHEMA = b"ARROW:schema"  # as Arrow's own writer of Parquet stores it
 
 @dataclass(frozen=True, slots=True)
 class FileSource:
-    """How a region reaches its files. `own_root`: for entries that name no root."""
+    """The disk and the cache that a region reads files with. `own_root`: for entries that name no
+    root."""
 
     disk: Disk
     own_root: str
@@ -67,13 +68,13 @@ class ScanSize(NamedTuple):
     """Bytes of a file that is scanned."""
 
     part: int
-    """Decoded at a time."""
+    """Bytes decoded at a time."""
     group: int
-    """Of the largest row group."""
+    """Decoded bytes of the largest row group."""
     total: int
-    """Decoded, of all columns."""
+    """Decoded bytes of all columns."""
     fixed: int
-    """Taken besides."""
+    """Bytes taken besides."""
 
 
 class FileReader:
@@ -132,7 +133,7 @@ class FileReader:
         return pa.concat_tables(parts) if parts else schema.empty_table()
 
     def _likely(self, footer: Footer, keys: Sequence[bytes], hashes: Hashes) -> Sequence[bytes]:
-        """Those that the file's filters do not exclude."""
+        """The keys that the file's filters do not exclude."""
         if not footer.spans or not keys:
             return keys
         likely: list[bytes] = []
@@ -175,7 +176,8 @@ class FileReader:
             yield from map(answered, _together(footer, footer.groups_of(keys), at_once))
 
     def scan_size(self, columns: Sequence[ColumnDef], share: int) -> "ScanSize":
-        """What `scan` decodes where it has *share* bytes. Reads the footer."""
+        """The memory that `scan` needs where it may decode *share* bytes at a time. Reads the
+        footer."""
         footer = self._footer()
         group, total = max(footer.group_bytes), sum(footer.group_bytes)
         fixed = COLUMN_BYTES * len(_names(footer, columns)) + _OPEN_BYTES
@@ -265,7 +267,7 @@ class FileReader:
         return pa.RecordBatch.from_arrays(arrays, [*SYSTEM, *names])
 
     def _decoded(self, footer: Footer, group: int, names: Sequence[str]) -> pa.RecordBatch:
-        """Those columns of a row group."""
+        """The named columns of a row group."""
         with self._open(footer, groups=[group]) as file:
             table = file.read_row_group(group, columns=list(names), use_threads=False)
             return whole_batch(table)
@@ -332,7 +334,7 @@ def _written_schema(metadata: pq.FileMetaData) -> pa.Schema:
 
 
 def _names(footer: Footer, columns: Sequence[ColumnDef]) -> tuple[str, ...]:
-    """Of the columns that the file has of these, or has in their place."""
+    """The names under which the file has these columns, or the columns that they replace."""
     names = (column.name_in(footer.names) for column in columns)
     return tuple(dict.fromkeys([*SYSTEM, *filter(None, names)]))
 

@@ -44,7 +44,8 @@ from dataplane.region.manifests.manifest import FileEntry
 from metasrv_base.errors import MetaError
 
 ROW_GROUP = PartSize(rows=2048, bytes=512 << 10)
-"""What a read of one key decodes of each file; it costs a footer about 100 bytes for a column."""
+"""The most of one row group. A read of one key decodes one row group of each file; a row group
+costs the footer about 100 bytes for a column."""
 HASHED_GROUPS = 4
 HASHED_BYTES = 1 << 20
 """Row groups that are hashed together, unless fewer have so many bytes."""
@@ -65,7 +66,7 @@ class FileTarget:
     root: str
     name: str
     columns: Sequence[ColumnDef]
-    """Of the family."""
+    """The columns of the family."""
     family: int = ROWS
 
 
@@ -89,7 +90,7 @@ class _Stats:
     _hashed: int = 0
     """Row groups that are hashed, which are the first ones."""
     _last_hash: int | None = None
-    """Of the last key of those."""
+    """The hash of the last key in those row groups."""
     _waiting: list[pa.Table] = field(default_factory=list)
     _waiting_bytes: int = 0
 
@@ -210,7 +211,7 @@ def _repeating(rows: pa.Table) -> list[str]:
 
 
 class _Sink(io.RawIOBase):
-    """What Arrow writes to: gathers small writes and takes the checksums on the way."""
+    """The output file of Arrow's writer: gathers small writes and computes checksums."""
 
     def __init__(self, file: AppendFile) -> None:
         self._file = file
@@ -236,7 +237,7 @@ class _Sink(io.RawIOBase):
         return self.bytes + len(self._pending)
 
     def end_body(self) -> Sequence[int]:
-        """What is written from now on is the footer, which is kept whole until `finish`. Returns
+        """Ends the body: later writes are the footer, which is kept whole until `finish`. Returns
         the checksums of the body's blocks."""
         self._pass_on_body(len(self._pending))
         self._is_body = False

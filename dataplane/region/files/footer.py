@@ -75,10 +75,10 @@ class Footer:
     spans: tuple[FilterSpan, ...]
     """By key, with all row groups; none: the file has no filters."""
     nbytes: int
-    """What it takes in memory, about."""
+    """About the bytes that it takes in memory."""
 
     def groups_of(self, keys: KeyRange) -> Iterator[int]:
-        """Numbers of those that may have keys of the range, one by one."""
+        """Numbers of the row groups that may have keys of the range, one by one."""
         for group in range(self._first(keys.start), len(self.bounds)):
             if not keys.overlaps(*self.bounds[group]):
                 return
@@ -101,11 +101,11 @@ class Footer:
             start, group = bisect_left(keys, high, start), group + 1
 
     def _first(self, start: bytes, group: int = 0) -> int:
-        """Of the row groups from *group* on, the first that ends at or above *start*."""
+        """The number of the first row group from *group* on that ends at or above *start*."""
         return bisect_left(self.bounds, start, lo=group, key=_HIGH)
 
     def spans_of(self, low: bytes, high: bytes) -> Iterator[tuple[int, FilterSpan]]:
-        """Those that may have keys from *low* up to and with *high*, by number."""
+        """The spans that may have keys from *low* to *high*, both included, with their numbers."""
         first = bisect_left(self.spans, low, key=lambda span: span.high)
         for number, span in enumerate(self.spans[first:], first):
             if span.low > high:
@@ -118,7 +118,7 @@ class Footer:
         return max(map(self.mean_row_bytes, range(len(self.bounds))))
 
     def mean_row_bytes(self, group: int) -> int:
-        """Of all columns, decoded; at least 1."""
+        """The mean size of a row of the group, decoded, with all columns; at least 1."""
         rows: int = self.metadata.row_group(group).num_rows
         return max(self.group_bytes[group] // rows, 1)
 

@@ -26,7 +26,7 @@ _MODULUS = 1 << 64
 
 @dataclass(frozen=True, slots=True)
 class RowsDigest:
-    """How many rows, and their checksum; `+` joins disjoint sets."""
+    """The number of rows and their checksum; `+` joins disjoint sets."""
 
     rows: int = 0
     checksum: int = 0

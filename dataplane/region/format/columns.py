@@ -50,7 +50,7 @@ class ColumnDef(BaseModel):
     type: str
     nullable: bool
     origin_default: JsonScalar | None = None
-    """What a row has that was written without the column, in JSON form; None: null."""
+    """The value of rows that were written without the column, in JSON form; None: null."""
     origin_columns: tuple[RegionOriginColumn, ...] = ()
     """Columns of other types that it replaces, the last of them first: a row that was written
     without it has the first of these that it was written with, converted from each to the next."""
@@ -62,7 +62,7 @@ class ColumnDef(BaseModel):
 
     @property
     def metadata(self) -> dict[bytes, bytes]:
-        """Of its Arrow fields."""
+        """The metadata of its Arrow fields."""
         metadata = {b"PARQUET:field_id": str(self.id).encode()}
         if self.origin_default is not None:
             metadata[ORIGIN_DEFAULT] = json.dumps([self.type, self.origin_default]).encode()
@@ -72,7 +72,7 @@ class ColumnDef(BaseModel):
         return metadata
 
     def name_in(self, names: Collection[str]) -> str | None:
-        """Which of these its values are read from; None: none."""
+        """The one of *names* from which its values are read; None: none of them."""
         if (own := self.name) in names:
             return own
         ids = (origin.id for origin in self.origin_columns)
@@ -80,7 +80,7 @@ class ColumnDef(BaseModel):
 
 
 class RegionSpec(BaseModel):
-    """What a region is told when it is created; stored in every manifest."""
+    """The definition that a region is created with; stored in every manifest."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -151,7 +151,7 @@ def row_schema(columns: Iterable[ColumnDef]) -> pa.Schema:
 
 
 def columns_told(columns: Iterable[RegionColumn]) -> tuple[ColumnDef, ...]:
-    """What orders and jobs say, in order of id."""
+    """The columns that an order or a job names, in order of id."""
     return ordered(ColumnDef.model_validate_json(column.model_dump_json()) for column in columns)
 
 

@@ -1,4 +1,4 @@
-"""What a column is in rows that were written without it: a conversion, else its origin default."""
+"""Gives a column to rows that were written without it: a conversion, else its origin default."""
 
 import json
 from collections.abc import Iterator

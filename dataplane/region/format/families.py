@@ -20,7 +20,7 @@ ROWS = 0
 FAMILY = "_family"
 ROW = "_row"
 ENTRY_COLUMNS = (ColumnDef(id=0, type="binary", nullable=False),)
-"""Of every index; its name is `_row`."""
+"""The columns of every index: one, named `_row`."""
 
 
 @dataclass(frozen=True, slots=True)

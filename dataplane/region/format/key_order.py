@@ -90,8 +90,8 @@ class _Words:
 def _ties(
     words: npt.NDArray[np.uint64], groups: npt.NDArray[np.int64] | None
 ) -> tuple[Places, npt.NDArray[np.int64]]:
-    """Of sorted words: the places of those that are equal to a neighbour of their group, and a
-    number for each run of equal ones."""
+    """The places of sorted words that equal a neighbour in their group, and a number for each run
+    of equal ones."""
     same = words[1:] == words[:-1]
     if groups is not None:
         same &= groups[1:] == groups[:-1]

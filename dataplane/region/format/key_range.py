@@ -43,7 +43,7 @@ def upper_bound(key: bytes) -> bytes:
 
 
 def rows_below(table: pa.Table, key: bytes) -> int:
-    """How many rows of a table sorted by key have a lower one."""
+    """The number of rows whose key is lower than *key*, in a table sorted by key."""
     keys = table.column(KEY)
     return bisect_left(range(table.num_rows), key, key=lambda row: keys[row].as_py())
 

@@ -44,7 +44,7 @@ def gathered(tables: Iterable[pa.Table], size: PartSize) -> Iterator[pa.Table]:
 
 
 def _fitting(table: pa.Table, size: PartSize) -> int:
-    """How many of the first rows fit; perhaps none."""
+    """The number of first rows that fit; perhaps 0."""
     most: int = min(table.num_rows, size.rows)
 
     if table.slice(0, most).nbytes <= size.bytes:

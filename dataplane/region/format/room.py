@@ -13,7 +13,7 @@ class NoRoomError(Exception):
 
 
 class LookupRoom:
-    """Of one lookup. Not safe for threads."""
+    """The memory that one lookup may take. Not safe for threads."""
 
     def __init__(self, bytes_max: float = inf) -> None:
         self._left = bytes_max

@@ -75,7 +75,7 @@ class RowKeys:
         return self.is_rising or len(set(self.values)) == len(self)
 
     def between(self, start: int, end: int) -> "RowKeys":
-        """Those of the rows from *start* up to *end*, which is left out."""
+        """The keys of the rows from *start* to *end*, exclusive."""
         if (start, end) == (0, len(self)):
             return self
         part = RowKeys(self.column.slice(start, end - start))

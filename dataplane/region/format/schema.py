@@ -1,4 +1,5 @@
-"""What a region knows of its table's schema. It only grows, whatever order it is told in. Pure."""
+"""The part of a table's schema that a region knows. It only grows, in whatever order it is told.
+Pure."""
 
 from dataclasses import dataclass
 
@@ -20,7 +21,8 @@ class RegionSchema:
 
 
 def joined(schema: RegionSchema, told: RegionSchema) -> RegionSchema:
-    """What is known after `told`. Of two orders, whichever comes first, the end is the same."""
+    """Returns the schema that is known after `told`. The order of two calls does not change the
+    result."""
     is_newer = told.columns is not None and told.version >= schema.version
     dead = schema.dead | told.dead
     return RegionSchema(

@@ -30,7 +30,7 @@ from metasrv_base.wire.node.offenders import (
 
 @dataclass(frozen=True, slots=True)
 class IndexDef:
-    """What a region must know of an index to make its entries."""
+    """The facts about an index that a region needs to make its entries."""
 
     family: int
     columns: tuple[ColumnDef, ...]
@@ -101,8 +101,8 @@ def repeated(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 def duplicates_of(
     entries: pa.Table, index: IndexDef, limit: int
 ) -> tuple[tuple[Duplicate, ...], int]:
-    """Of entries of a unique index that are sorted by key: the first *limit* keys that more rows
-    than one have, and how many there are."""
+    """Returns the first *limit* keys of a unique index that more than one row has, and the number
+    of all such keys. The entries are sorted by key."""
     same = _as_the_next(entries)
     firsts = pc.indices_nonzero(pc.and_not(same, _shifted(same))).to_pylist()
     duplicates = []

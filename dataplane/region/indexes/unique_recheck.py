@@ -28,7 +28,7 @@ from metasrv_base.wire.node.offenders import OFFENDERS_MAX, Duplicate, Offenders
 
 KEYS_AT_ONCE = 1024
 OFFENDERS_BYTES_MAX = 256 << 10
-"""Of an answer, which the node keeps."""
+"""The most bytes of offenders in an answer, which the node keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,8 @@ def written_since(entries: LookupView, version: int) -> Iterator[bytes]:
 
 
 def settled(keys: Iterable[bytes], snapshot: Seen) -> list[tuple[bytes, bytes]]:
-    """Of those keys, the entries that must be put, each with its row. Nobody writes meanwhile.
+    """Returns the entries that must be put for those keys, each with its row. Nobody writes
+    meanwhile.
 
     Raises Refused `unique-violation` with the facts of an `Offenders` if a key has more rows.
     """

@@ -29,7 +29,7 @@ class Ingest:
     mark: str
     files: Sequence[DataFile]
     unique_columns: tuple[int, ...] = ()
-    """Of a unique index, in its order; none: it is not unique."""
+    """The columns of a unique index, in its order; none: it is not unique."""
 
     @property
     def name(self) -> str:
@@ -38,7 +38,8 @@ class Ingest:
 
 
 def borrowed_inputs(manifest: Manifest, root: str) -> Borrowed:
-    """What a job must bring over. It does not change until it is adopted."""
+    """Returns the files and logs that a job must bring over. They do not change until it is
+    adopted."""
     return Borrowed(
         region_id=str(manifest.spec.region_id),
         epoch=manifest.epoch,
@@ -62,7 +63,8 @@ def borrowed_inputs(manifest: Manifest, root: str) -> Borrowed:
 def snapshot_files(
     manifest: Manifest, root: str, mark: str, families: Collection[int]
 ) -> Snapshot | None:
-    """What holds the rows as of a mark, if memory does not. None: there is no such mark."""
+    """Returns the files that hold the rows as of a mark, provided that memory holds none of them.
+    None: there is no such mark."""
     version = version_of_mark(manifest, mark)
     if version is None:
         return None

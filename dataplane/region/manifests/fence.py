@@ -22,7 +22,7 @@ FENCE_BYTES_MAX = 64 << 10
 
 
 class FenceContent(BaseModel):
-    """What a fence file says. `created_ms` tells two files of one name apart."""
+    """The content of a fence file. `created_ms` tells two files of one name apart."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -88,7 +88,8 @@ def look(disk: Disk, root: str, mine: Opening) -> None:
 
 @contextmanager
 def stale_before_wrong(disk: Disk, root: str, mine: Opening) -> Iterator[None]:
-    """What does not fit together may only mean that a later opening has tidied up meanwhile."""
+    """Raises Conflict `stale-epoch` in place of an error of the block if a later opening has fenced
+    this one: its cleaning may be the cause."""
     try:
         yield
     except MetaError:

@@ -1,4 +1,4 @@
-"""Which files a manifest has made superfluous, and their removal after the look."""
+"""Finds the files that a manifest has made superfluous, and removes them after the look."""
 
 import posixpath
 from collections.abc import Collection, Iterable, Sequence
@@ -111,7 +111,7 @@ def leavings(
 
 
 def _files_of(disk: Disk, root: str, attempt: str) -> list[str]:
-    """Of an adopted attempt, relative to the root."""
+    """The files of an adopted attempt, relative to the root."""
     folder = f"{ATTEMPTS}/{attempt}"
     names = (f"{folder}/{file}" for file in _listed(disk, posixpath.join(root, folder)))
     return [name for name in names if attempt_of(name) is not None or is_share(name)]

@@ -65,7 +65,7 @@ class SealedEntry(ManifestModel):
     name: str
     bytes: int
     crc32: str
-    """Of the sealed bytes."""
+    """The checksum of the sealed bytes."""
     rows: int
     covered: bool = False
     """True: its rows stand in own files too, so that opening need not replay it."""

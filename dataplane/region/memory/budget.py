@@ -50,7 +50,7 @@ class MemoryBudget:
         self._flush_bytes = 0
         self._merge_bytes = 0
         self.bytes = 0
-        """Of rows, statements and segments that are read."""
+        """Bytes of rows, statements and segments that are read."""
         self.statement_bytes = 0
 
     def share(self) -> "BudgetShare":

@@ -44,7 +44,7 @@ class Memory:
 
     @property
     def families(self) -> frozenset[int]:
-        """Those with something in memory."""
+        """The families with rows in memory."""
         return frozenset(self._memtables)
 
     def of(self, family: int) -> Memtable | None:
@@ -52,7 +52,7 @@ class Memory:
         return self._memtables.get(family)
 
     def memtables(self) -> Sequence[Memtable]:
-        """Those with something in them, as of now, in order of family."""
+        """The memtables that have rows, as of now, in order of family."""
         return [memtable for _, memtable in sorted(self._memtables.items())]
 
     def reshape(self, columns: Sequence[ColumnDef]) -> None:

@@ -355,7 +355,7 @@ def key_order(table: pa.Table) -> pa.UInt64Array:
 
 
 def first_of_each_key(table: pa.Table) -> pa.Table:
-    """Of a table sorted by key and newest first, the first row of each key."""
+    """Keeps the first row of each key, in a table sorted by key and newest first."""
     is_first = is_first_of_key(table)
     return table if pc.all(is_first).as_py() else table.filter(is_first)
 

@@ -50,7 +50,7 @@ class _Written:
 
 
 class StatementFiles:
-    """Those of one opening. Not safe for two threads."""
+    """The statement files of one opening. Not safe for two threads."""
 
     def __init__(self, disk: Disk, root: str, opening: Opening) -> None:
         self._disk = disk

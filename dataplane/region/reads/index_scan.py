@@ -23,7 +23,7 @@ LOOKUP_TIMES = 6
 
 
 def entry_schema(columns: Iterable[ColumnDef] = ()) -> pa.Schema:
-    """What index scans give. `_key` is the row's key."""
+    """The schema of the batches of index scans. `_key` is the row's key."""
     entry = pa.field(ENTRY, pa.binary(), nullable=False)
     return pa.schema([entry, *row_schema(columns)])
 

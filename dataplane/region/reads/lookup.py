@@ -1,4 +1,4 @@
-"""What a reader sees of a region at one moment, and rows by key and by range from it."""
+"""A view of a region at one moment, and the reading of rows by key and by range from it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from dataplane.region.memory.memtable import Memtable, VersionPosition, newest_b
 from dataplane.region.reads.merge import MergeSource, without_tombstones
 
 WINDOW_BYTES = 4 << 20
-"""Of rows of all files that a scan or a merge decodes together."""
+"""Bytes of rows of all files that a scan or a merge decodes together."""
 PARTS = 4
 """Decoded parts of a file that a scan has in memory: the one before, the one in its window, and
 their rows in order, twice while they become an answer."""
