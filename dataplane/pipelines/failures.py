@@ -14,14 +14,14 @@ AWAY = re.compile(
     r"|Master removed our application|masters are unresponsive",
     re.MULTILINE,
 )
-"""What Java and its workers say of an executor, a worker, memory, a disk, the session that is gone,
-and of a system call that failed."""
+"""Messages of Java, Spark and Python workers about a lost executor, worker or session, a lack of
+memory or disk space, or a failed system call."""
 
 
 def code_of(error: BaseException, *, is_cancelled: bool = False) -> str:
-    """`job-failed`: it was carried out, and does not work; whoever wants it tries a few times.
-    `not-ready`: it was not carried out, since it was cancelled, or something is away that it needs:
-    Java, an executor, memory, room on a disk."""
+    """`job-failed`: the job ran and does not work; the caller tries a few times. `not-ready`: the
+    job did not run to its end, since it was cancelled, or something that it needs is away: Java, an
+    executor, memory, disk space."""
     if isinstance(error, MetaError):
         return error.code
     return "not-ready" if is_cancelled or _is_away(error) else "job-failed"

@@ -1,9 +1,10 @@
-"""How fast the jobs of a procedure may read: a bucket of tokens in the driver, asked over a socket.
+"""Limits the rate at which the jobs of a procedure read: a token bucket in the driver, asked over a
+socket.
 
-A task says how many rows it has read and is told how long to wait, and asks again; so a new rate
-counts from the next question on, for all tasks of all jobs together, wherever they run: a job that
-waits for its turn takes no part of the rate. What was asked for is also how far a job has come.
-`Bucket` is the pure part, `PaceServer` and `PaceClient` the wire.
+A task reports how many rows it has read, waits as long as it is told, and asks again. A new rate
+therefore holds from the next question on, for all tasks of all jobs together, wherever they run; a
+job that waits for its turn takes no part of the rate. The rows reported are also the progress of
+the job. `Bucket` is the pure part, `PaceServer` and `PaceClient` the wire.
 """
 
 import hmac
@@ -21,7 +22,7 @@ from metasrv_base.clock import Clock
 from metasrv_base.errors import Unavailable
 
 WAIT_MS_MAX = 200
-"""Between two questions: how late a task hears of a new rate."""
+"""The longest wait between two questions, and so the delay until a task knows a new rate."""
 DEADLINE_S = 30.0
 STOPPED = -1
 _LINE_BYTES_MAX = 256
@@ -175,7 +176,7 @@ class PaceServer:
 
 
 class PaceClient:
-    """Of one task."""
+    """Asks for one task."""
 
     def __init__(self, address: PaceAddress) -> None:
         try:

@@ -84,7 +84,8 @@ class RunningJob:
         )
 
     def tell(self) -> None:
-        """What has moved since it was told last; on return that has been sent, by whomever."""
+        """Sends the progress since the last report, if there is any. On return it has been sent,
+        perhaps by another thread."""
         with self._telling:
             news = self._news()
             if news is not None:

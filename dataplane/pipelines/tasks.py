@@ -41,7 +41,8 @@ class Watch(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """How a task failed, as a value: what is wrong with an input is not mended by Spark's retry."""
+    """The failure of a task, as a value, so that Spark does not retry a task whose input is
+    wrong."""
 
     code: str
     detail: str

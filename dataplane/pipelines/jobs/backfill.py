@@ -66,7 +66,7 @@ class BackfillRun:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Of one piece: the rows that were read, and the entries that were left for each output."""
+    """The result of one piece: the number of rows read, and the entries written for each output."""
 
     read: int
     """Stored rows."""
@@ -76,7 +76,7 @@ class Shared:
 
 @dataclass(frozen=True, slots=True)
 class BackfillReceipt:
-    """Of one output. `file` None: there were no entries for it."""
+    """The result of one output. `file` None: there were no entries for it."""
 
     entries: int
     file: DataFile | None

@@ -1,4 +1,5 @@
-"""Which keys each task of a backfill reads, and which entries each task writes. Pure."""
+"""Divides a backfill into tasks: the keys that each reads, and the entries that each writes.
+Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,22 +7,23 @@ from dataclasses import dataclass
 from dataplane.region.format.key_range import KeyRange
 
 PIECE_ROWS = 256 << 10
-"""That one task reads and sorts at a time; a task costs as much as some 20,000."""
+"""The most rows that one task reads and sorts at a time. Starting a task costs as much as some
+20,000 rows."""
 PIECE_BYTES = 32 << 20
-"""Of the entries' keys."""
+"""The most bytes of entry keys in a piece."""
 OUTPUT_ENTRIES = 1 << 20
-"""Of one file; a task has them in memory, and once more while it sorts them."""
+"""The most entries of one file; a task has them in memory, and once more while it sorts them."""
 OUTPUT_BYTES = 64 << 20
 OUTPUT_ENTRIES_MIN = 64 << 10
-"""A file is not made smaller so that more tasks have something to do."""
+"""Files are not divided below it to give more tasks work."""
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What a look at one file tells."""
+    """A sample of one file."""
 
     steps: tuple[tuple[bytes, int], ...]
-    """A key of the file, and how many rows there are from it to the next of these, about."""
+    """Keys of the file, each with about the number of rows from it to the next one."""
     samples: tuple[bytes, ...]
     """Keys of entries that some of its rows have."""
 
@@ -63,6 +65,6 @@ def cut_outputs(surveys: Sequence[Survey], rows: int, tasks_at_once: int) -> tup
 
 
 def _mean_bytes(surveys: Sequence[Survey]) -> int:
-    """Of the key of an entry; 0: nobody has looked at any."""
+    """The mean size of an entry's key, in bytes; 0: there are no samples."""
     samples = [len(sample) for survey in surveys for sample in survey.samples]
     return sum(samples) // max(len(samples), 1)

@@ -49,7 +49,7 @@ from metasrv_base.wire.node.jobs import CheckJob, CheckResult, RowCheck
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Of rows; goes with every task that reads them."""
+    """The constraints on rows; sent with every task that reads them."""
 
     rows: Snapshot
     required: tuple[Judge, ...]
@@ -59,26 +59,26 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Of one index; goes with every task."""
+    """The comparison of one index with its rows; sent with every task."""
 
     run: Entries
-    """Which makes the entries that rows must have."""
+    """The run that makes the entries that rows must have."""
     shared: Sequence[Shared]
-    """Those entries."""
+    """The files of those entries."""
     stored: Snapshot
-    """Its entries."""
+    """The snapshot of the entries that the index has."""
     complete: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What one task has read, and what is wrong with it."""
+    """The result of one task: what it has read, and the faults that it found."""
 
     rows_read: int
-    """Stored ones, of all versions."""
+    """Stored rows, of all versions."""
     entries_read: int
     rows: int
-    """As of the mark."""
+    """Rows as of the mark."""
     entries: int
     faults: DataFaults
 
@@ -175,7 +175,7 @@ def _names_of(root: str) -> DataFaults:
 
 
 def _sizes(disk: Disk, root: str, folder: str = "") -> Iterator[tuple[str, int]]:
-    """Of every file; what goes meanwhile is not there."""
+    """The path and size of every file; one that is removed meanwhile is left out."""
     for name in disk.list(f"{root}/{folder}".rstrip("/")):
         path = f"{folder}{name}"
         if path in (DATA, ATTEMPTS) or folder == f"{ATTEMPTS}/":
@@ -214,7 +214,7 @@ def _bounds(spark: SparkSession, rows: Snapshot, index: IndexDef) -> tuple[bytes
 
 
 def _joined(join: Join, number: int) -> Looked:
-    """Of one range of entry keys."""
+    """Compares the entries of one range of entry keys."""
     run, read = join.run, 0
     ends = (b"", *run.bounds, None)
     keys = KeyRange(ends[number] or b"", ends[number + 1])

@@ -1,6 +1,6 @@
-"""What executors do with rows as of a mark: the only code of a backfill that opens files.
+"""Reads rows as of a mark, and writes entries: the only code of a backfill that opens files.
 
-Nothing here knows Spark. Errors as in `executor`.
+Runs on executors, without Spark. Errors as in `executor`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -30,9 +30,9 @@ from metasrv_base.wire.node.inputs import BorrowedFile, Snapshot
 from metasrv_base.wire.node.orders import DataFile
 
 STEPS_MAX = 64
-"""Of a file that a survey tells."""
+"""The most steps of a survey of one file."""
 LOOKS_MAX = 16
-"""Into a file; each decodes a row group, and takes some of its rows."""
+"""The most samples taken of a file; each decodes a row group, and takes some of its rows."""
 LOOK_ROWS = 32
 _ONE_GROUP = PartSize(rows=1, bytes=1)
 
@@ -65,9 +65,12 @@ def rows_at_mark(
     columns: Sequence[ColumnDef],
     on_read: Callable[[int], None] = lambda rows: None,
 ) -> Iterator[pa.Table]:
-    """Of each key in the range the newest row at or below the mark, without tombstones, by key; as
-    `columns.file_schema`. Every block that is read is compared with its checksum. *on_read* is told
-    how many stored rows were read, some at a time, each once."""
+    """Yields the newest row of each key at or below the mark, without tombstones, in order of key,
+    as `columns.file_schema`.
+
+    Compares every block that is read with its checksum. *on_read* gets the number of stored rows of
+    each part that is read; each row counts once.
+    """
     source = FileSource(disk, snapshot.root, BlockCache())
     readers = tuple(
         FileReader(source, entry_of(borrowed.file, borrowed.root)) for borrowed in snapshot.files

@@ -1,7 +1,7 @@
-"""What executors do to files: the only code of a move that opens one.
+"""Reads, copies and writes the files of a move: the only code of a move that opens one.
 
-Nothing here knows Spark. An input that is gone raises Unavailable `region-lost`, one that is
-not what its manifest says raises Corrupt; both name it. Output that cannot be written, or reads
+Runs on executors, without Spark. An input that is gone raises Unavailable `region-lost`, one that
+is not what its manifest says raises Corrupt; both name it. Output that cannot be written, or reads
 otherwise than it was written, raises Unavailable `storage-full` or `not-ready`, or Unknown.
 """
 
@@ -109,7 +109,7 @@ def read_input(
 
 
 def sorted_run(tables: Sequence[pa.Table], kept: KeptVersions) -> pa.Table:
-    """What of these rows must be kept, by key and newest first."""
+    """Returns the rows that must be kept, by key and newest first."""
     rows = pa.concat_tables(tables)
     run = sorted_entries(rows)
     assert run.num_rows == rows.num_rows, "sorting loses nothing"
@@ -182,7 +182,8 @@ def _chain(first: pa.Table, rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
 
 @contextmanager
 def mended_by_another_attempt() -> Iterator[None]:
-    """What is wrong with our own output, unlike with an input, is not there for good."""
+    """Raises Unavailable `not-ready` for a fault of our own output: unlike one of an input, another
+    attempt mends it."""
     try:
         yield
     except (Corrupt, Unavailable) as error:

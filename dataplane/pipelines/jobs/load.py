@@ -57,7 +57,7 @@ from metasrv_base.wire.node.orders import DataFile
 
 @dataclass(frozen=True, slots=True)
 class PieceTally:
-    """Of one piece."""
+    """The result of one piece."""
 
     rows: int
     sent: Counter[int]
@@ -69,7 +69,7 @@ class PieceTally:
 
 @dataclass(frozen=True, slots=True)
 class LoadReceipt:
-    """Of one output that rows were sent to. `file` None: keys stand in it twice."""
+    """The result of one output that rows were sent to. `file` None: some keys stand in it twice."""
 
     output: int
     rows: int
@@ -80,7 +80,7 @@ class LoadReceipt:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Files that have all rows, by region, and what stands against them."""
+    """Files with all rows, by region, and the faults of these rows."""
 
     rows: int
     files: Mapping[int, list[DataFile]]
@@ -263,7 +263,8 @@ def _write(run: LoadRun, outputs: Outputs, left: Sequence[ShareFile], number: in
 
 
 def repeated_keys(rows: pa.Table) -> tuple[list[str], int]:
-    """Of rows sorted by key: the first keys that more rows than one have, and how many have."""
+    """Returns the first keys, as hex, that more than one row has, and the number of all such keys.
+    Rows are sorted by key."""
     keys = rows.column(KEY).combine_chunks()
     same = pc.equal(keys[1:], keys[:-1]).to_numpy(zero_copy_only=False)
     firsts = np.flatnonzero(same & ~np.concatenate(([False], same[:-1])))

@@ -48,7 +48,8 @@ _SOURCES: Mapping[str, Callable[[pa.DataType], bool]] = {
     "date": pa.types.is_date,
     "timestamp": pa.types.is_timestamp,
 }
-"""What may be stored in a column, value by value, if nothing is lost; text is not parsed."""
+"""The Arrow types whose values a column can store without loss, by the column's type; text is not
+parsed."""
 
 
 def files_at(folders: Sequence[str], path: str) -> list[str]:
@@ -105,7 +106,7 @@ def look_at(columns: Sequence[LoadColumn], path: str) -> InputFile:
 
 @dataclass(frozen=True)
 class InputReader:
-    """Of the rows of one job."""
+    """Reads the rows of one job."""
 
     job: LoadJob
 
@@ -116,7 +117,8 @@ class InputReader:
 
     @cached_property
     def judges(self) -> tuple[Judge, ...]:
-        """What rows must satisfy. Raises Refused for what makes no sense of the columns."""
+        """The constraints that rows must satisfy. Raises Refused for one that does not fit the
+        columns."""
         required = [
             RowCheck(constraint=NO_NULL, kind="not-null", columns=[column.id])
             for column in self.columns
@@ -201,7 +203,7 @@ class InputReader:
 
     @cached_property
     def _known(self) -> Mapping[int, LayoutColumn]:
-        """What users do not know has no name that a file could have."""
+        """The columns that users know, by id. The others have no name that a file could have."""
         return {column.stored.id: _column_of(column) for column in self.job.columns}
 
     @cached_property
@@ -213,8 +215,8 @@ class InputReader:
 def _within(
     batches: Iterable[pa.RecordBatch], first: int, rows: int | None
 ) -> Iterator[pa.RecordBatch]:
-    """*rows* rows from the row *first* on; None: all that follow. The others are decoded too, but
-    for those behind the last."""
+    """Yields *rows* rows from the row *first* on; None: all that follow. Decodes the rows before
+    them too, but not those after them."""
     for batch in batches:
         part = batch.slice(first, rows)
         first = max(first - batch.num_rows, 0)

@@ -1,4 +1,5 @@
-"""Which rows of its input each task of a load reads, and which file each task writes. Pure."""
+"""Divides a load into tasks: the input rows that each reads, and the file that each writes.
+Pure."""
 
 import hashlib
 from bisect import bisect_left, bisect_right
@@ -9,22 +10,23 @@ from itertools import accumulate, groupby, pairwise
 from metasrv_base.errors import Refused
 
 PIECE_ROWS = 256 << 10
-"""That one task reads, at least; row groups stay whole, and are read some rows at a time."""
+"""The rows at which a piece is complete; row groups stay whole, and are read some rows at a
+time."""
 SAMPLE_ROWS = 4096
-"""So many rows stand behind each sample."""
+"""Rows that each sample stands for."""
 OUTPUT_ROWS = 1 << 20
-"""Of one file; a task has them in memory, and once more while it sorts them."""
+"""The most rows of one file; a task has them in memory, and once more while it sorts them."""
 OUTPUT_BYTES = 128 << 20
-"""Of one file, before it is compressed."""
+"""The most bytes of one file, before compression."""
 OUTPUT_ROWS_MIN = 64 << 10
-"""A file is not made smaller so that more tasks have something to do."""
+"""Files are not divided below it to give more tasks work."""
 FILES_MAX = 2048
-"""Of one load: the record of its procedure lists them."""
+"""The most files of one load: the record of its procedure lists them."""
 
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """As its footer, and the folder it is in, say."""
+    """A file by its footer and its entry in the folder."""
 
     path: str
     bytes: int
@@ -32,7 +34,7 @@ class InputFile:
     groups: tuple[int, ...]
     """Rows of each row group."""
     raw_bytes: int
-    """Of the rows, decoded."""
+    """Bytes of the decoded rows."""
 
     @property
     def rows(self) -> int:
@@ -75,12 +77,13 @@ class Outputs:
 
     @property
     def regions(self) -> Sequence[int]:
-        """Of each file."""
+        """The region of each file."""
         return [region for region, bounds in self.bounds.items() for _ in range(len(bounds) + 1)]
 
 
 def digest_of(files: Iterable[InputFile]) -> str:
-    """By which it is known whether files are those of before."""
+    """A digest of the files' paths, sizes, times of change and row groups, which tells whether they
+    have changed."""
     digest = hashlib.sha256()
     for file in sorted(files, key=lambda file: file.path):
         digest.update(f"{file.path}\0{file.bytes}\0{file.modified_ns}\0{file.groups}\0".encode())

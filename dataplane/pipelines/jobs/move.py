@@ -39,7 +39,7 @@ from metasrv_base.wire.node.jobs import MoveJob, MoveResult
 from metasrv_base.wire.node.orders import DataFile
 
 CHUNK = PartSize(rows=1 << 20, bytes=4 << 20)
-"""Of a run; its first key is a sample of those that it has."""
+"""The size of a chunk of a run; the first key of each is a sample of the run's keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,22 +57,22 @@ class MoveRun:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """Of one family in one input."""
+    """The result for one family of one input."""
 
     read: int
-    """Rows."""
+    """Rows read."""
     kept: RowsDigest
-    """Those that are in the run."""
+    """The rows that are in the run."""
     samples: tuple[bytes, ...]
-    """Keys, about as many bytes apart."""
+    """Keys at about equal distances in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeftRuns:
-    """Of one input."""
+    """The result of one input."""
 
     families: tuple[Left, ...]
-    """In the order of the plan's."""
+    """In the order of the plan's families."""
     file: ShareFile
 
 
@@ -178,7 +178,7 @@ def _merged(
 
 
 def _ranges(plan: MovePlan, runs: Sequence[Left], total: int) -> list[KeyRange]:
-    """Of keys, each for one file. *total*: rows of all families."""
+    """Divides the keys into ranges, one for each file. *total*: rows of all families."""
     samples = sorted(key for left in runs for key in left.samples)
     files = plan.outputs(sum(left.kept.rows for left in runs), total)
     cuts = (samples[len(samples) * number // files] for number in range(1, files))

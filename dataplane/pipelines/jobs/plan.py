@@ -1,4 +1,4 @@
-"""What a move does with each borrowed input: copied as it is, or rewritten with others."""
+"""Plans a move: copies a borrowed input as it is, or rewrites it with others."""
 
 from dataclasses import dataclass
 

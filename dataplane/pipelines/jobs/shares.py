@@ -37,13 +37,13 @@ class Chunk(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ShareFile:
-    """What one task has left. Goes through the driver."""
+    """The file that one task has written. Its name and index go through the driver."""
 
     root: str
     name: str
     """Relative to the root."""
     index: Chunk
-    """Of which rows are chunks; without an output."""
+    """The place of the index in the file, a table of the chunks. It belongs to no output."""
 
 
 _INDEX = pa.schema(

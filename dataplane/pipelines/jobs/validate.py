@@ -35,14 +35,14 @@ class ValidateRun:
 
     @property
     def columns(self) -> tuple[ColumnDef, ...]:
-        """That the constraints name."""
+        """The columns that the constraints name."""
         named = {column.id for judge in self.judges for column in judge.columns}
         return chosen(columns_told(self.snapshot.columns), named)
 
 
 @dataclass(frozen=True, slots=True)
 class RangeVerdict:
-    """On one range of rows."""
+    """The result for one range of rows."""
 
     read: int
     """Stored rows."""
