@@ -1,4 +1,4 @@
-"""What a frontend is told at its start, beside what every program is (serving/config.py)."""
+"""The settings of a frontend, beside those of every program (serving/config.py)."""
 
 from typing import ClassVar
 

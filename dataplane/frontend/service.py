@@ -1,4 +1,4 @@
-"""What the API can ask of a frontend: statements that write, read and scan. No HTTP."""
+"""The statements behind the API of a frontend, which write, read and scan. No HTTP."""
 
 from dataclasses import dataclass
 

@@ -30,7 +30,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """Whom to ask, and how."""
+    """The servers of metasrv that a frontend asks, with its token and transport."""
 
     urls: Sequence[str]
     token: OwnToken | None = None
@@ -63,7 +63,7 @@ class Feed:
         self._urls = list(dict.fromkeys([*self._urls, *learnt]))
 
     def reload(self) -> None:
-        """What is under way may be stuck: begins anew, from a snapshot, at the next server."""
+        """Begins anew, from a snapshot, at the next server. Called when the stream may be stuck."""
         self._reload.set()
 
     async def run(self) -> None:

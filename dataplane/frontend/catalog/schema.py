@@ -41,7 +41,7 @@ class StoredColumn:
 
     column: LayoutColumn
     origin: Value | None
-    """What a row reads as that does not have the column; None: null."""
+    """The value that rows without the column read as; None: null."""
     does: Behaviour
     mirror: MirrorColumn | None = None
 
@@ -58,7 +58,8 @@ class StoredColumn:
 
     @property
     def filler(self) -> Value | None:
-        """What FILL stores: the default, and where that cannot be, what older rows read as."""
+        """The value that FILL stores: the default, or, if the column can have none, the value that
+        older rows read as."""
         has_default = self.column.default is not None or self.column.nullable
         return self.column.default if has_default else self.origin
 
@@ -95,7 +96,7 @@ class ConstraintRule:
 
     name: str
     kind: str
-    """Of its graph."""
+    """The kind of the constraint, which names its graph."""
     columns: tuple[LayoutColumn, ...]
     does: Behaviour
     check: Check | None = None

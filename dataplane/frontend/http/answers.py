@@ -1,4 +1,4 @@
-"""What a frontend answers: a page of rows in the form that was asked for, and what it is. Pure."""
+"""The answers of a frontend: pages of rows as JSON, NDJSON or Arrow, and its version. Pure."""
 
 from collections.abc import Sequence
 from enum import StrEnum

@@ -227,7 +227,7 @@ async def readyz(request: Request) -> Alive:
 
 @admin.get("/version")
 async def version(request: Request) -> VersionBody:
-    """Who this process is, and in which cluster."""
+    """The version and id of this process, and its cluster."""
     service = service_of(request)
     me = service.statements.holder
     return VersionBody(

@@ -12,25 +12,26 @@ from metasrv_base.wire.http.asgi import Receive
 from metasrv_base.wire.limits import BATCH_BYTES_MAX
 
 METADATA_BYTES_MAX = 1 << 20
-"""Of one message: a schema of 1,024 columns takes a tenth of it."""
+"""The most bytes of metadata of one message: a schema of 1,024 columns takes a tenth of it."""
 PADDING_BYTES_MAX = 1 << 20
-"""Around the buffers of a batch."""
+"""The most bytes of padding around the buffers of a batch."""
 
 
 class ArrowIn:
-    """Raises Refused for what is no stream of plain batches, and for one that is cut."""
+    """Reads a body as an Arrow IPC stream. Raises Refused for one that is not a stream of plain
+    batches, or is cut short."""
 
     def __init__(self, receive: Receive, left_s: Callable[[], float]) -> None:
         self._receive = receive
         self._left_s = left_s
-        """How long the next bytes may take."""
+        """Seconds that the next bytes may take."""
         self._held = b""
         self._at = 0
-        """Bytes of `_held` that were taken."""
+        """The number of bytes of `_held` that were taken."""
         self._is_whole = False
 
     async def batches(self) -> AsyncIterator[pa.RecordBatch]:
-        """Each fully validated, in memory of its own."""
+        """Yields each batch fully validated, in memory of its own."""
         first = await self._message()
         if first is None:
             raise _refused("it has no schema")
@@ -80,7 +81,7 @@ class ArrowIn:
 
 
 def decoded(stream: bytes) -> list[pa.RecordBatch]:
-    """Of a schema and one more message."""
+    """Decodes a schema message and one more message. Raises Refused `invalid-request`."""
     try:
         check_messages(stream)
         with pa.ipc.open_stream(pa.py_buffer(stream)) as reader:

@@ -62,7 +62,7 @@ _MIN_HEADER = {
 
 @dataclass(frozen=True, slots=True)
 class RequestParts:
-    """What one route reads of a request."""
+    """The parts of a request that one route reads."""
 
     query: frozenset[str] = NONE
     body: type[BaseModel] | None = None

@@ -1,4 +1,4 @@
-"""How a frontend holds its schema lease: it registers, and acknowledges what it uses (P6).
+"""Holds a frontend's schema lease: registers, and acknowledges the versions in use (P6).
 
 It acknowledges when a table has changed or an old version was let go, for a change may be waiting
 for that word, and otherwise several times in a lease. Near the end of its lease it reads the
@@ -54,31 +54,32 @@ class HolderLeader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class HolderPorts:
-    """What a holder needs from outside."""
+    """The parts of a process that its holder uses."""
 
     leader: HolderLeader
     clock: Clock
     reload: Callable[[], None]
-    """Has the catalog read anew, from another server."""
+    """Reads the catalog anew, from another server."""
     learn: Callable[[list[str]], None]
-    """Told of the servers that there are."""
+    """Takes the addresses of all servers."""
 
 
 @dataclass(slots=True)
 class Registration:
-    """Of one incarnation."""
+    """The registration of one incarnation."""
 
     incarnation: str
     cluster_id: str
     catalog_version: int
-    """Nothing is served before it is applied."""
+    """The version that must be applied before anything is served."""
     acknowledge_ms: int
     sequence: int = 0
-    """Of the last acknowledgement sent."""
+    """The number of the last acknowledgement sent."""
     must_have: int = 0
-    """The version of the catalog that the leader had when it last answered."""
+    """The catalog version that the leader had at its last answer."""
     stands: tuple[int, float] | None = None
-    """Where the catalog stands below that, and when it is to be read anew; None: it does not."""
+    """The catalog version at which the feed stands still below `must_have`, and the time in ms at
+    which the catalog is read anew; None: it does not stand still."""
 
 
 @dataclass
@@ -99,18 +100,18 @@ class HolderLoop:
     """Incarnations that the leader may have registered, the newest first."""
     _due: asyncio.Event = field(default_factory=asyncio.Event)
     _snapshots: int = 1
-    """Of the catalog that must have been read before it registers, the last one anew: the first may
-    take longer than a lease."""
+    """The number of catalog snapshots that must have been read before it registers, the last one
+    anew: reading the first may take longer than a lease."""
     _begun: int = 0
-    """Acknowledgements so far."""
+    """The number of acknowledgements begun."""
     _answered: int = 0
-    """The last of them that was answered."""
+    """The number of the last acknowledgement that was answered."""
     _heard: asyncio.Event = field(default_factory=asyncio.Event)
     """Set by the next answer."""
     _refused_by: str | None = None
 
     def tell(self) -> None:
-        """There is something that the leader may be waiting for."""
+        """Wakes the loop: the leader may be waiting for an acknowledgement."""
         self._due.set()
 
     def freed(self, table_id: int, schema_version: int) -> None:
@@ -294,7 +295,8 @@ class HolderLoop:
             self.world.reload()
 
     def _pinned(self, now_ms: int) -> tuple[Pin, ...]:
-        """Who uses a table as the catalog has it is not waited for at the version of that."""
+        """The pins of transactions on tables that have a newer version: those at the newest version
+        delay nobody."""
         return tuple(
             pin
             for pin in self.transactions.pins(now_ms)

@@ -1,7 +1,8 @@
-"""How long statements took since the last acknowledgement: what a reorg is throttled by. Pure."""
+"""Response times of statements since the last acknowledgement; a reorg is throttled by them.
+Pure."""
 
 SAMPLES_MAX = 10_000
-"""Of one acknowledgement; more are not looked at."""
+"""The most response times for one acknowledgement; later ones are dropped."""
 
 
 class Latency:

@@ -8,7 +8,7 @@ from metasrv_base.lease import usable_ms
 
 
 class SchemaLease:
-    """Of one process, over its incarnations. One task owns it.
+    """The schema lease of one process, over its incarnations. One task owns it.
 
     Invariant: the deadline is never later than when a request was sent that was answered with a
     lease, plus the usable part of that lease.
@@ -18,7 +18,7 @@ class SchemaLease:
         self.deadline_ms: int | None = None
         """None: none was ever granted."""
         self.lease_ms = 0
-        """Of the last grant."""
+        """The length of the last grant."""
 
     def granted(self, sent_ms: int, lease_ms: int, now_ms: int) -> None:
         """In the answer to a request sent at *sent_ms*. A deadline never moves back, and one that

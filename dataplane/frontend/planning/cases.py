@@ -1,4 +1,4 @@
-"""Which rows a statement inserts, updates and deletes, and what their columns become. Pure."""
+"""Finds the rows that a statement inserts, updates and deletes, and their new values. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -42,7 +42,8 @@ class Cases:
         return pc.fill_null(rows.column("_version"), ABSENT)
 
     def sets(self, given: RowInput, columns: Iterable[LayoutColumn]) -> pa.BooleanArray:
-        """Of updated rows, whether they set one of *columns*: an upsert sets all that it may."""
+        """Returns a mask of the updated rows that set one of *columns*: an upsert sets every
+        column."""
         mask = self._all(self.op is not Op.UPDATE)
         for column in columns:
             if self.op is Op.UPDATE and column.id in given.columns:
@@ -88,8 +89,8 @@ def new_values(
     rows: pa.RecordBatch | None,
     mirrored: pa.Array | None = None,
 ) -> pa.Array:
-    """What the new rows have of a column. *mirrored*: what they have in the one that it mirrors, in
-    its type."""
+    """Returns the values of a column in the new rows. *mirrored*: the values of the column that it
+    mirrors, converted to its type."""
     does, column = stored.does, stored.column
     named = column if stored.mirror is None else stored.mirror.column
     values = _Values(stored, given, rows, mirrored)
@@ -103,7 +104,7 @@ def new_values(
 
 @dataclass(frozen=True, slots=True)
 class _Values:
-    """Of one column: what acts make of it."""
+    """Values of one column, by the acts that make them."""
 
     one: StoredColumn
     given: RowInput
@@ -111,8 +112,9 @@ class _Values:
     mirrored: pa.Array | None
 
     def after(self, acts: Iterable[Act]) -> pa.Array:
-        """What is not stored is what a row without the column reads as; what a region gave of an
-        old row is that already where the row has no value, so a null that was kept is one."""
+        """Returns the values after *acts*. Without an act that stores one, rows have the column's
+        origin default. An old row from a region has that default filled in already, so that a null
+        that was kept stays null."""
         values: pa.Array | None = None
         is_kept = False
         for act in acts:

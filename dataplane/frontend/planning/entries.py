@@ -1,4 +1,5 @@
-"""What becomes of an index when rows change: entries put and removed, with what they expect. Pure.
+"""Plans the change of an index when rows change: entries put and removed, and their conditions.
+Pure. Pure.
 
 A unique key is checked where it is written: the entry must be absent, or the row's own, or one that
 the same statement removes (two rows may exchange their values). A unique key that leads to another
@@ -34,7 +35,7 @@ class ReadEntry:
 
 @dataclass(frozen=True, slots=True)
 class IndexChange:
-    """Of one index, for the rows of a statement in one region."""
+    """The change of one index, for the rows of a statement in one region."""
 
     index: StoredIndex
     rows: pa.BinaryArray
@@ -86,7 +87,7 @@ class IndexChange:
     def batches(
         self, entries: Mapping[bytes, ReadEntry], show: ShowKeys
     ) -> Iterator[pa.RecordBatch]:
-        """What a region is told. Raises Conflict `index-not-unique`."""
+        """Yields batches for the region. Raises Conflict `index-not-unique`."""
         yield from self._unique(entries, show) if self.index.unique else self._plain()
 
     def _plain(self) -> Iterator[pa.RecordBatch]:

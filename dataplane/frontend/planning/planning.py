@@ -28,13 +28,14 @@ KEYS_SHOWN_MAX = 10
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What was read of a region before it is written; nothing, where that is not needed."""
+    """Rows and entries that were read of a region before it is written; empty where they are not
+    needed."""
 
     rows: pa.RecordBatch | None = None
     """One for each row given: `_version`, and `c{id}` of the columns that were read; null where no
     row is."""
     entries: Mapping[int, Mapping[bytes, ReadEntry]] = field(default_factory=dict)
-    """By index, of the keys that were looked for: those that are there."""
+    """By index, those of the keys asked for that exist."""
 
 
 def reads_rows(schema: Schema, op: Op) -> bool:
@@ -75,8 +76,8 @@ class RegionStatement:
     given: RowInput
 
     def entries_to_read(self, rows: pa.RecordBatch | None, *, puts: bool) -> dict[int, list[bytes]]:
-        """Of each unique index the keys whose entries `plan` must know: those that may be removed,
-        and with *puts* those that must not be another row's."""
+        """Returns the keys of each unique index whose entries `plan` must know: those that may be
+        removed, and with *puts* those that must not be another row's."""
         cases = self._cases(rows)
         new = self._new_columns(cases, rows)
         keys_by_index: dict[int, list[bytes]] = {}
@@ -125,7 +126,8 @@ class RegionStatement:
     def _new_columns(
         self, cases: Cases, rows: pa.RecordBatch | None
     ) -> Mapping[int, pa.Array] | None:
-        """What the new rows have of each column, by its id; None: a delete has no new rows."""
+        """Returns the values of each column in the new rows, by its id; None: a delete has no new
+        rows."""
         if self.op is Op.DELETE:
             return None
         written = [stored for stored in self.schema.columns if stored.is_written]
@@ -138,7 +140,8 @@ class RegionStatement:
         return new
 
     def _check_values(self, cases: Cases, new: Mapping[int, pa.Array]) -> None:
-        """What users cannot name they cannot mend: of that the filler is all there is."""
+        """Checks nulls, constraints and mirrored values. Columns that users cannot name are not
+        checked for nulls, which users could not mend."""
         for stored in self.schema.columns:
             if stored.does.visible:
                 check_nulls(stored.column, new[stored.column.id], self.given.place)

@@ -18,7 +18,7 @@ from metasrv_base.schema.values import Value, from_json
 
 
 class Op(StrEnum):
-    """What a statement does with its rows."""
+    """The operation of a statement on its rows."""
 
     INSERT = "insert"
     UPSERT = "upsert"
@@ -32,7 +32,7 @@ JsonRows: TypeAlias = "Sequence[Mapping[str, object]]"
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """Of one column: values, and in which rows the request names it."""
+    """The values of one column, and the rows in which the request names it."""
 
     values: pa.Array
     named: pa.BooleanArray
@@ -68,7 +68,7 @@ class RowInput:
 
 @dataclass(frozen=True, slots=True)
 class RegionRows:
-    """What falls in one region, where it is atomic."""
+    """The rows of a statement that belong to one region, where it is atomic."""
 
     number: int
     given: RowInput

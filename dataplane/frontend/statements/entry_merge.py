@@ -58,7 +58,8 @@ class EntryMerge:
         ]
 
     def wanted(self) -> Sequence[PageShare]:
-        """Those without whose rows the page cannot go on; none: it is complete."""
+        """The shares of regions whose rows the page needs before it can go on; none: it is
+        complete."""
         if self._rows >= self.limit or self._bytes >= PAGE_BYTES_MAX:
             return ()
         return [share for share in self._shares if share.waiting is None and not share.is_last]

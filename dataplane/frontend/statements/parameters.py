@@ -1,4 +1,4 @@
-"""What the query of each route may say: it is judged by this, and documented from it."""
+"""The query parameters of each route: requests are checked and documented by this table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

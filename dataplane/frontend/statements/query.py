@@ -1,4 +1,4 @@
-"""What the query of a read says, judged strictly. Pure."""
+"""Parses the query of a read strictly. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ Asked = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class EntryRange:
-    """Of the entries of an index."""
+    """A range of entries of an index."""
 
     first: bytes
     end: bytes | None
@@ -33,7 +33,8 @@ class EntryRange:
 
 
 def read_query(raw: bytes, allowed: frozenset[str]) -> Asked:
-    """Raises Refused for what is not known, or stands twice and may not."""
+    """Returns the values by parameter. Raises Refused for an unknown parameter, or one that is
+    repeated and may not be."""
     try:
         pairs = parse_qsl(
             raw.decode("ascii"),

@@ -78,7 +78,7 @@ class Reads:
     async def checksum(
         self, name: Name, region_of: Callable[[Layout], int | None]
     ) -> ChecksumAnswer:
-        """Of the region that is named, or all."""
+        """Returns the checksum of one region, or of all."""
         with self.statements.running() as transaction:
 
             async def read(schema: Schema) -> ChecksumAnswer:

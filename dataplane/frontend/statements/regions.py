@@ -40,18 +40,20 @@ READS_AT_ONCE = 8
 
 @dataclass(slots=True)
 class SendLog:
-    """What is known of a batch that was sent, over all its copies."""
+    """The outcomes of the requests that sent one batch, over all its copies."""
 
     unknown_epoch: int = -1
-    """The highest of a leader that did not answer; -1: each answered."""
+    """The highest epoch of a leader that did not answer; -1: each answered."""
     judged_epoch: int = -1
-    """The highest of a leader that held the rows against it, so that it remembers no copy."""
+    """The highest epoch of a leader that found a conflict with its rows, and so remembers no
+    copy."""
 
     def lost(self, epoch: int) -> None:
         self.unknown_epoch = max(self.unknown_epoch, epoch)
 
     def refused(self, epoch: int, error: Conflict) -> None:
-        """Who says that it does not lead, or that the schema has moved, has not looked for one."""
+        """Notes a conflict. A leader that says that it does not lead, or that the schema has moved,
+        has not looked for an earlier copy."""
         if error.code in JUDGED:
             self.judged_epoch = max(self.judged_epoch, epoch)
 
@@ -70,7 +72,7 @@ class RegionClient:
     check_lease: Callable[[], None]
     """Raises Unavailable when this process may not speak any more."""
     holder_id: str
-    """Whom regions name when they count what they refuse."""
+    """The name under which regions count the requests that they refuse."""
     together: GroupedReads = field(default_factory=GroupedReads)
 
     async def write(
@@ -120,7 +122,7 @@ class RegionClient:
     async def entries(
         self, schema: Schema, number: int, index_id: int, keys: Sequence[bytes], call: "CallBudget"
     ) -> Mapping[bytes, ReadEntry]:
-        """Those that are there."""
+        """Returns the entries that exist, by key."""
         table = await self._by_keys(schema, number, keys, call, {"index": index_id})
         columns = (table.column(name).to_pylist() for name in ("_entry", "_version", "_key"))
         return {key: ReadEntry(version, row) for key, version, row in zip(*columns, strict=True)}
@@ -248,7 +250,7 @@ class RegionClient:
 
 @dataclass(frozen=True, slots=True)
 class CallBudget:
-    """What all requests of one part of a statement share."""
+    """The statement id and deadline that all requests of one part of a statement share."""
 
     statement_id: str
     until: float
@@ -263,7 +265,7 @@ class CallBudget:
 
 @dataclass(frozen=True, slots=True)
 class RegionPage:
-    """Of a scan in one region: rows by key, or by the entries of an index."""
+    """A page of a scan in one region: rows by key, or by the entries of an index."""
 
     from_key: bytes
     to_key: bytes | None

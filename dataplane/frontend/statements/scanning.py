@@ -29,7 +29,7 @@ class Scanning:
     opened: OpenScans = field(default_factory=OpenScans)
 
     async def begin_rows(self, name: Name, names: Sequence[str] | None) -> OpenScan:
-        """Of whole rows, or of some columns. It is open until `end`."""
+        """Opens a scan of whole rows, or of some columns. It is open until `end`."""
         return await self.begin(name, lambda schema: RowScan(schema, schema.layout.chosen(names)))
 
     async def begin_index(
@@ -43,7 +43,7 @@ class Scanning:
         return opened, opened.scan.start
 
     async def begin(self, name: Name, make: Callable[[Schema], Scan]) -> OpenScan:
-        """It is open until `end`."""
+        """Opens a scan. It is open until `end`."""
         statements = self.statements
         statements.holder.check()
         transaction = statements.transactions.begin(statements.clock.mono_ms())
@@ -96,7 +96,7 @@ class Scanning:
         self.statements.transactions.end(opened.transaction)
 
     def end_old(self) -> None:
-        """What nobody has read to its end in time."""
+        """Ends the scans that nobody has read to their end in time."""
         for opened in self.opened:
             if not self.statements.left_s(opened.transaction):
                 self.end(opened)

@@ -27,8 +27,8 @@ from metasrv_base.wire.node.batches import SCAN_ROWS_MAX
 REGIONS_AT_ONCE = 16
 STREAM_ROWS = SCAN_ROWS_MAX
 STREAM_BYTES = 4 << 20
-"""Of a page of an Arrow stream, of which a frontend has two in memory: large enough that what a
-page costs by itself does not matter."""
+"""Bytes of a page of an Arrow stream, of which a frontend has two in memory: large enough that the
+fixed cost of a page does not matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Place:
     """Where a page begins."""
 
     number: int = 0
-    """Of the region; of an index read, which asks all of them, 0."""
+    """The number of the region; 0 for an index read, which asks all of them."""
     key: bytes = b""
     """Inclusive."""
 
@@ -52,7 +52,7 @@ class Found:
 
 
 class Scan(Protocol):
-    """What is read, of one schema."""
+    """A read of rows, under one schema."""
 
     @property
     def schema(self) -> Schema: ...
@@ -74,14 +74,14 @@ class Scan(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """Which rows, by their encoded keys."""
+    """A range of rows, by their encoded keys."""
 
     first: bytes = b""
     """Inclusive."""
     end: bytes | None = None
     """Exclusive; None: to the last."""
     region: int | None = None
-    """Number of the only one; None: all of them."""
+    """The number of the only region; None: all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class IndexScan:
     schema: Schema
     index: StoredIndex
     end: bytes | None
-    """Of the entries, exclusive; None: to the last."""
+    """The end of the entries, exclusive; None: to the last."""
     first: bytes = b""
 
     @property
@@ -215,7 +215,7 @@ def token_of(transaction: Transaction, cursor: Place) -> str:
 
 
 def token_apart(cursor: Place) -> str:
-    """Of a page that is a transaction of its own."""
+    """Returns the token of a page that is a transaction of its own."""
     return _token("", cursor)
 
 
@@ -236,7 +236,7 @@ def read_token(token: str) -> tuple[str, Place]:
 
 
 def shown(columns: Sequence[LayoutColumn], parts: Sequence[pa.Table]) -> pa.RecordBatch:
-    """What regions answered as one batch, with the names that users know."""
+    """Joins the answers of regions to one batch, with the names that users know."""
     arrays = [_whole(column, parts) for column in columns]
     return pa.RecordBatch.from_arrays(arrays, schema=Layout.arrow_of(columns))
 

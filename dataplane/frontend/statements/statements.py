@@ -1,4 +1,4 @@
-"""What every statement is: a transaction with one table, under the newest schema known."""
+"""Runs each statement as a transaction with one table, under the newest schema known."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator

@@ -131,7 +131,7 @@ def _counted(error: MetaError, before: int) -> MetaError:
 
 
 def _added(outcomes: Mapping[str, RegionOutcome], outcome: RegionOutcome) -> RegionOutcome:
-    """What a region did of all batches of a stream so far."""
+    """Returns the outcome of a region for all batches of a stream so far."""
     before = outcomes.get(outcome.region_id)
     if before is None:
         return outcome

@@ -37,9 +37,10 @@ CONFLICTS_MAX = 10
 """Attempts on rows that others change at the same time; then the statement conflicts."""
 REGIONS_AT_ONCE = 16
 LOOK_S = 2.0
-"""Until a refusal waits no longer for regions that do not say whether an earlier copy came."""
+"""Seconds until a refusal waits no longer for regions that do not say whether an earlier copy
+came."""
 NO_VERSION = -1
-"""Of a row: none is negative."""
+"""A version that no row has: row versions are not negative."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +75,18 @@ class _Done:
 
 @dataclass(slots=True)
 class _Progress:
-    """Of one region's part."""
+    """The progress of one region's part."""
 
     schema: Schema
     part: RegionRows
     sent: SendLog
     batch: pa.RecordBatch | None = None
-    """As planned, and not sent yet; None: it has to be planned, anew."""
+    """The batch as planned, and not sent yet; None: it must be planned, perhaps again."""
     done: _Done | None = None
     error: MetaError | None = None
     careful: bool = False
-    """What must not be there is looked up before it is written: a region has said that it is."""
+    """True: keys that must be absent are looked up before they are written, since a region has
+    refused them."""
     conflicts: int = 0
 
     @contextmanager
@@ -112,10 +114,10 @@ class WriteExecutor:
     regions: RegionClient
 
     async def run(self, schema: Schema, wish: WriteRequest) -> tuple[WriteResult, int]:
-        """What was done, and the newest schema version that it was computed with.
+        """Returns the result, and the newest schema version that it was computed with.
 
-        Every part is planned before the first is sent, so that what can be judged by the request
-        and by the rows as they were read refuses all of it. Raises what `settle` says.
+        Every part is planned before the first is sent, so that a fault of the request, or of the
+        rows as they were read, refuses all of it. Raises what `settle` raises.
         """
         wish.bind(schema)
         given = await run_in_thread(wish.is_short, wish.read, schema.layout)
@@ -216,8 +218,8 @@ class WriteExecutor:
         return Known(rows, entries)
 
     async def _remembered(self, state: _Progress, call: CallBudget, against: MetaError) -> _Done:
-        """What stands against a statement may have come after it, in rows or in the schema: the
-        region tells if an earlier copy was applied. Raises *against* if none was."""
+        """Asks the region whether an earlier copy was applied, since the cause of *against* may be
+        newer than that copy. Raises *against* if none was."""
         question, sends = _never(state.part.given.keys), SendLog()
         try:
             done = await self.regions.write(state.schema, state.part.number, question, sends, call)
