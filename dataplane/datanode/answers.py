@@ -1,4 +1,5 @@
-"""What a node says of itself over HTTP, beside the models of metasrv_base/wire."""
+"""The bodies with which a node describes itself over HTTP, beside the models of
+metasrv_base/wire."""
 
 from metasrv_base.wire.model import WireModel
 from metasrv_base.wire.node.nodes import RegionStat
@@ -11,11 +12,11 @@ class RegionBody(WireModel):
     root: str
     schema_floor: int
     schema_version: int
-    """The newest that it knows."""
+    """The newest schema version that it knows."""
     lease_left_ms: int
-    """What is left of the lease by this node's clock; 0: none is held."""
+    """The time until the lease ends by this node's clock, in ms; 0: none is held."""
     queued: int
-    """Writes and changes that wait."""
+    """The number of writes and changes that wait."""
     groups: int
     """Groups of batches written since it was opened; each was one sync."""
 

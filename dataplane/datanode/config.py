@@ -1,4 +1,4 @@
-"""What a datanode is told at its start, beside what every program is (serving/config.py)."""
+"""The settings of a datanode, beside those of every program (serving/config.py)."""
 
 import posixpath
 from typing import ClassVar, Self

@@ -1,4 +1,4 @@
-"""What the regions of a node are handed: a way to start tasks, and storage as orders see it."""
+"""Interfaces that the regions of a node use: a way to start tasks, and storage as orders see it."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol

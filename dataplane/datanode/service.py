@@ -1,4 +1,4 @@
-"""What the API can ask of a datanode. Plain objects; no HTTP."""
+"""The operations behind the API of a datanode. Plain objects; no HTTP."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass

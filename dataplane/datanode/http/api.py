@@ -29,7 +29,7 @@ from serving.timed_stream import TimedStream, whole_answer
 ARROW = "application/vnd.apache.arrow.stream"
 JSON = "application/json"
 IPC_OVERHEAD_BYTES_MAX = 1 << 20
-"""Of an Arrow stream around its buffers: schema, metadata, padding."""
+"""The most bytes of an Arrow stream around its buffers: schema, metadata, padding."""
 
 log = structlog.get_logger()
 node = APIRouter(prefix="/node/v1", tags=["node"])
@@ -178,7 +178,7 @@ async def readyz(service: ServiceDep) -> Alive:
 
 @admin.get("/version")
 async def version(service: ServiceDep) -> VersionBody:
-    """Who this process is, and in which cluster."""
+    """The version and id of this process, and its cluster."""
     return service.version()
 
 
@@ -198,7 +198,7 @@ def _json(rows: Rows) -> bytes:
 
 
 def _length(request: Request) -> int:
-    """What the body will take at most."""
+    """The most bytes that the body will take."""
     limit = BATCH_BYTES_MAX + IPC_OVERHEAD_BYTES_MAX
     declared = request.headers.get("content-length", "")
     return min(int(declared), limit) if declared.isdecimal() else limit

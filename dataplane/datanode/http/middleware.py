@@ -1,4 +1,4 @@
-"""What the door of a datanode lets in: strict JSON of bounded size, and batches as they come."""
+"""Requests that a datanode admits: strict JSON of bounded size, and batches as streams."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What each call of the node protocol promises: its fence, its repeats, its errors. Data only."""
+"""The contract of each call of the node protocol: its fence, its repeats, its errors. Data only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -50,7 +50,7 @@ NEVER = frozenset({"wrong-cluster", "node-removed"})
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatPorts:
-    """What a heart needs from outside."""
+    """The parts of a process that its heartbeats use."""
 
     leader: NodeLeader
     machine: Machine
@@ -59,7 +59,8 @@ class HeartbeatPorts:
 
 
 class HeartbeatLoop:
-    """`run` beats; `run_instructions` carries out what the answers said, beside it."""
+    """`run` sends heartbeats; `run_instructions`, beside it, carries out the instructions in their
+    answers."""
 
     def __init__(
         self,

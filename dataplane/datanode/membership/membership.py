@@ -1,4 +1,5 @@
-"""What this process is in its cluster: who it is, what it was told, what it says in a heartbeat."""
+"""The state of this process in its cluster: its identity, the leader's last answer, its
+heartbeats."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -34,11 +35,11 @@ class Membership:
     identity: NodeIdentity
     cluster_id: str | None
     sequence: int = 0
-    """Of the last heartbeat sent."""
+    """The sequence of the last heartbeat sent."""
     heartbeat_ms: int = 2000
     is_registered: bool = False
     heard_ms: int | None = None
-    """When the last heartbeat that was answered had been sent."""
+    """The time at which the last answered heartbeat was sent, in ms."""
     lease_ms: int = 0
     settings_version: int = 0
     catalog_version: int = 0

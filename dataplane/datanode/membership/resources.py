@@ -1,4 +1,4 @@
-"""What the machine has and what is left of it, as the operating system says."""
+"""Reads the machine's cores, memory and disk space, and the folders of regions on its disk."""
 
 import asyncio
 import os

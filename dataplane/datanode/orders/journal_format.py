@@ -96,7 +96,7 @@ class Journal(NamedTuple):
 
 
 def header_of(number: int) -> SegmentHeader:
-    """Of the journal's file of that number."""
+    """The header of the journal's file of that number."""
     return SegmentHeader(_OWNER, (number, 1, 1))
 
 

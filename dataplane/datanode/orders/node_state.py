@@ -1,4 +1,4 @@
-"""What a node must remember for ever, as a fold over its journal. Pure."""
+"""The state that a node must never forget, as a fold over its journal. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Which orders a node takes: the rules of docs/protocols.md P3 as one pure decision per order."""
+"""Decides whether a node takes an order: the rules of docs/protocols.md P3, without I/O."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +23,8 @@ from metasrv_base.wire.node.orders import (
 from metasrv_base.wire.problem.problems import safe
 
 Outcome = MetaError | int | None
-"""What came of an order: how it failed, or where a floor took hold, of one that raises it."""
+"""The outcome of an order: its error; the row version at which a floor took hold, for an order that
+raises one; else None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ def must_be_for(state: JournalState, request: OrderRequest) -> None:
 
 
 def decide(state: JournalState, term: int, order: Order) -> Execute | AnswerAgain:
-    """What to do with one order of an admitted request, the region's lock held."""
+    """Decides on one order of an admitted request. The caller holds the region's lock."""
     last = state.executed.get(int(order.region_id))
     if last is not None and (term, order.number) <= (last.term, last.number):
         return AnswerAgain(_late_or_repeated(last, term, order))

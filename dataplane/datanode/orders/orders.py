@@ -29,7 +29,7 @@ ORDERS_AT_ONCE_MAX = 8
 
 
 class RegionActions(Protocol):
-    """What orders do to regions. Each is idempotent and raises one of the five errors."""
+    """The effects of orders on regions. Each is idempotent and raises one of the five errors."""
 
     async def carry_out(self, order: Order) -> int | None:
         """The row version at which a floor took hold, if the order raises one."""

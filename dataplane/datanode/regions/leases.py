@@ -16,7 +16,7 @@ HEARTBEATS_REMEMBERED_MAX = 256
 
 
 class RegionLeases:
-    """What this incarnation of the node has been granted. One task of the node owns it.
+    """The leases granted to this incarnation of the node. One task of the node owns it.
 
     Invariant: a deadline is never later than the send time of a heartbeat that this incarnation
     sent, plus the usable part of the lease that was granted for it.

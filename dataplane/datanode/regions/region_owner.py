@@ -109,20 +109,20 @@ class RegionOwner:
             raise Unavailable(what=what, reason="its files wait to be merged", files=files)
 
     async def change(self, act: Callable[[], T], stops: bool = False) -> T:
-        """What `act` returns or raises."""
+        """Runs `act` in its turn. Returns or raises what `act` does."""
         self.must_serve()
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         await self._queue.put(ExclusiveTask(act, answer, stops))
         return await answer
 
     def end(self, error: MetaError) -> None:
-        """Stop for ever: beside a group, somebody found that this opening is over."""
+        """Stops for ever: a part beside the queue has found that this opening is over."""
         self.stopped_by = self.stopped_by or error
         if self._queue.empty():
             self._queue.put_nowait(ExclusiveTask(lambda: None, None))
 
     def must_serve(self) -> None:
-        """Raises what somebody is told who comes after the end: not done, in each case."""
+        """Raises the error that ended this opening. Every request after the end is not done."""
         if self.stopped_by is None:
             return
         if is_lost(self.stopped_by):

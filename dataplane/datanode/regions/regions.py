@@ -33,8 +33,8 @@ ServeOrder = CreateRegion | OpenRegion
 State = Literal["opening", "open", "lost"]
 
 LOST_RETRY_MS = 15_000
-"""How often a heartbeat's instruction makes us look for lost storage again. An order of a procedure
-looks at once; each look leaves a fence."""
+"""The interval at which instructions of heartbeats look for lost storage again. An order of a
+procedure looks at once; each look leaves a fence."""
 
 
 @dataclass(slots=True)

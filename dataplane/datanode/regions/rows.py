@@ -63,24 +63,25 @@ FIRST_KEYS = 256
 """Looked up together before it is known how large the rows are."""
 FEW_KEYS = 8
 FEW_BYTES = 256 << 10
-"""Rows that are looked up on the event loop, if they are in memory: a fifth of a millisecond each,
-less than a thread and back."""
+"""The most bytes of rows that are looked up on the event loop, if they are in memory: a fifth of a
+millisecond each, less than a thread and back."""
 FIRST_BYTES = 64 << 10
-"""Of their rows; then four times as many, up to `GET_PART_BYTES`, and then fewer keys."""
+"""Bytes of the rows looked up first; then four times as many, up to `GET_PART_BYTES`, and then
+fewer keys."""
 DECODED_BYTES = 512 << 10
 DECODED_AT_ONCE = 4
 """The memory of a row group, and the number that a lookup has at once while it decodes one."""
 KEY_BYTES = 250  # measured: of a key that is looked up, beside its bytes
 GET_PART_BYTES = 4 << 20
-"""Of rows that are looked up together, unless it is one row."""
+"""The most bytes of rows that are looked up together, unless it is one row."""
 GET_TIMES = 2
 """The memory that a lookup takes, by the bytes of its rows: as they are found, and in order."""
 GET_BYTES_MAX = 16 << 20
-"""Of the rows of one `get`, which is made as a whole before it is sent."""
+"""The most bytes of rows of one `get`, whose answer is made as a whole before it is sent."""
 ANSWER_TIMES = 2
 """The memory that an Arrow answer takes by the bytes of its rows: in messages, and joined."""
 CHECKSUMS_AT_ONCE = 2
-"""The others wait, and hold nothing meanwhile."""
+"""The most checksums at a time. The others wait, and hold nothing meanwhile."""
 _HEXADECIMAL = re.compile(r"[0-9a-fA-F]*")
 
 
@@ -278,7 +279,7 @@ class RowService:
 
     @contextmanager
     def _noted(self, header: ReadHeader | BatchHeader, holder: str | None) -> Iterator[None]:
-        """What a floor refuses is counted: the leader shows it (docs/decisions/0103)."""
+        """Counts the requests that a floor refuses; the leader shows them (docs/decisions/0103)."""
         try:
             yield
         except Conflict as error:
@@ -286,7 +287,7 @@ class RowService:
             raise
 
     def _range(self, region_id: int, query: ScanRows) -> tuple[Slot, Region, KeyRange]:
-        """Judges all that a scan asks for."""
+        """Checks every part of a scan's query."""
         slot, region = self._readable(region_id, query)
         _check_columns(region, query.columns)
         if query.entries_only and query.index is None:
@@ -328,7 +329,7 @@ def scanned(
 
 
 def answer_schema(query: ScanRows, columns: Sequence[ColumnDef]) -> pa.Schema:
-    """Of an answer without rows."""
+    """The schema of an answer without rows."""
     shown = () if query.entries_only else chosen(columns, query.columns)
     return row_schema(shown) if query.index is None else entry_schema(shown)
 

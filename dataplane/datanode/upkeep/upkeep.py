@@ -1,4 +1,5 @@
-"""What regions need beside writes and reads: flushes, closed logs, and to be let go when over."""
+"""The upkeep of regions beside writes and reads: flushes, closed logs, and ending those that are
+over."""
 
 import asyncio
 from collections.abc import Sequence
@@ -46,7 +47,7 @@ class Upkeep:
         await asyncio.gather(*(self._look_after(slot, owner) for slot, owner in due))
 
     def _largest(self, owners: Sequence[RegionOwner]) -> list[RegionOwner]:
-        """Those to be flushed until the node has room again, the largest first."""
+        """The regions to be flushed until the node has room again, the largest first."""
         excess, chosen = self._budget.excess, []
         held = [(owner.region.stats().memtable_bytes, owner) for owner in owners if excess]
         for size, owner in sorted(held, key=lambda pair: -pair[0]):
