@@ -116,8 +116,8 @@ SUITES: Mapping[str, Suite] = {
         ("tests/dataplane/frontend/planning/test_mirrors_matrix.py::PLANTED",),
     ),
     "protocol": Suite(
-        "Variants of the protocol of online change that research has published (`online_ddl.md`"
-        " 2.7), with its outcome; explored state by state. Some are to hold, and do.",
+        "Variants of the protocol of online change that research has published, each with its"
+        " outcome; explored state by state. Some are to hold, and do.",
         "tests/metasrv_base/elements/proof/test_protocol.py"
         "::test_given_a_variant_when_explored_then_it_is_found_out_or_it_holds",
         ("tests/metasrv_base/elements/proof/known_mutants.py::KNOWN",),

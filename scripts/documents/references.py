@@ -6,6 +6,7 @@ out, except that in a diagram (mermaid) every dotted name counts as if it stood 
 
 import ast
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -19,6 +20,8 @@ _ANCHOR = re.compile(r"\]\(([^)#\s]*)#([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 _PATH = re.compile(r"[\w.-]+(?:/[\w.*-]+)*/?(?:::[\w.]+)?")
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_ELSEWHERE = frozenset({"pyarrow", "pa", "db"})
+"""Names of other code: of packages that documents mention, and variables of their examples."""
 _COMMAND = re.compile(r"^(?:\.venv/bin/)?(make|metasrv) ([a-z][a-z-]*)")
 
 
@@ -85,6 +88,8 @@ class Checkout:
         """`package.module`, `package.module.name`, `module.name` or `Class.member`."""
         if dotted in self.modules or dotted in self.members:
             return True
+        if (self.root / dotted.replace(".", "/")).with_suffix(".py").exists():
+            return True  # a module beside the product: `benchmarks.service.reads`
         for cut in range(dotted.count("."), 0, -1):
             parts = dotted.split(".")
             module, name = self.modules.get(".".join(parts[:cut])), ".".join(parts[cut:])
@@ -94,9 +99,9 @@ class Checkout:
         return any(name in names for names in self.stems.get(stem, ()))
 
     def is_ours(self, dotted: str) -> bool:
-        """Whether *dotted* claims to be a name of this code."""
+        """Whether *dotted* claims to be a name of this code: also one of a module that is gone."""
         first = dotted.partition(".")[0]
-        return first in PACKAGES or first[0].isupper() or first in self.stems
+        return first in self.stems or not (first in _ELSEWHERE or first in sys.stdlib_module_names)
 
 
 def missing(document: Path, checkout: Checkout) -> list[str]:
