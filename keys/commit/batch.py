@@ -1,8 +1,11 @@
-"""What goes over the committer's line, as pure functions: one batch of changes, and its answer.
+"""One batch of changes as one etcd transaction, and the meaning of its answer. Pure functions.
 
-A batch is one flat transaction (P1): the fence, the catalog's version and every member's
-compares; every member's writes, one log entry for each that is metadata, the version once. `judge`
-reads the answer: done, fenced, or refused, and then by whose compares.
+A batch is one flat transaction (P1). It compares the fence (the election key, at the revision at
+which this leader won), the catalog's version and what every member read. It writes what every
+member writes, one log entry for each that is metadata, and the version once. Once another server
+has won, the fence does not match and nothing is written: that is why a deposed leader cannot
+commit. `share` numbers a member, `seal` makes the transaction, `judge` reads the answer: done,
+fenced, or refused, and then by whose compares.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,10 +22,14 @@ VERSION_KEY = bytes(CatalogVersionKey())
 
 @dataclass(frozen=True, slots=True)
 class LogHead:
-    """Where the log stands, as the leader of this term knows it."""
+    """The end of the catalog log, as the leader of this term knows it: what the next batch follows.
+
+    `read_log_head` (log_head.py) makes the first of a term from the fence that the election won.
+    """
 
     fence: Compare
-    """The election key at the revision of the transaction that won (the term)."""
+    """The election key at the revision of the transaction that won it (P1.2). That revision is the
+    term."""
     version: int
     version_revision: int
     """mod_revision of the CatalogVersion."""
@@ -59,7 +66,7 @@ class StampedTxn:
     is_closing: bool = False
 
     @property
-    def moves_line(self) -> bool:
+    def moves_head(self) -> bool:
         return self.update is not None or self.is_closing
 
     def witnesses(self) -> Iterator[bytes]:
@@ -75,14 +82,14 @@ class StampedTxn:
                 yield write.key
 
 
-def share(line: LogHead, member: PendingTxn, now_ms: int) -> tuple[StampedTxn, LogHead]:
-    """*member* as the next one on *line*, and the line behind it."""
+def share(head: LogHead, member: PendingTxn, now_ms: int) -> tuple[StampedTxn, LogHead]:
+    """*member*, stamped as the next one behind *head*, and the head behind it."""
     txn = member.txn
-    version = line.version + 1 if txn.entries else None
-    stamp = Stamp(version, line.submission + 1, max(now_ms, line.at_ms + 1))
-    at_ms = line.at_ms
+    version = head.version + 1 if txn.entries else None
+    stamp = Stamp(version, head.submission + 1, max(now_ms, head.at_ms + 1))
+    at_ms = head.at_ms
     if member.closes_ms is not None:
-        at_ms = max(member.closes_ms, line.at_ms + 1)
+        at_ms = max(member.closes_ms, head.at_ms + 1)
     made = {k: make(stamp) if callable(make) else make for k, make in txn.writes.items()}
     update = None
     if version is not None:
@@ -91,8 +98,8 @@ def share(line: LogHead, member: PendingTxn, now_ms: int) -> tuple[StampedTxn, L
         )
         made[bytes(CatalogUpdateKey(version))] = encode(update)
         at_ms = stamp.at_ms
-    number = line.version if version is None else version
-    after = LogHead(line.fence, number, line.version_revision, at_ms, stamp.submission)
+    number = head.version if version is None else version
+    after = LogHead(head.fence, number, head.version_revision, at_ms, stamp.submission)
     compares = [Compare(key, revision) for key, revision in txn.expect.items()]
     compares += [Compare(start, 0, end) for start, end in txn.empty]
     writes = tuple(Delete(k) if v is None else Put(k, v) for k, v in made.items())
@@ -107,7 +114,7 @@ class Batch:
     request: Request
     shares: tuple[StampedTxn, ...]
     before: LogHead
-    """The line as this leader believed it to be."""
+    """The head as this leader believed it to be."""
     after: LogHead
     """But for `version_revision`, which only the commit tells."""
 
@@ -116,8 +123,8 @@ class Batch:
         """In order of their versions."""
         return tuple(each.update for each in self.shares if each.update is not None)
 
-    def line_after(self, revision: int) -> LogHead:
-        """The line once this batch has committed at *revision*."""
+    def head_after(self, revision: int) -> LogHead:
+        """The head once this batch has committed at *revision*."""
         moved = _has_moved(self.before, self.after)
         return replace(self.after, version_revision=revision) if moved else self.after
 
@@ -128,7 +135,7 @@ def _has_moved(before: LogHead, after: LogHead) -> bool:
 
 
 def seal(before: LogHead, after: LogHead, shares: Sequence[StampedTxn]) -> Batch:
-    """The batch of *shares*, which took the line from *before* to *after*."""
+    """The batch of *shares*, which took the head from *before* to *after*."""
     compares = {before.fence: None}
     writes = [write for each in shares for write in each.writes]
     if _has_moved(before, after):
@@ -176,7 +183,7 @@ class Judgement:
     stale: Mapping[int, Mapping[str, object]] = field(default_factory=dict)
     """Place of a share -> key, expected and found of the first of its compares that failed."""
     has_version_moved: bool = False
-    """The line is not where it was believed to be."""
+    """The catalog's version is not the one that was compared."""
 
 
 def judge(batch: Batch, answer: TxnAnswer, *, in_doubt: bool) -> Judgement:

@@ -1,4 +1,4 @@
-"""One line to the store: every fenced write of a leader goes through its committer.
+"""The queue of a leader's writes to the store: every fenced write goes through its committer.
 
 P1, group commit. One batch is in flight. When it is answered, the next is filled from what waits by
 then (keys/commit/packing.py); nobody waits for company. When an outcome is unknown, *the same
@@ -60,12 +60,12 @@ Applied = Callable[[CatalogUpdate, int], None]
 
 
 class Committer:
-    """Lives as long as one term. `run` owns the line; `commit` is what everybody else calls."""
+    """Lives as long as one term. `run` sends the batches; `commit` is what everybody else calls."""
 
-    def __init__(self, kv: Kv, clock: Clock, line: LogHead, *, deadline_ms: int) -> None:
+    def __init__(self, kv: Kv, clock: Clock, head: LogHead, *, deadline_ms: int) -> None:
         self._kv = kv
         self._clock = clock
-        self._line = line
+        self._head = head
         self._deadline_ms = deadline_ms
         self._arriving: asyncio.Queue[_PendingCommit] = asyncio.Queue(WAITING_MAX)
         self._waiting: deque[_PendingCommit] = deque()
@@ -79,7 +79,7 @@ class Committer:
 
     @property
     def term(self) -> int:
-        return self._line.fence.mod_revision
+        return self._head.fence.mod_revision
 
     def on_update(self, listener: Applied) -> None:
         """*listener* hears of every update before its commit is answered (P7)."""
@@ -95,14 +95,14 @@ class Committer:
         """Raises StaleRead, Refused, Unavailable or NotLeader: not done; Unknown: the term ended
         before an answer did.
 
-        A caller that is cancelled while its change is on the way leaves it to the line to settle.
+        A caller that is cancelled while its change is on the way leaves it to `run` to settle.
         """
         return await self._ask(PendingTxn(txn, procedure))
 
     async def close(self, until_ms: int) -> None:
         """Durable when it returns: no later commit, of this leader or the next, bears that time or
         an earlier one. Raises as `commit`."""
-        if self._line.at_ms < until_ms:
+        if self._head.at_ms < until_ms:
             await self._ask(PendingTxn(Txn(), None, until_ms))
 
     async def _ask(self, member: PendingTxn) -> Committed:
@@ -146,12 +146,12 @@ class Committer:
         """One batch, sent until it is answered, and what its members are told."""
         members = [pending.member for pending in self._waiting]
         try:
-            packed = pack(self._line, members, self._clock.wall_ms(), members_max=self._members_max)
+            packed = pack(self._head, members, self._clock.wall_ms(), members_max=self._members_max)
         except Refused as error:
             self._waiting.popleft().fail(error)
             return
         self._in_flight = self._take(packed.taken)
-        batch = seal(self._line, packed.after, packed.shares)
+        batch = seal(self._head, packed.after, packed.shares)
         try:
             answer, in_doubt = await self._send(batch)
         except (Unavailable, Refused) as error:
@@ -209,10 +209,10 @@ class Committer:
             case BatchVerdict.REFUSED:
                 self._refused(judged)
                 if judged.has_version_moved:
-                    await self._read_line_again()
+                    await self._read_head_again()
 
     def _done(self, batch: Batch, revision: int) -> None:
-        self._line = batch.line_after(revision)
+        self._head = batch.head_after(revision)
         self._members_max = min(2 * self._members_max, TXN_OPS_MAX)
         for update in batch.updates:
             for listener in self._listeners:
@@ -233,10 +233,10 @@ class Committer:
                 left.append(pending)
         self._waiting.extendleft(reversed(left))
 
-    async def _read_line_again(self) -> None:
+    async def _read_head_again(self) -> None:
         """A version that moved under an intact fence is ours, or our data makes no sense."""
         key = CatalogVersionKey()
-        request = Request(compares=(self._line.fence,), reads=(Get(bytes(key)),))
+        request = Request(compares=(self._head.fence,), reads=(Get(bytes(key)),))
         while True:
             try:
                 answer = await self._kv.txn(request, deadline_ms=self._deadline_ms)
@@ -247,10 +247,10 @@ class Committer:
             raise NotLeader(term=self.term)
         (item,) = answer.ranges[0]
         value = decode(CatalogVersion, item.value, key=str(key))
-        if value.version != self._line.version:
-            raise Corrupt(key=str(key), expected=self._line.version, found=value.version)
-        at_ms = max(self._line.at_ms, value.at_ms)
-        self._line = replace(self._line, version_revision=item.mod_revision, at_ms=at_ms)
+        if value.version != self._head.version:
+            raise Corrupt(key=str(key), expected=self._head.version, found=value.version)
+        at_ms = max(self._head.at_ms, value.at_ms)
+        self._head = replace(self._head, version_revision=item.mod_revision, at_ms=at_ms)
 
     def _fail_waiting(self, error: MetaError) -> None:
         while self._waiting:

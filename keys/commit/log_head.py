@@ -1,4 +1,4 @@
-"""Where the log stands when a term begins: read in a transaction that carries the fence."""
+"""The head of the catalog log when a term begins: read in a transaction that carries the fence."""
 
 import asyncio
 

@@ -61,9 +61,9 @@ class BatchRoom:
     size_bytes: int
 
     @classmethod
-    def of(cls, line: LogHead) -> "BatchRoom":
+    def of(cls, head: LogHead) -> "BatchRoom":
         """With the fence alone."""
-        return cls(line.version_compare, {line.fence}, 0, _sent_bytes(line.fence))
+        return cls(head.version_compare, {head.fence}, 0, _sent_bytes(head.fence))
 
     def has_operations_for(self, txn: Txn) -> bool:
         """Whether it may fit, told before it is stamped: most of those that do not, do not here."""
@@ -81,7 +81,7 @@ class BatchRoom:
 
     def needs(self, txn: StampedTxn) -> tuple[set[Compare], int, int]:
         """The compares that *txn* adds, and all writes and bytes once it is in."""
-        new = {*txn.compares, *([self.version] if txn.moves_line else [])} - self.compares
+        new = {*txn.compares, *([self.version] if txn.moves_head else [])} - self.compares
         writes, size_bytes = self.writes + len(txn.writes), self.size_bytes
         size_bytes += sum(map(_sent_bytes, new))
         for write in txn.writes:
@@ -102,19 +102,19 @@ class PackedBatch:
 
     shares: tuple[StampedTxn, ...]
     after: LogHead
-    """The line behind the last of them."""
+    """The head of the log behind the last of them."""
     taken: tuple[int, ...]
     """Their places, in order, among those that wait."""
 
 
 def pack(
-    line: LogHead, waiting: Sequence[PendingTxn], now_ms: int, *, members_max: int
+    head: LogHead, waiting: Sequence[PendingTxn], now_ms: int, *, members_max: int
 ) -> PackedBatch:
     """The next batch: the first of *waiting*, and all behind it that may and can go with it.
 
     Raises Refused("ddl-too-large") if the first does not fit even alone.
     """
-    met, room, behind = Footprint(), BatchRoom.of(line), line
+    met, room, behind = Footprint(), BatchRoom.of(head), head
     shares: list[StampedTxn] = []
     taken: list[int] = []
     for position, member in enumerate(waiting):

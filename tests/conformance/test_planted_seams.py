@@ -49,12 +49,12 @@ from tests.sim.loop import SimClock, SimLoop, run
 
 async def line_read_again_without_time(self: Committer) -> None:
     """The version's time is forgotten: the next commit may be stamped before the last one."""
-    at_ms = self._line.at_ms
+    at_ms = self._head.at_ms
     await READ_AGAIN(self)
-    self._line = replace(self._line, at_ms=at_ms)
+    self._head = replace(self._head, at_ms=at_ms)
 
 
-READ_AGAIN = Committer._read_line_again
+READ_AGAIN = Committer._read_head_again
 
 
 def commit_times(is_faulty: bool) -> list[str]:
@@ -292,7 +292,7 @@ class Seam:
 PLANTED = {
     "a line read again forgets the time": Seam(
         Committer,
-        "_read_line_again",
+        "_read_head_again",
         line_read_again_without_time,
         commit_times,
         "committed at",

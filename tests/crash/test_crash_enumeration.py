@@ -77,7 +77,7 @@ NOT_IN_A_LIFE = {
     "scheduling/audit:_is_explained": "once a minute, of no procedure (test_recovery)",
     "scheduling/audit:_look": "only where counts differ (test_recovery)",
     "scheduling/recovery:read_under": "before the term, and once a minute (test_recovery)",
-    "commit/committer:_read_line_again": "only where a term begins with a stale read",
+    "commit/committer:_read_head_again": "only where a term begins with a stale read",
     "catalog/follower:load": "a server's own clockwork (test_follower)",
     "catalog/follower:look": "a server's own clockwork (test_follower)",
     "store/measured:txn": "passes on, and counts (test_metrics)",

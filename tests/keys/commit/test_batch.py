@@ -17,7 +17,7 @@ from keys.store.limits import request_bytes
 from metasrv_base.errors import Refused
 from tests.keys.commit.leading_committer import count, schema
 
-LINE = LogHead(Compare(b"__election/leader", 5), 3, 9, 1_000, 40)
+HEAD = LogHead(Compare(b"__election/leader", 5), 3, 9, 1_000, 40)
 VERSION = bytes(CatalogVersionKey())
 SEQUENCES = SequenceKey.under()
 
@@ -31,8 +31,8 @@ class Filled(NamedTuple):
 
 def filled(*txns: Txn, now_ms: int = 5_000) -> Filled:
     members = [PendingTxn(txn, f"p{place}") for place, txn in enumerate(txns)]
-    packed = pack(LINE, members, now_ms, members_max=TXN_OPS_MAX)
-    return Filled(seal(LINE, packed.after, packed.shares), packed.taken)
+    packed = pack(HEAD, members, now_ms, members_max=TXN_OPS_MAX)
+    return Filled(seal(HEAD, packed.after, packed.shares), packed.taken)
 
 
 def reading(*names: str) -> Txn:
@@ -75,17 +75,17 @@ def test_given_metadata_when_filled_then_version_log_and_time_are_filled_in() ->
     assert (share.stamp.catalog_version, share.stamp.submission) == (4, 41)
     assert share.stamp.at_ms == 1_001  # a clock that went back does not turn the log back
     assert Compare(VERSION, 9) in batch.request.compares
-    assert LINE.fence == batch.request.compares[0]
+    assert HEAD.fence == batch.request.compares[0]
     written = {write.key for write in batch.request.writes}
     assert {VERSION, bytes(CatalogUpdateKey(4))} < written
-    assert batch.line_after(12) == LogHead(LINE.fence, 4, 12, 1_001, 41)
+    assert batch.head_after(12) == LogHead(HEAD.fence, 4, 12, 1_001, 41)
 
 
 def test_given_no_metadata_when_filled_then_the_log_is_left_alone() -> None:
     batch = filled(count("x", 1)).batch
 
     assert (batch.shares[0].stamp.catalog_version, batch.updates) == (None, ())
-    assert batch.line_after(12) == replace(LINE, submission=41)
+    assert batch.head_after(12) == replace(HEAD, submission=41)
 
 
 def test_given_several_when_filled_then_versions_are_dense_and_the_version_is_put_once() -> None:
@@ -98,7 +98,7 @@ def test_given_several_when_filled_then_versions_are_dense_and_the_version_is_pu
     assert [update.version for update in batch.updates] == [4, 5]
     assert [update.procedure for update in batch.updates] == ["p0", "p2"]
     assert [write.key for write in batch.request.writes].count(VERSION) == 1
-    assert batch.line_after(12).version == 5
+    assert batch.head_after(12).version == 5
 
 
 def test_given_one_key_read_by_all_when_filled_then_it_is_compared_once() -> None:
@@ -279,6 +279,6 @@ def test_given_doubt_when_the_witness_never_moved_then_its_value_proves_nothing(
 
 def test_given_a_deletion_as_the_only_witness_when_it_is_gone_then_done() -> None:
     batch = filled(Txn().expecting(SequenceKey("x"), 3).delete(SequenceKey("x"))).batch
-    answer = TxnAnswer(False, 80, ((KeyValue(LINE.fence.key, b"", 5, 5),), ()))
+    answer = TxnAnswer(False, 80, ((KeyValue(HEAD.fence.key, b"", 5, 5),), ()))
 
     assert judge(batch, answer, in_doubt=True) == Judgement(BatchVerdict.DONE, 80)

@@ -1,4 +1,4 @@
-"""The line to the store: whatever is unknown is settled by the same bytes."""
+"""The committer: whatever is unknown is settled by the same bytes."""
 
 import asyncio
 from dataclasses import replace

@@ -171,7 +171,7 @@ class Cluster:
         batch = seal(self.line, packed.after, packed.shares)
         answer = await self.kv.txn(batch.request, deadline_ms=DEADLINE_MS)
         assert answer.succeeded
-        self.line = batch.line_after(answer.revision)
+        self.line = batch.head_after(answer.revision)
 
     async def create_schema(self) -> None:
         key = SchemaNameKey("main", SALES.name)
