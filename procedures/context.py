@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from keys.catalog.catalog import Catalog
 from keys.catalog.known import known
@@ -21,14 +21,26 @@ from procedures.elements.transition_notes import Passages, TransitionNote, drain
 from procedures.pause_gate import PauseGate
 from procedures.ports import Children, Jobs, Leases, NodeOrders, Placement, SchemaSync, Sender
 
+WaitKind: TypeAlias = Literal[
+    "child",
+    "grace",
+    "maintenance",
+    "node",
+    "region_lease",
+    "schema_lease",
+    "spark",
+    "throttle",
+]
+"""Waits of a step that runs; docs/operate/procedure-stalled.md names the code that decides each.
+One that does not run yet waits for a `lock` (procedures/locking/holding.py) or for `admission`
+(procedures/scheduling/admission.py)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
     """Something that must happen first; shown as it stands in `waiting_for`."""
 
-    kind: str
-    """`lock`, `region_lease`, `schema_lease`, `node`, `child`, `admission`, `maintenance` or
-    `store`."""
+    kind: WaitKind
     holder: str
     since_ms: int
     """Wall clock."""
@@ -182,7 +194,7 @@ class Context:
 
     @contextmanager
     def waiting_for(
-        self, kind: str, holder: str, expires_in_ms: int | None = None
+        self, kind: WaitKind, holder: str, expires_in_ms: int | None = None
     ) -> Iterator[None]:
         """Shows, while inside, what this step waits for."""
         wait = Waiting(kind, holder, self.ports.clock.wall_ms(), expires_in_ms)

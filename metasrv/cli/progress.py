@@ -11,7 +11,7 @@ import typer
 from metasrv_base.clock import SystemClock
 
 if TYPE_CHECKING:
-    from metasrv_base.wire.api.procedures import ProcedureBody
+    from metasrv_base.wire.api.procedures import ProcedureBody, WaitingBody
 
 AFTER_MS = 1_000
 LINE_MS = 10_000
@@ -164,8 +164,14 @@ def counted(done: int, total: int | None) -> str:
     return f"{done:,}" if done else ""
 
 
+def wait_name(wait: "WaitingBody") -> str:
+    """`region_lease of dn-1`, `lock table:1024 of 019aa5d3-...`"""
+    key = f" {wait.key}" if wait.key else ""
+    return f"{wait.kind}{key} of {wait.holder}"
+
+
 def described(procedure: "ProcedureBody") -> str:
     """In one line."""
     text = f"{procedure.kind} {procedure.resource.name}: {procedure.state}, {procedure.step}"
-    waiting = [f"{wait.kind} of {wait.holder}" for wait in procedure.waiting_for]
-    return f"{text}; waits for {', '.join(waiting)}" if waiting else text
+    waiting = map(wait_name, procedure.waiting_for)
+    return f"{text}; waits for {', '.join(waiting)}" if procedure.waiting_for else text

@@ -20,7 +20,7 @@ from procedures.ports import Behind
 
 @dataclass(slots=True)
 class HolderEntry:
-    """One holder of this term. Owned by the HolderBook."""
+    """One holder of this term. Owned by the HolderRegistry."""
 
     holder: HolderRecord
     free_at_ms: int

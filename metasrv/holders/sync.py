@@ -138,7 +138,7 @@ class HolderSync:
         )
 
     def acknowledge(self, request: AcknowledgeRequest) -> AcknowledgeAnswer:
-        """Raises as HolderBook.acknowledged, and Conflict("wrong-cluster")."""
+        """Raises as HolderRegistry.acknowledged, and Conflict("wrong-cluster")."""
         self._same_cluster(request.cluster_id)
         entry = self.book.entry(request.holder_id)
         before = None if entry is None or entry.heard_ms is None else entry.pinned

@@ -28,7 +28,7 @@ GONE = frozenset({NodeState.DEAD, NodeState.OFFLINE})
 
 @dataclass(slots=True)
 class NodeEntry:
-    """One node of this term. Owned by the NodeBook."""
+    """One node of this term. Owned by the NodeLiveness."""
 
     node: NodeRecord
     detector: PhiDetector

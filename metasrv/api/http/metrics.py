@@ -3,6 +3,7 @@
 from collections import Counter as Count
 from collections.abc import Collection
 from functools import lru_cache
+from typing import get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -16,6 +17,7 @@ from metasrv.nodes.status import NodeState
 from metasrv.service.cluster.failover_plan import FAILOVERS
 from metasrv.service.state.state import ServerState
 from metasrv_base.wire.node.jobs import MoveResult
+from procedures.context import WaitKind
 from procedures.engine.control import State
 from procedures.kinds.registry import KINDS
 
@@ -40,7 +42,7 @@ SECONDS = (
 
 CHILDREN_KEPT = 1_024  # found lately, by their labels: to find one takes longer than to count
 
-REASONS = ("lock", "region_lease", "schema_lease", "node", "child", "maintenance", "spark", "store")
+WAITS = ("lock", "admission", *get_args(WaitKind))
 
 
 class ServerMetrics:
@@ -185,12 +187,13 @@ class ServerMetrics:
         running = Count(entry.held.record.kind for entry in living if entry.is_run)
         for kind in KINDS:
             self._running.labels(kind).set(running[kind])
-        waits = Count(wait.kind for entry in living for wait in entry.live.waits)
+        waits = Count[str](wait.kind for entry in living for wait in entry.live.waits)
         now_ms = state.clock.wall_ms()
         still_ms = [now_ms - entry.last_moved_ms() for entry in living if entry.stalled]
         self._stalled.set(max(still_ms, default=0) / 1000)
         waits["lock"] = sum(entry.waits for entry in living)
-        for reason in REASONS:
+        waits["admission"] = sum(entry.state is State.QUEUED for entry in living)
+        for reason in WAITS:
             self._waiting.labels(reason).set(waits[reason])
         refused = sum(term.nodes.refused().values()) if term else 0
         self.holders.look(state.clock.mono_ms(), term.holders if term else None, refused)

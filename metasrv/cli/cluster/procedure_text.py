@@ -9,6 +9,7 @@ import typer
 
 from metasrv.cli.errors.offenders import offending_rows
 from metasrv.cli.output import said, show_table
+from metasrv.cli.progress import wait_name
 
 if TYPE_CHECKING:
     from metasrv_base.wire.api.procedures import (
@@ -77,7 +78,7 @@ def short_ids(ids: Sequence[str]) -> list[str]:
 
 def wait_words(wait: WaitingBody) -> str:
     """`schema_lease of fe-2 since ..., at version 16 of 17, for t-9 (2.5 s old), 8 s at most`"""
-    words = [f"{wait.kind} of {wait.holder} since {wait.since}"]
+    words = [f"{wait_name(wait)} since {wait.since}"]
     if wait.need is not None:
         words.append(f"at version {'-' if wait.have is None else wait.have} of {wait.need}")
     if wait.transaction is not None:

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from metasrv.cli.cluster.node import held_lines
+from metasrv.cli.progress import wait_name
 from metasrv_base.wire.api.cluster import ClusterBody, MaintenanceBody, NodeBody, PauseBody
 from metasrv_base.wire.api.procedures import ProcedureBody, WaitingBody
 
@@ -88,10 +89,9 @@ def _procedures(look: Look) -> RenderableType:
 
 
 def waits(wait: WaitingBody) -> str:
-    """`region_lease dn-1, 8 s`"""
-    key = f" {wait.key}" if wait.key else ""
+    """`region_lease of dn-1, 8 s`"""
     ends = f", {wait.expires_in_s} s" if wait.expires_in_s is not None else ""
-    return f"{wait.kind}{key} {wait.holder}{ends}"
+    return f"{wait_name(wait)}{ends}"
 
 
 def _done(procedure: ProcedureBody) -> str:

@@ -1,4 +1,4 @@
-"""What nodes say to the leader, checked before the NodeBook hears it."""
+"""Checks messages of nodes, and passes them to the leader's `NodeLiveness`."""
 
 import os
 from collections.abc import Iterator
@@ -24,7 +24,8 @@ async def register(
 ) -> RegisterAnswer:
     """*by*: the holder of the token that was shown; None: nobody asks for tokens.
 
-    Raises NotLeader with the leader's URL where another server leads, and as `NodeBook.register`.
+    Raises NotLeader with the leader's URL where another server leads, and as
+    `NodeLiveness.register`.
     """
     term = state.led()
     refuse(tuple(_wrong_registration(node_id, request)))
@@ -34,7 +35,7 @@ async def register(
 async def heartbeat(
     state: ServerState, node_id: str, request: HeartbeatRequest, by: str | None
 ) -> HeartbeatAnswer:
-    """Raises NotLeader, as `register`, and as `NodeBook.heartbeat`."""
+    """Raises NotLeader, as `register`, and as `NodeLiveness.heartbeat`."""
     term = state.led()
     refuse(await by_turns(_wrong_heartbeat(node_id, request)))
     return await by_turns(term.nodes.hear(request, by))

@@ -59,7 +59,8 @@ class WaitingBody(WireModel):
     """Something that must happen first."""
 
     kind: str
-    """`lock`, `admission`, `region_lease`, `schema_lease`, `node`, `child`, `spark` or `store`."""
+    """`lock`, `admission`, `region_lease`, `schema_lease`, `node`, `child`, `spark`, `maintenance`,
+    `throttle` or `grace`."""
     holder: str
     """Who has it: a procedure, a node, a frontend, a job, or the limit of running procedures."""
     key: str | None = None

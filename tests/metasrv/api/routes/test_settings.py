@@ -202,6 +202,7 @@ async def test_given_what_an_operator_switched_off_when_measured_then_the_metric
         assert "metasrv_nodes_cordoned 1.0" in said
         assert 'metasrv_procedures_running{kind="create_table"} 1.0' in said
         assert 'metasrv_procedures_waiting{reason="maintenance"} 1.0' in said
+        assert 'metasrv_procedures_waiting{reason="throttle"} 0.0' in said
 
 
 async def test_given_a_setting_with_a_default_when_put_to_null_then_it_has_that_again() -> None:

@@ -73,7 +73,8 @@ def test_given_a_change_that_waits_when_shown_then_it_says_for_whom_and_why(
         "transaction": "t-9",
         "transaction_age_ms": 2_500,
     }
-    found = procedure(waiting_for=[wait])
+    lock = {"kind": "lock", "key": "table:1024", "holder": "p-1", "since": "2026"}
+    found = procedure(waiting_for=[wait, lock])
     rest.answers["GET", f"/v1/procedures/{found['id']}"] = (200, found)
 
     shown = run("procedure", "get", found["id"], "--metasrv", rest.url)
@@ -84,6 +85,7 @@ def test_given_a_change_that_waits_when_shown_then_it_says_for_whom_and_why(
         "at version 16 of 17",
         "for t-9 (2.5 s old)",
         "8 s at most",
+        "lock table:1024 of p-1",
     ):
         assert said in shown.output
 

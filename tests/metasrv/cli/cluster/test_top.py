@@ -94,7 +94,7 @@ def test_given_a_cluster_when_looked_at_once_then_leader_leases_regions_and_wait
     assert "MAINTENANCE: nothing is failed over by detection (disks)" in lines
     assert "PAUSED: no procedure begins a step (disks)" in lines
     assert "dn-1 alive, cordoned a 9.4 s 3 1 lost, 2 open 0.3 s 0.1" in lines
-    waits = "main.public.flights running await_lease - region_lease dn-1, 8 s"
+    waits = "main.public.flights running await_lease - region_lease of dn-1, 8 s"
     assert f"{PROCEDURE['id']} failover_table {waits}" in lines
     (asked,) = [unquote(one.path) for one in rest.asked if one.path.startswith("/v1/procedures")]
     wanted = re.search("state=([a-z_,]+)", asked)
