@@ -14,7 +14,7 @@ MakeRequest = Callable[[int], bytes]
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What one closed loop of several clients came to."""
+    """The result of one closed loop of several clients."""
 
     seconds: float
     latencies_ms: Sequence[float]

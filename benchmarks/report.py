@@ -1,4 +1,4 @@
-"""What every measurement says of itself: command, machine, versions; and its medians."""
+"""The header of every report (command, machine, versions) and the lines with its medians."""
 
 import os
 import platform
@@ -33,7 +33,7 @@ def line(what: str, values: Iterable[float], unit: str, digits: int = 0) -> floa
 
 
 def ratio(what: str, parts: Sequence[float], wholes: Sequence[float]) -> None:
-    """Of two things measured side by side, round by round."""
+    """Prints the ratio of two quantities that were measured side by side, round by round."""
     line(what, [part / whole for part, whole in zip(parts, wholes, strict=True)], "", 2)
 
 

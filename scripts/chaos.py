@@ -30,7 +30,7 @@ PAUSE_S = 30.0
 QUICK_HOLD_MS = 3_000  # of a fault under three members; the quick leases last two seconds
 
 Scenario = Callable[[Path], Awaitable[tuple[str, Sequence[str]]]]
-"""What was seen, and what was wrong."""
+"""Returns a summary of the run and the faults it found."""
 
 
 async def leaders_killed(folder: Path) -> tuple[str, Sequence[str]]:
@@ -94,7 +94,7 @@ SCENARIOS: dict[str, Scenario] = {
 
 
 async def cycle(names: Sequence[str], number: int, above: Path) -> int:
-    """How many scenarios went wrong."""
+    """Runs the scenarios *names* once; returns the number of those that failed."""
     clock, broken = SystemClock(), 0
     for name in names:
         folder = Path(tempfile.mkdtemp(prefix=f"{number}-{name}-", dir=above))

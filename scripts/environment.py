@@ -91,7 +91,7 @@ def _install(root: Path, venv: Path, lock: str, log: Path) -> None:
 
 
 def _link(root: Path, venv: Path) -> None:
-    """What an editable install would do, in two files: the path, and the command."""
+    """Writes the two files of an editable install: the path and the command."""
     (site,) = venv.glob("lib/python*/site-packages")
     write_whole(site / "metasrv.pth", os.path.relpath(root, site) + "\n")
     command = venv / "bin" / "metasrv"
@@ -101,7 +101,7 @@ def _link(root: Path, venv: Path) -> None:
 
 
 def _want(root: Path, venv: Path, lock: str) -> dict[str, str]:
-    """What the stamp says when `lock` is installed: the larger lock stands for the smaller."""
+    """Returns the stamp of an environment with *lock*; the larger lock includes the smaller."""
     locks = [RUN_LOCK, DEV_LOCK] if lock == DEV_LOCK else [RUN_LOCK]
     hashes = {name: _sha256(root / name) for name in locks}
     version, build = platform.python_version(), _sha256(root / BUILD_LOCK)

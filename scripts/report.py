@@ -1,4 +1,4 @@
-"""How long each part took, as the closing lines of a run."""
+"""A table of the parts of a run with their durations, printed as its last lines."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

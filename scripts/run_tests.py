@@ -36,7 +36,8 @@ NICE_TEST_S = 1_100  # what takes minutes alone may take many beside others
 
 @dataclass(frozen=True)
 class Count:
-    """What one part found. A skip is a failure: what a test needs is set up or is an error."""
+    """Results of one part. A skip counts as a failure: what a test needs is set up or is an
+    error."""
 
     passed: int
     failed: int
@@ -46,7 +47,7 @@ class Count:
 
 
 Told = Generator[None, None, tuple[Count, str]]
-"""Of a part: what it found, and what there is to say beside that."""
+"""Runs a part; returns its result and further lines for the report."""
 
 
 def main(args: Sequence[str]) -> int:
@@ -137,7 +138,8 @@ class Run:
         )
 
     def _gives_way(self, part: Part) -> bool:
-        """What computes, to what lives in real time."""
+        """Returns whether a part of pure computation must yield to parts that depend on real
+        time."""
         return not self._is_alone and part.name in GIVING_WAY
 
 

@@ -17,7 +17,7 @@ VENV = ROOT / ".venv"
 
 @dataclass(frozen=True)
 class Target:
-    """What to do after set-up: which lock it needs, and the command that takes our place."""
+    """The lock that a target needs, and the command that replaces this process after set-up."""
 
     lock: str
     command: tuple[str, ...]

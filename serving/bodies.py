@@ -15,7 +15,7 @@ _SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})\r\n")
 
 
 class ChunkLine(StrEnum):
-    """Which line of a chunked body comes next, when no data is awaited."""
+    """The kind of the next line of a chunked body, between pieces of data."""
 
     SIZE = "size"
     AFTER_DATA = "after_data"
@@ -40,14 +40,14 @@ class RequestBody:
         """Bytes of data until the next line, or the end."""
         self._line = ChunkLine.SIZE if length == CHUNKED else ChunkLine.NONE
         self._begun = b""
-        """Of a line whose end has not come yet."""
+        """Bytes of a line whose end has not arrived yet."""
 
     @property
     def is_over(self) -> bool:
         return not self._data and self._line is ChunkLine.NONE
 
     def take(self, data: bytes) -> int:
-        """How many bytes of *data*, from its start, are of this body.
+        """Returns how many bytes of *data*, from its start, belong to this body.
 
         Raises Refused `malformed-request`.
         """

@@ -181,7 +181,7 @@ def split(text: str) -> list[str]:
 
 
 def checked_name(value: str) -> str:
-    """Of a program or its zone, as a validator. Raises ValueError."""
+    """Returns *value*, the name of a program or its zone; a validator. Raises ValueError."""
     if NODE_ID.fullmatch(value) is None:
         raise ValueError("letters, digits, _ and -, at most 64, a letter or digit first")
     return value

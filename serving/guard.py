@@ -24,7 +24,7 @@ from serving.heads import ENDS, body_bytes, check_growing, without_upgrade
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What one connection may take."""
+    """Limits of one connection."""
 
     hosts: Collection[str] | None = None
     """Names by which this server may be addressed; None: any."""
@@ -115,7 +115,7 @@ class Guard(HttpToolsProtocol):
             self.loop.call_soon(self.data_received, b"")
 
     def send_400_response(self, msg: str) -> None:
-        """What the parser refuses although we let it through."""
+        """Refuses a request that passed this guard but that the parser rejects."""
         self._refuse(Refused("malformed-request", reason=msg))
 
     # The requests, one after the other ---------------------------------------------------------
@@ -151,7 +151,7 @@ class Guard(HttpToolsProtocol):
         return without_upgrade(head)
 
     def _part(self, body: RequestBody) -> bytes:
-        """What has come of the body under way. Raises Refused."""
+        """Returns the bytes received of the current body. Raises Refused."""
         size = body.take(self._held)
         part, self._held = self._held[:size], self._held[size:]
         if not self._is_answering:

@@ -26,7 +26,7 @@ _HOST = re.compile(rb"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,255})(?::[0-9]{1
 
 
 def body_bytes(head: bytes, hosts: Collection[str] | None) -> int:
-    """How long the body is that follows *head*, its empty line included; or CHUNKED.
+    """Returns the length of the body that follows *head*, its empty line included; or CHUNKED.
 
     *hosts*: the names by which this server may be addressed, in small letters; None: any. A page of
     a foreign site whose name was made to lead to this machine (DNS rebinding) sends its own name.
@@ -56,8 +56,11 @@ def without_upgrade(head: bytes) -> bytes:
 
 
 def check_growing(head: bytes) -> None:
-    """Of a head whose end has not come yet. Raises Refused `headers-too-large`,
-    `malformed-request`: no line of it may end by a bare LF, so its end would never come."""
+    """Checks a head whose end has not arrived.
+
+    Raises Refused `headers-too-large`, or `malformed-request` for a line that ends with a bare LF:
+    the end of such a head would never come.
+    """
     if len(head) > HEADER_BYTES_MAX:
         raise Refused("headers-too-large", limit_bytes=HEADER_BYTES_MAX)
     if head.count(b"\n") != head.count(b"\r\n"):

@@ -71,7 +71,7 @@ class TokenBook:
         return self._clients.holder(token) or self.program(token)
 
     def program(self, token: str) -> str | None:
-        """Which program of the cluster holds it; None: none."""
+        """Returns the name of the cluster's program that holds the token; None: no program does."""
         return None if self._cluster is None else self._cluster.holder(token)
 
     def may(self, token: str, path: str) -> bool:

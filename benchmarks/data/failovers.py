@@ -124,7 +124,7 @@ async def one_round(scene: Scene, rounds: Rounds, *, is_cold: bool) -> None:
 
 
 async def the_end(scene: Scene, since_ms: int) -> ProcedureBody:
-    """Of the failover of the table."""
+    """Waits until the failover submitted since *since_ms*, wall clock, has ended; returns it."""
     while True:
         found = await scene.client.procedures.list(limit=10, kind="failover_table")
         for one in found:

@@ -37,7 +37,7 @@ POINTS = 200
 
 
 class CountingDisk(LocalDisk):
-    """How often it was read, and how many bytes."""
+    """A local disk that counts its reads and the bytes read."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -38,7 +38,7 @@ HOLDERS = (0, 8)
 CLIENTS = (1, 16)
 REAL_NODES = 3
 STATES = 3
-"""That an index has on its way: delete-only, write-only, public."""
+"""States that an index passes: delete-only, write-only, public."""
 WANTED_PER_S = 20
 SPEC = {
     "columns": [
@@ -52,11 +52,11 @@ INDEX = orjson.dumps({"name": "by_word", "columns": ["word"]})
 
 @dataclass
 class Found:
-    """Of one number of holders and clients, round by round."""
+    """Results for one number of holders and clients, round by round."""
 
     loads: list[Load] = field(default_factory=list)
     counts: list[dict[str, float]] = field(default_factory=list)
-    """Of one index."""
+    """Counters of one index each."""
 
 
 async def one_round(place: Place, names: Sequence[str], clients: int, found: Found) -> None:

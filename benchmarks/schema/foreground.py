@@ -56,15 +56,15 @@ SPEC = {
 class Asked:
     rows: int
     seconds: float
-    """Of each phase."""
+    """Length of each phase."""
     statements_per_s: int
     rows_per_s: int
-    """That an operator sets."""
+    """The operator's bound on the reorg, in rows/s."""
 
 
 @dataclass
 class Phase:
-    """What statements took, and how fast the reorg beside them read."""
+    """Latencies of the statements of one phase, and the rows/s of the reorg beside them."""
 
     taken_ms: list[float] = field(default_factory=list)
     refused: list[bytes] = field(default_factory=list)

@@ -49,7 +49,7 @@ class Holder:
     leader: Connection
     cluster_id: str = ""
     mirror: CatalogReplica = field(default_factory=lambda: CatalogReplica(0))
-    """Of the tables that came while it followed: others are not changed here."""
+    """A replica of the tables created since it began to follow; the benchmark changes no others."""
     told: int = 0
     """Acknowledgements."""
     every_s: float = 0.0
@@ -139,11 +139,11 @@ async def holding(url: str, number: int) -> AsyncIterator[list[Holder]]:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What one change came to, with so many holders."""
+    """Costs of one change with a given number of holders."""
 
     change_ms: float
     wait_ms: float
-    """Of one transition."""
+    """Duration of the wait of one transition."""
     waits: float
     """Transitions of one change."""
     writes: float
@@ -190,7 +190,7 @@ async def add_column(http: httpx.AsyncClient, name: str) -> None:
 
 
 async def waits(http: httpx.AsyncClient) -> tuple[float, float]:
-    """How many there were, and their sum in seconds."""
+    """Returns the number of waits so far and their sum in seconds."""
     text = (await http.get("/metrics")).text
     found = [re.search(f"^{WAITED}{part} (.*)$", text, re.M) for part in ("count", "sum")]
     times, seconds = (float(match[1]) if match else 0.0 for match in found)

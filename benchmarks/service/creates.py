@@ -62,7 +62,7 @@ class Place:
     etcd: str
     node: str
     pid: int
-    """Of the metasrv."""
+    """Process id of metasrv."""
 
     @property
     def endpoint(self) -> str:
@@ -71,7 +71,7 @@ class Place:
 
 @dataclass(slots=True)
 class Rounds:
-    """What was measured, round by round, by number of clients or client setting."""
+    """Results, round by round, by number of clients or by client setting."""
 
     creates: dict[int, list[Load]] = field(default_factory=dict)
     counts: dict[int, list[Mapping[str, float]]] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class Rounds:
     alone: list[Load] = field(default_factory=list)
     """Raw, one client."""
     beside: dict[str, Mapping[int, Load]] = field(default_factory=dict)
-    """What was measured once, by number of clients."""
+    """Results of loads that ran once, by number of clients."""
 
 
 @asynccontextmanager
@@ -212,13 +212,13 @@ async def etcd_counts(http: httpx.AsyncClient, place: Place) -> dict[str, float]
 
 
 async def node_counts(http: httpx.AsyncClient, place: Place) -> dict[str, float]:
-    """Of the node that acknowledges at once."""
+    """Returns the requests and orders that the stub node has counted."""
     node = (await http.get(f"{place.node}/counts")).json()
     return {"requests to the node": node["requests"], "orders to the node": node["orders"]}
 
 
 def cpu_ms(pid: int) -> float:
-    """What a process has used of any processor, its own time and the kernel's for it (proc(5))."""
+    """Returns the processor time of a process, user and kernel, in ms (proc(5))."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
 

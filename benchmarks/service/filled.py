@@ -49,17 +49,17 @@ AT_ONCE = 4
 """Transactions on their way."""
 COLUMNS = 8
 NO_NUMBER = 9_999_996
-"""Of a table that nobody makes: the first of those that moulds are made of."""
+"""Number of a table that is never created: the first of those that moulds are made of."""
 NO_VERSION, NO_TIME = 8_888_888_888, 7_777_777_777_777
 
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """How much of what."""
+    """The size of a filled store."""
 
     tables: int
     regions: int = 4
-    """Of each table, each on another node."""
+    """Regions of each table, each on another node."""
     nodes: int = 4
 
     @property
@@ -111,7 +111,7 @@ async def _commit(kv: Kv, request: Request) -> None:
 
 
 def stamped_tables(filling: Filling, line: LogHead, now_ms: int) -> Iterator[list[Put]]:
-    """Of each table, in order: each a version of the catalog, and a millisecond."""
+    """Yields the puts of each table, in order; each table is one version and 1 ms later."""
     moulds = [mould_of(filling, NO_NUMBER + n, now_ms) for n in range(filling.nodes)]
     for number in range(filling.tables):
         table_id, version = FIRST["table_id"] + number, line.version + 1 + number
@@ -193,7 +193,7 @@ async def _register(committer: Committer, clock: Clock, view: NodeView) -> None:
 
 
 def create_txn(filling: Filling, number: int, now_ms: int) -> Txn:
-    """What the create of a table writes at its end."""
+    """Returns the transaction with which the create of a table ends."""
     views = filling.views
     table_id = FIRST["table_id"] + number
     name = ddl_request.FullTableName(DEFAULT_CATALOG, DEFAULT_SCHEMA, name_of(number))

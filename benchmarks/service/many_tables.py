@@ -66,14 +66,14 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What was asked for."""
+    """The arguments of the program."""
 
     tables: int
     regions: int
     creates: int
     rounds: int
     etcd: str | None
-    """Of a store that holds the many tables already; None: one is filled."""
+    """Endpoint of a store that holds the tables already; None: one is filled."""
 
     def of_few(self) -> "Plan":
         return replace(self, tables=FEW, etcd=None)
@@ -160,7 +160,7 @@ async def reads(one: Cluster) -> None:
 
 
 async def pages(connection: Connection) -> float:
-    """Of the first pages of the list, one by one: the median, in ms."""
+    """Returns the median latency of the first pages of the list, read one by one, in ms."""
     loop, token, took = asyncio.get_running_loop(), None, list[float]()
     while len(took) < PAGES and (token or not took):
         query = {"page_size": PAGE, **({"page_token": token} if token else {})}

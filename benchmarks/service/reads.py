@@ -35,7 +35,7 @@ class Side:
 
     per_second: list[float] = field(default_factory=list)
     cpu_us: list[float] = field(default_factory=list)
-    """Of its process, for one request."""
+    """Processor time of its process for one request."""
 
     def add(self, load: Load, used_ms: float) -> None:
         self.per_second.append(load.per_second)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from keys.store.kv import Put
 
 Numbers = Mapping[bytes, bytes]
-"""What stands in the mould -> what is to stand there."""
+"""Text in the mould -> the text that replaces it."""
 
 
 @dataclass(frozen=True, slots=True)

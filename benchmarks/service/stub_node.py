@@ -130,7 +130,7 @@ class Stub:
 
 
 def _open(region: str, epoch: int) -> RegionStat:
-    """Of a region that nobody has written to."""
+    """Returns the state of an open region without rows."""
     return RegionStat(
         region_id=region,
         epoch=epoch,
@@ -144,7 +144,7 @@ def _open(region: str, epoch: int) -> RegionStat:
 
 
 def content_length(head: bytes) -> int:
-    """Of a request's or an answer's head; 0: it has no body."""
+    """Returns the `Content-Length` of a request's or a response's head; 0: it has none."""
     _, found, rest = head.lower().partition(b"\r\ncontent-length:")
     return int(rest.split(b"\r\n", 1)[0]) if found else 0
 

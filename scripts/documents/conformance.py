@@ -67,7 +67,7 @@ def marked(tree: ast.Module) -> Iterator[tuple[str, str, int]]:
 
 
 def _cases(text: str) -> Iterator[tuple[str, int]]:
-    """Of "source 12", or of "source 12-15", both ends included."""
+    """Yields the cases of "source 12" or "source 12-15", both ends included. Raises ValueError."""
     found = _MARK.fullmatch(text)
     source, first, last = found.groups() if found else ("", "0", "0")
     known = {one.source: one.cases() for one in CATALOGUES}.get(source, {})

@@ -1,4 +1,4 @@
-"""What a client or a node may send that is wrong, or that comes at a bad moment, in our own words.
+"""Cases of wrong or badly timed input from clients and nodes, in our own words.
 
 Number, what comes, and what it is answered; the test that shows a row bears its number in the
 marker `case`.

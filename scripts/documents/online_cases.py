@@ -1,4 +1,4 @@
-"""What an online schema change must stand, in our own words: 80 cases.
+"""Cases that an online schema change must pass, in our own words: 80 cases.
 
 The test that shows a case bears its number in the marker `case`, as `online 12`.
 """

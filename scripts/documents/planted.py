@@ -40,12 +40,13 @@ def pages() -> Mapping[str, str]:
 
 
 def names_of(suite: Suite) -> tuple[str, ...]:
-    """Of the bugs that it plants. Raises ValueError for a place where none are named."""
+    """Returns the names of the bugs that a suite plants. Raises ValueError for a place without
+    names."""
     return tuple(name for place in suite.names for name in _named(place))
 
 
 def rare_in_seeds() -> list[str]:
-    """Those of the simulation that `make test` does not hunt."""
+    """Returns the bugs of the simulation that `make test` does not hunt."""
     hunted = names_of(SUITES["seeds"])
     return [name for place in HUNTED for name in _named(place) if name not in hunted]
 
@@ -56,14 +57,14 @@ def finder_of(planted: Planted) -> str:
 
 
 def part_of(test: str) -> str:
-    """Of `make test`, as tests/conftest.py has it: the first of its marks."""
+    """Returns the part of `make test` that runs a test: its first mark, as in tests/conftest.py."""
     path, _, name = test.partition("::")
     marked = [text for node in _tree(path).body for text in _marks(node, name)]
     return next((mark for mark in MARKS if f"pytest.mark.{mark}" in marked), "fast")
 
 
 def _marks(node: ast.stmt, test: str) -> Iterator[str]:
-    """Of the file, or of the test."""
+    """Yields the pytest marks in *node*, if it defines *test* or the marks of the whole file."""
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) if name == test:
             found: list[ast.expr] = node.decorator_list
@@ -93,7 +94,7 @@ def _named(place: str) -> list[str]:
 
 
 def _values(path: str, name: str) -> Iterator[ast.expr]:
-    """What stands behind that name of the file."""
+    """Yields the values assigned to *name* at the top level of the file."""
     for node in _tree(path).body:
         match node:
             case ast.Assign(targets=[ast.Name(id=found)], value=value) if found == name:

@@ -9,7 +9,7 @@ class Suite:
     """Bugs that one test hunts, by the names that stand in the tests."""
 
     about: str
-    """What is planted where, and what finds it."""
+    """Where the suite plants bugs, and the check that finds them."""
     test: str
     """`path::test`, or the path alone where each bug has a test of its own."""
     names: tuple[str, ...]
@@ -147,7 +147,7 @@ HUNTED = (
     "tests/sim/planted/schema_mistakes.py::PATCHES",
     "tests/sim/planted/rare_mistakes.py::PATCHES",
 )
-"""Of the simulation; `make sim` plants any of them."""
+"""Rare bugs of the simulation; `make sim` plants any of them."""
 
 Planted = tuple[str, str]
 """A suite, and the name there; of a suite whose bugs have tests of their own, the test."""
@@ -215,7 +215,7 @@ RULE: Mapping[str, tuple[Planted, ...]] = {
         ("graphs", "ingest, a tombstone was merged away"),
     ),
 }
-"""What the rule names, in its words and its order."""
+"""Bugs that the rule names, in its words and its order."""
 NOT_PLANTED: Mapping[str, str] = {
     "learner in the route first": "regions have no learners: replication is not built yet",
 }

@@ -1,4 +1,4 @@
-"""What documents say exists, looked up in this checkout: paths, dotted names, commands, links.
+"""References of documents, looked up in this checkout: paths, dotted names, commands, links.
 
 Documents are read as text and code as syntax trees: nothing is imported. Fenced blocks are left
 out, except that in a diagram (mermaid) every dotted name counts as if it stood in backticks.
@@ -26,7 +26,7 @@ _COMMAND = re.compile(r"^(?:\.venv/bin/)?(make|metasrv) ([a-z][a-z-]*)")
 
 
 Names = frozenset[str]
-"""What one file defines: its own names, `Class.member` for its classes, and the dotted words that
+"""Names in one file: its own, `Class.member` for its classes, and the dotted words that
 it writes out (`table.created`)."""
 
 
@@ -105,7 +105,7 @@ class Checkout:
 
 
 def missing(document: Path, checkout: Checkout) -> list[str]:
-    """What *document* names and this checkout does not have, in order."""
+    """Returns the references in *document* that this checkout does not have, in order."""
     text = document.read_text()
     prose = _FENCE.sub("", text)
     fenced = _FENCE.findall(text)
@@ -132,7 +132,7 @@ def _slug(heading: str) -> str:
 
 
 def _claims(kind: str, body: str) -> Iterable[str]:
-    """What a fenced block says exists: names in a diagram, commands in a dialogue."""
+    """Returns the references in a fenced block: names in a diagram, commands in a dialogue."""
     if kind == "mermaid":
         return _DOTTED.findall(body)
     return [line for line in body.splitlines() if _COMMAND.match(line)]

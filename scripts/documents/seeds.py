@@ -50,7 +50,7 @@ def rows_of(page: str) -> list[Row]:
 
 
 def faults_of(rows: list[Row]) -> list[str]:
-    """What is wrong with them, in words; nothing: all is in order."""
+    """Returns the faults of the rows, in words."""
     faults = (f"{row.name}: {fault}" for row in rows for fault in _faults(row))
     return [*_gaps(rows), *_overworked(rows), *faults]
 
