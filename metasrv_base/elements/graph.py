@@ -18,7 +18,7 @@ Edge: TypeAlias = tuple[ElementState, ElementState]
 
 
 class Holds(StrEnum):
-    """What an element keeps in the store, one for each row."""
+    """The data that an element keeps in the store, one item for each row."""
 
     ENTRIES = "entries"
     """An index: a key made of the row's values, which leads to the row."""
@@ -37,23 +37,23 @@ class Act(StrEnum):
     """Refuse the statement if the new row breaks the element. (Unique: if the new row's key
     already leads to another row. A column of another type: if the value has no conversion.)"""
     REMOVE = "remove"
-    """What the old row has in the element goes, and a tombstone stays even where nothing was. A
-    unique key that leads to another row is not the old row's: it is left alone."""
+    """Remove the old row's data of the element, and write a tombstone even if there was none. A
+    unique key that leads to another row is not the old row's: it stays."""
     KEEP = "keep"
     """The value of the old row goes on into its next version; without this act it is gone."""
     PUT = "put"
-    """What the new row has in the element is stored: its entry, or its value (the user's, else
-    the default)."""
+    """Store the new row's data of the element: its entry, or its value (the user's, else the
+    default)."""
     FILL = "fill"
     """The default is stored, unless a value was kept: users cannot name the column yet."""
     MIRROR = "mirror"
-    """What the new row has in the column that this one mirrors is stored, converted. Where that has
-    no conversion, the statement is done at the next version, which needs none."""
+    """Store the new row's value of the mirrored column, converted. If it has no conversion, the
+    statement is executed again at the next version, which needs none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """What statements do for an element in one state; empty: nothing, as if it were not there."""
+    """The acts of statements for an element in one state; empty: none, as if it were absent."""
 
     insert: tuple[Act, ...] = ()
     update: tuple[Act, ...] = ()
@@ -68,7 +68,8 @@ class Behaviour:
 
 
 class Reorg(StrEnum):
-    """What must be done in WRITE_ONLY, once nobody uses an older version, before PUBLIC."""
+    """The work that must be done in WRITE_ONLY, once nobody uses an older version, before
+    PUBLIC."""
 
     NONE = "none"
     BACKFILL = "backfill"

@@ -29,7 +29,7 @@ from collections.abc import Mapping
 from metasrv_base.elements.proofs import Proof
 
 CHECKER = "{checker}"
-"""Of the files in metasrv_base/elements/proof/."""
+"""Digest of the files in metasrv_base/elements/proof/."""
 PROVED: Mapping[str, Proof] = {{
 {rows}
 }}
@@ -111,7 +111,8 @@ def prove(graph: Graph) -> Proof:
 
 
 def changes_of(graph: Graph) -> tuple[ProofChange, ...]:
-    """What is explored of it: its add and its drop, or both columns of a change of type."""
+    """Returns the changes to explore for a graph: its add and its drop, or both columns of a
+    change of type."""
     if not graph.mirrors:
         return tuple(ProofChange((graph,), (way,)) for way in (Direction.ADD, Direction.DROP))
     both = tuple(graph if member.name == graph.name else member for member in TYPE_CHANGE)

@@ -1,4 +1,4 @@
-"""Which graphs are proved: the checker has passed them exactly as they are.
+"""Lookup of proved graphs: those that the checker has passed exactly as they are.
 
 `metasrv_base/elements/proved.py` is generated and has the digest of each graph that passed. A kind
 of procedure is registered only if the graphs it moves elements along are there.
@@ -15,10 +15,10 @@ from metasrv_base.elements.graph import Behaviour, Graph
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What the checker saw of one graph."""
+    """The checker's record of one graph."""
 
     digest: str
-    """Of the graph."""
+    """Digest of the graph."""
     add_states: int
     """Visited while it is added, with every cancel."""
     drop_states: int
@@ -26,7 +26,7 @@ class Proof:
 
 
 def digest(graph: Graph) -> str:
-    """Of everything that the graph says, and of what follows from it."""
+    """Returns the digest of everything that the graph defines and implies."""
     text = json.dumps(described(graph), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 

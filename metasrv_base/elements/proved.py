@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from metasrv_base.elements.proofs import Proof
 
-CHECKER = "da00527a8249a31dc5fb2c0a15ec2a561f5fa23dc7d6f027dbeb8823ce61f9a6"
-"""Of the files in metasrv_base/elements/proof/."""
+CHECKER = "aff2c0f5eb1e67fcd1ad4841b66c7e15e8f94503d3ee3137135076515806c4ca"
+"""Digest of the files in metasrv_base/elements/proof/."""
 PROVED: Mapping[str, Proof] = {
     "index": Proof(
         digest="287c672ea8541311aa70cadc95618bf1265e0ef508548e27417b200b5532880e",

@@ -1,4 +1,4 @@
-"""Which of our types holds all values of an Arrow type."""
+"""Mapping of Arrow types to the column type that holds all their values."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Which values of one type are values of another, as data: a row for each pair of families.
+"""Conversions of values between types, as data: a row for each pair of families.
 
 Nothing is rounded, cut off or guessed: a value that the other type cannot say does not fit. Where
 a float meets decimal digits, as text or as a decimal, it stands for the fewest digits that name no

@@ -1,4 +1,4 @@
-"""Which region a row lives in: a rule over key columns, a stored format (golden: partition.txt).
+"""Partition rules over key columns, a stored format (golden: partition.txt): row -> region.
 
 hash     blake2b with a digest of 8 bytes over the encoded partition columns (`keycodec`), read as
          a big-endian number, modulo `count`

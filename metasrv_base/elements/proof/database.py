@@ -25,7 +25,7 @@ A, B = 1, 2
 """
 
 SHOWN = "-abcd0"
-"""How values are written; those after b are of `mirrored`."""
+"""Characters that stand for values; those after b belong to `mirrored`."""
 
 Pair: TypeAlias = tuple[int, int]
 """(value, key): an entry, the value of a column, or a row of the table that is the element."""
@@ -35,7 +35,7 @@ class Database(NamedTuple):
     rows: tuple[int, ...]
     """By key: its value, or NO_ROW."""
     held: frozenset[Pair]
-    """What the element has stored."""
+    """Data that the element has stored."""
 
     def __str__(self) -> str:
         rows = [f"{key}={SHOWN[row]}" for key, row in enumerate(self.rows) if row]
@@ -49,7 +49,7 @@ class ProofStatement(NamedTuple):
     kind: str
     key: int
     value: int
-    """Of the row afterwards."""
+    """Value of the row after the statement."""
 
     def __str__(self) -> str:
         verb = self.kind.replace("_", " ")
@@ -61,7 +61,7 @@ OUTSIDE = "insert_outside"
 
 
 class ProofFault(StrEnum):
-    """How a database contradicts a schema."""
+    """A way in which a database contradicts a schema."""
 
     ORPHAN = "orphan"
     """Something is stored whose row is gone or has another value. (F1: rules 1 and 5)"""
@@ -72,7 +72,7 @@ class ProofFault(StrEnum):
     BROKEN = "broken"
     """The constraint is visible, and a row breaks it. (6)"""
     LOST = "lost"
-    """What a user wrote in a visible column is gone, or the default is in its place."""
+    """A value that a user wrote in a visible column is gone, or is replaced by the default."""
 
 
 def databases(graph: Graph) -> Iterator[Database]:
@@ -110,7 +110,8 @@ def _can_be_stored(graph: Graph, held: frozenset[Pair]) -> bool:
 
 
 def statements(graph: Graph, behaviour: Behaviour, db: Database) -> Iterator[ProofStatement]:
-    """What users can ask for, where their schema has the element in a state that behaves so."""
+    """Yields the statements that users can issue if their schema has the element in a state with
+    *behaviour*."""
     for key, row in enumerate(db.rows):
         if graph.holds is Holds.ROWS:
             yield from _of_a_table(graph, db, key)
@@ -130,7 +131,8 @@ def _given(graph: Graph, behaviour: Behaviour) -> tuple[int, ...]:
 
 
 def _of_a_table(graph: Graph, db: Database, key: int) -> Iterator[ProofStatement]:
-    """Of a table alone its own rows come and go; else the rows that they belong to as well."""
+    """Yields statements on a table's own rows and, unless the table is alone, on the rows that
+    these belong to."""
     if db.rows[key] == NO_ROW:
         yield ProofStatement(OUTSIDE, key, A)
     else:
@@ -181,7 +183,8 @@ def _refuses(graph: Graph, db: Database, does: ProofStatement) -> bool:
 
 
 def faults(graph: Graph, state: ElementState, db: Database) -> Iterator[ProofFault]:
-    """How *db* contradicts a schema that has the element in *state*; nothing: it is consistent."""
+    """Yields the ways in which *db* contradicts a schema with the element in *state*; none: it
+    is consistent."""
     if any(db.rows[key] not in _owners(graph, value) for value, key in db.held):
         yield ProofFault.ORPHAN
     if state is ElementState.ABSENT and db.held:
@@ -196,7 +199,7 @@ def _owners(graph: Graph, value: int) -> tuple[int, ...]:
 
 
 def _unfit(graph: Graph, db: Database) -> Iterator[ProofFault]:
-    """What an element does not forgive once it is read."""
+    """Yields the faults that matter only once the element is read."""
     rows = [(value, key) for key, value in enumerate(db.rows) if value != NO_ROW]
     have = {key for _, key in db.held}
     if graph.holds is Holds.ENTRIES and not db.held.issuperset(rows):

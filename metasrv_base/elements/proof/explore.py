@@ -37,7 +37,7 @@ ANY = frozenset(ProofFault)
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
-    """What was found. Where there is no fault, every state was visited."""
+    """The result of an exploration. Without a fault, every state was visited."""
 
     change: ProofChange
     states: int
@@ -103,7 +103,8 @@ def _canonical(world: ProofWorld) -> ProofWorld:
 
 
 def _fault(on: ProofSetting, world: ProofWorld, seek: Container[ProofFault]) -> ProofFault | None:
-    """What is wrong for anybody who can still read, or for good."""
+    """Returns a fault that a server can still observe, or that is permanent; None: there is
+    none."""
     line = on.nodes[world.at].line
     used = {line[-1]}
     for version, _, pinned in world.servers:
@@ -129,7 +130,7 @@ def _path(parents: Mapping[ProofWorld, ProofWorld | None], world: ProofWorld) ->
 
 
 def _trace(on: ProofSetting, path: Sequence[ProofWorld]) -> Iterator[str]:
-    """What happens on *path*, taken again with servers that keep their names."""
+    """Yields the events of *path* as text, replayed with servers that keep their names."""
     world = path[0]
     yield on.space.text(world.db)
     for goal in path[1:]:

@@ -1,4 +1,4 @@
-"""In which order a change publishes the states of its elements: forward, back, or undone.
+"""Orders in which a change publishes the states of its elements: forward, back, or undone.
 
 A node is a published schema version together with all that came before it. Version n of a table
 is `line[n]`; what a server that has loaded version n does follows from it.
@@ -26,7 +26,7 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProofChange:
-    """What is asked for: each element is added or dropped, all in one change."""
+    """A change to explore: each element is added or dropped, all in one change."""
 
     graphs: tuple[Graph, ...]
     ways: tuple[Direction, ...]
@@ -117,7 +117,8 @@ def _forward(change: ProofChange) -> tuple[Line, int]:
 
 
 def _backward(change: ProofChange, states: States) -> Line:
-    """What is published when the change is undone in *states*, in which all of it still can be."""
+    """Returns the versions published when the change is undone from *states*, where it still can
+    be."""
     public = ElementState.PUBLIC
     return _together(
         [

@@ -26,13 +26,13 @@ from metasrv_base.elements.states import ElementState
 
 KEY = 0
 NEW, OLD = 0, 1
-"""Which of the two; each has a database with the same rows."""
+"""Indexes of the new and the old column; each has a database with the same rows."""
 C, D = 3, 4
 NULL = 5
 """Values of a row besides those that both columns can have: C has no conversion (only the old one
 can say it), D none back. NULL is what is read where there is nothing to convert."""
 FORMS = ((A, B, D), (A, B, C))
-"""What each of the two can say."""
+"""Values that each of the two columns can represent."""
 
 Behaviours: TypeAlias = Sequence[Behaviour]
 
@@ -64,8 +64,8 @@ class Mirrored(Space):
         return None if any(value == C for value, _ in self._wholes[db][OLD].held) else db
 
     def _cleaned(self, db: int, before: States, after: States) -> int:
-        """What is stored for a column that will be absent goes; where a row has nothing else, as
-        what it is converted to."""
+        """Cleans up for a column that will be absent: its data is removed, or stored as the
+        converted value if the row has no other."""
         new, old = self._wholes[db]
         if before[NEW] is not after[NEW] is ElementState.ABSENT:
             new = new._replace(held=frozenset())
@@ -115,7 +115,8 @@ def perform(behaviours: Behaviours, whole: Whole, does: ProofStatement) -> Whole
 
 
 def _stored(behaviour: Behaviour, whole: Whole, which: int, does: ProofStatement) -> int | None:
-    """What the new row has in one of the two, NO_ROW if nothing; None if an act says no."""
+    """Returns the value stored for the new row in one of the two columns; NO_ROW: none; None: an
+    act refuses the statement."""
     value = NO_ROW
     for act in acts_of(behaviour, does):
         match act:
@@ -129,7 +130,7 @@ def _stored(behaviour: Behaviour, whole: Whole, which: int, does: ProofStatement
 
 
 def reading(whole: Whole, which: int) -> int:
-    """What the row has in one of the two."""
+    """Returns the value of the row read from one of the two columns."""
     for value, _ in whole[which].held:
         return value
     value = NULL if which == OLD else reading(whole, OLD)

@@ -1,4 +1,4 @@
-"""What the owner of a change does, and its reorg: wait, floor, complete, publish, undo."""
+"""Steps of the owner of a change and of its reorg: wait, floor, complete, publish, undo."""
 
 from collections.abc import Iterator
 
@@ -114,7 +114,7 @@ def _at(on: ProofSetting, world: ProofWorld, node_index: int) -> ProofWorld:
 
 
 def _fails_over(on: ProofSetting, world: ProofWorld) -> Iterator[Step]:
-    """What the owner knew in memory is gone; what the region and the job have is not."""
+    """Yields the failover of the owner. Its memory is lost; the state of region and job remains."""
     if world.phase is not OwnerPhase.WAITING:
         yield ("a new owner: waits anew",), world._replace(phase=OwnerPhase.WAITING)
     elif not on.protocol.rewaits:

@@ -1,4 +1,4 @@
-"""Which two states of an element may be in use at one time: F1's definition, on every database.
+"""Pairs of states that may be in use at one time: F1's definition, checked on every database.
 
 Two schemas go together if each database that is consistent with both stays consistent with both,
 whatever statement of either is executed (Rae et al., section 3.1).

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 
 class EntryPut(StrEnum):
-    """How the reorg puts the entry of a row that it has read."""
+    """The way in which the reorg puts the entry of a row that it has read."""
 
     INGEST = "ingest"
     """With the version of the row it was read from: it loses to any entry or tombstone of the same
@@ -32,10 +32,10 @@ class Protocol:
     rewaits: bool = True
     """A new owner waits for the newest version as if nobody had acknowledged it."""
     fences_owner: bool = True
-    """What an owner that was deposed wants to publish is refused."""
+    """Publications of a deposed owner are refused."""
     fences_reorg: bool = True
-    """What a reorg puts after its change was cancelled is refused: at the floor, or by the number
-    of the job."""
+    """Puts of a reorg whose change was cancelled are refused: by the floor, or by the number of
+    the job."""
     reads_after_drain: bool = True
     """The reorg reads when nobody uses an older version, and not as soon as one is published."""
     finishes_reorg: bool = True

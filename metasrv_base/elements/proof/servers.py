@@ -1,4 +1,4 @@
-"""What servers do: commit, load a newer version, fall silent, come back, and send what is late."""
+"""Steps of servers: commit, load a newer version, fall silent, come back, send a late write."""
 
 from collections.abc import Iterator
 from functools import cache

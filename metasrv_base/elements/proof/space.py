@@ -36,7 +36,7 @@ Write: TypeAlias = tuple[ProofStatement, ...]
 
 
 class StatementOutcome(NamedTuple):
-    """What one statement comes to."""
+    """The effect of one statement."""
 
     write: Write
     key: int
@@ -79,7 +79,8 @@ class Space:
         return [self._number(whole) for whole in product(*each) if _same_rows(whole)]
 
     def _outcomes(self, states: States, db: int) -> tuple[StatementOutcome, ...]:
-        """What a server that has the elements in *states* can do; what is refused does nothing."""
+        """Returns the effects of the statements of a server that has the elements in *states*;
+        refused statements have none."""
         whole = self._wholes[db]
         behaviours = [
             graph.behaviours[state] for graph, state in zip(self._graphs, states, strict=True)
@@ -103,7 +104,7 @@ class Space:
     def _spoils(
         self, behaviours: Sequence[Behaviour], whole: Whole, write: Write
     ) -> Iterator[tuple[int, int]]:
-        """Which reads of which tasks a backfill can no longer put without a look at the row.
+        """Yields the reads of tasks that a backfill can no longer put without a look at the row.
 
         Where it compares entries: those whose entry is now newer, or has a tombstone. Where it
         compares rows: all of the row.
@@ -138,8 +139,8 @@ class Space:
         return state in passing and not self._protocol.cleans_first
 
     def snapshot(self, db: int) -> tuple[int, ...]:
-        """What a backfill has to put: by task, the value of the row. A task is one row of one
-        index."""
+        """Returns the values that a backfill has to put: by task, the value of the row. A task
+        is one row of one index."""
         whole = self._wholes[db]
         return tuple(value for number in self._backfilled for value in whole[number].rows)
 

@@ -1,4 +1,4 @@
-"""What an exploration knows at one moment: the region, the servers, the owner and the reorg."""
+"""The state of an exploration at one moment: the region, the servers, the owner and the reorg."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -14,7 +14,7 @@ DUPLICATE = -2
 
 
 class OwnerPhase(IntEnum):
-    """What the owner has done for the newest version. A new owner begins with WAITING."""
+    """Progress of the owner with the newest version. A new owner begins with WAITING."""
 
     WAITING = 0
     DRAINED = 1
@@ -43,7 +43,7 @@ class SentWrite(NamedTuple):
 
 
 Task: TypeAlias = int
-"""Of one row: DONE, DUPLICATE, or twice the value that was read, plus one once it is stale."""
+"""State of one row's task: DONE, DUPLICATE, or twice the value read, plus one once it is stale."""
 
 
 class Job(NamedTuple):
@@ -78,7 +78,7 @@ Step: TypeAlias = tuple[Event, ProofWorld]
 
 @dataclass(frozen=True, slots=True)
 class ProofSetting:
-    """What stays the same in an exploration."""
+    """The constants of an exploration."""
 
     space: Space
     nodes: tuple[JourneyNode, ...]

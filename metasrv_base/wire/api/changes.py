@@ -26,7 +26,7 @@ class UndropRequest(WireModel):
     """`POST T/undrop`."""
 
     table_id: Int64 | None = None
-    """Which one, when several tables of that name were dropped."""
+    """Id of the table to restore, if several tables of that name were dropped."""
     new_name: Identifier | None = None
     """Null: the name it had."""
 
@@ -165,6 +165,6 @@ class AlterRequest(WireModel):
 
     operations: Listed[AlterOperation] = Field(min_length=1, max_length=OPERATIONS_MAX)
     grace_s: int = Field(default=0, ge=0, le=GRACE_S_MAX)
-    """How long what is dropped is kept, hidden and maintained: until then an undrop brings it back
-    at once. A column whose type changes has the old one until then. No other change of the table
-    begins meanwhile."""
+    """Time for which dropped elements are kept, hidden and maintained: until then an undrop
+    restores them at once. A column whose type changes keeps its old column for that time. No
+    other change of the table begins meanwhile."""

@@ -237,7 +237,7 @@ class RegionList(WireModel):
 
 
 class SettingList(WireModel):
-    """What operators can change while the service runs."""
+    """Settings that operators can change while the service runs."""
 
     settings: Listed[SettingBody]
 

@@ -1,4 +1,4 @@
-"""What operators ask of procedures, and what they look at first: locks and poisons."""
+"""Bodies of operators' controls of procedures, and of the lists of locks and poisons."""
 
 from typing import Literal
 
@@ -16,7 +16,7 @@ class ThrottleRequest(WireModel):
     percent: int = Field(default=0, ge=0, le=PERCENT_MAX)
     """The share of time that the steps which move data rest; 0: none."""
     rows_per_s: PositiveInt64 | None = None
-    """How many rows a reorg reads; null: as many as the statements beside it allow."""
+    """Rate at which a reorg reads rows, in rows/s; null: as fast as concurrent statements allow."""
 
 
 class LockPlaceBody(WireModel):

@@ -1,4 +1,4 @@
-"""How far an index has come that is being filled, and what is in the way of a unique one."""
+"""Progress of an index that is being filled, and the duplicates that violate a unique one."""
 
 from typing import Literal
 
@@ -17,12 +17,12 @@ class RegionCoverage(WireModel):
 
 
 class IndexCoverage(WireModel):
-    """Of an index that a procedure fills."""
+    """Progress of an index that a procedure fills."""
 
     procedure_id: str
     regions: Listed[RegionCoverage]
     rows: Int64
-    """Of which the regions have taken entries."""
+    """Rows whose entries the regions have taken."""
     rows_total: Int64
     """An estimate, from when it began."""
     entries: Int64
@@ -41,5 +41,5 @@ class IndexDuplicates(WireModel):
     """Why an index is not public."""
 
     total: Int64
-    """Of values, over all regions."""
+    """Number of duplicate values, over all regions."""
     first: Listed[RepeatedValues]

@@ -22,9 +22,9 @@ class ImportBody(WireModel):
     table_id: Int64
     name: str
     rows: Int64
-    """Of the files; each is in the table, or was written by somebody else meanwhile."""
+    """Rows in the files; each is in the table, or was overwritten by a concurrent statement."""
     files: Int64
     bytes: Int64
-    """Of the files."""
+    """Size of the files in bytes."""
     regions: Int64
-    """That were given rows."""
+    """Regions that received rows."""

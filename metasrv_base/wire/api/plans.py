@@ -37,15 +37,15 @@ class BlockerBody(WireModel):
 
     kind: BlockerKind
     holder: str
-    """Who has it: a procedure, a node, a region, or the problem code of a refusal."""
+    """The holder: a procedure, a node, a region, or the problem code of a refusal."""
     key: str | None = None
-    """Of a lock or a poison."""
+    """Key of a lock or a poison."""
     expires_in_s: Int64 | None = None
     """After this long it is over by itself."""
     waits: bool
     """False: the change would be refused, or undone, rather than wait."""
     transaction: str | None = None
-    """Of a holder of a schema lease: the oldest one that is open there."""
+    """The oldest transaction that is open at a holder of a schema lease."""
     transaction_age_ms: Int64 | None = None
 
 
@@ -95,8 +95,8 @@ class PlannedDrainBody(WireModel):
     table_id: Int64
     schema_version: Int64
     holders: Listed[str]
-    """Of schema leases, as of now, that must follow: they do within milliseconds but for those
-    that are among the blockers."""
+    """Holders of schema leases, as of now, that must follow. They do so within milliseconds,
+    except those among the blockers."""
 
 
 class PlannedStepBody(WireModel):
@@ -107,7 +107,7 @@ class PlannedStepBody(WireModel):
     """Keys of the store."""
     deletes: Listed[str]
     log: Listed[str]
-    """What the catalog log says, as `table.created`."""
+    """Events that the catalog log will contain, such as `table.created`."""
     orders: Listed[PlannedOrderBody]
     """Given to nodes before it commits."""
     publishes: Listed[PlannedVersionBody] = ()
@@ -141,7 +141,7 @@ class PlannedProcedure(WireModel):
     """Over how many earlier reorgs, of this table or else of any, that rate was measured; 0: it is
     assumed."""
     eta_s: Int64 | None = 0
-    """Of all steps. Null: nobody knows when what is in the way will be gone."""
+    """Estimate for all steps. Null: a blocker has no known end."""
     complete: bool = True
     """Whether `steps` reach the end; if not, the last blocker says what they wait for."""
     children: Listed["PlannedProcedure"] = ()

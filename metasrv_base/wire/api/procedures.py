@@ -32,7 +32,7 @@ PARALLEL_MAX = 1024  # tables failed over at once
 
 
 class ResourceBody(WireModel):
-    """What a procedure is about."""
+    """The object that a procedure works on."""
 
     type: str
     """`table`, `schema` or `node`."""
@@ -41,7 +41,7 @@ class ResourceBody(WireModel):
 
 
 class ProgressBody(WireModel):
-    """How far the step in flight has come."""
+    """Progress of the step in flight."""
 
     phase: str
     done: Int64
@@ -51,8 +51,8 @@ class ProgressBody(WireModel):
     eta_s: Int64 | None
     """Null while there is no rate to tell it from."""
     limit_per_s: Int64 | None = None
-    """Of a reorg: it may be no faster, for an operator said so, or since statements beside it had
-    become slow; null: as fast as it goes."""
+    """Limit of a reorg's rate, set by an operator or lowered because concurrent statements
+    became slow; null: unlimited."""
 
 
 class WaitingBody(WireModel):
@@ -62,15 +62,15 @@ class WaitingBody(WireModel):
     """`lock`, `admission`, `region_lease`, `schema_lease`, `node`, `child`, `spark`, `maintenance`,
     `throttle` or `grace`."""
     holder: str
-    """Who has it: a procedure, a node, a frontend, a job, or the limit of running procedures."""
+    """The holder: a procedure, a node, a frontend, a job, or the limit of running procedures."""
     key: str | None = None
-    """Of a lock."""
+    """Key of a lock."""
     since: str
     """RFC 3339."""
     expires_in_s: Int64 | None = None
     """After this long the wait is over whatever the holder does."""
     have: Int64 | None = None
-    """Of a schema lease: the version of the catalog that the holder acknowledged, if any."""
+    """Catalog version that the holder of a schema lease has acknowledged, if any."""
     need: Int64 | None = None
     """The one that it must acknowledge."""
     transaction: str | None = None
@@ -85,11 +85,11 @@ class BeatBody(WireModel):
     at: str
     """When it ended, RFC 3339."""
     ms: Int64
-    """How long it took."""
+    """Duration in ms."""
 
 
 class ControlBody(WireModel):
-    """What somebody asked of it while it was under way."""
+    """A control that somebody applied to a procedure while it was active."""
 
     action: str
     """`cancel`, `pause`, `resume`, `retry`, `throttle` or `clear`."""
@@ -127,17 +127,17 @@ class ProcedureBody(WireModel):
     point_of_no_return: bool
     """It can only go forward now."""
     allowed_actions: Listed[str]
-    """What `POST /v1/procedures/{id}/...` accepts now."""
+    """Actions that `POST /v1/procedures/{id}/...` accepts now."""
     attempt: Int64
-    """Of the step in flight."""
+    """Number of the current attempt of the step in flight."""
     resumed: Int64
-    """How many leaders have taken it up again."""
+    """Number of leaders that have resumed it."""
     parent_id: str | None
     children: Listed[str]
     submitted_by: str
     statement: dict[str, Any] | None = None
-    """What was sent: `method`, `path` and `body`. Of what the cluster did by itself: the reason.
-    Null in lists."""
+    """The request: `method`, `path` and `body`; for a change that the cluster made by itself,
+    the reason. Null in lists."""
     submitted_at: str
     """RFC 3339, like the two below."""
     started_at: str | None

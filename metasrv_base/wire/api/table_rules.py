@@ -1,4 +1,5 @@
-"""What makes a spec right, judged by itself: pure, and every fault at once with its pointer."""
+"""Validation of specs without knowledge of the cluster: pure; every fault at once, with its
+pointer."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -84,7 +85,7 @@ def validate_undrop(request: UndropRequest) -> tuple[FieldError, ...]:
 
 
 def validate_alter(request: AlterRequest) -> tuple[FieldError, ...]:
-    """What is wrong whatever the table is."""
+    """Returns the errors that do not depend on the table."""
     return tuple(
         error
         for position, operation in enumerate(request.operations)
@@ -93,7 +94,7 @@ def validate_alter(request: AlterRequest) -> tuple[FieldError, ...]:
 
 
 def index_errors(spec: IndexSpec) -> tuple[FieldError, ...]:
-    """What is wrong whatever the table is."""
+    """Returns the errors that do not depend on the table."""
     repeated = [
         _wrong(f"/columns/{position}", "the index names it twice")
         for position, name in enumerate(spec.columns)

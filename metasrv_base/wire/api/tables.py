@@ -58,13 +58,13 @@ PartitionSpec = Annotated[HashPartition | RangePartition, Field(discriminator="b
 
 
 class TableShape(WireModel):
-    """What a client may choose about a table."""
+    """The properties of a table that a client may choose."""
 
     name: Identifier
     primary_key: Listed[Identifier] = Field(min_length=1, max_length=COLUMNS_MAX)
     """Names of non-nullable columns; their order is the order of the rows."""
     partition: PartitionSpec | None = None
-    """How rows are spread over regions; null: one region."""
+    """Distribution of rows over regions; null: one region."""
     replicas: PositiveInt64 = 1
     """Copies of each region. Above 1 is refused (`unsupported`) until replicas exist."""
     options: dict[str, str] = Field(default_factory=dict)
@@ -95,7 +95,8 @@ class ColumnBody(ColumnSpec):
     id: Int64
     """Permanent: a rename keeps it, and it is never used again in this table."""
     origin_default: JsonValue = None
-    """What a row reads as that was written before the column, in JSON form; null: null."""
+    """Value read from a row that was written before the column was added, in JSON form; null:
+    null."""
     replaces: Int64 | None = None
     """While a type changes: id of the column of the old type, in whose place it comes."""
     state: ElementState
@@ -114,9 +115,10 @@ class IndexSpec(WireModel):
     if_not_exists: bool = False
     """An index of that name, over these columns and public, is answered as it is."""
     not_valid: bool = False
-    """Of a unique index. If rows have its values twice, it stays write-only, and the answer names
-    them: new rows are checked, nobody reads by it, and `validate` makes it public once they are
-    mended. Else the index goes as if it had never been asked for, and 422 names them."""
+    """For a unique index. If rows have duplicate values, the index stays write-only and the
+    response names the rows: new rows are checked, no query uses the index, and `validate` makes
+    it public once the rows are corrected. If false, such an index is rolled back and 422 names
+    the rows."""
 
 
 class IndexBody(WireModel):
@@ -144,7 +146,7 @@ class IndexList(WireModel):
 
 
 class ConstraintBody(WireModel):
-    """What rows must satisfy, as it is."""
+    """A condition that rows must satisfy, and its state."""
 
     id: Int64
     """Permanent, and never used again in this table."""
@@ -152,7 +154,7 @@ class ConstraintBody(WireModel):
     kind: Literal["not-null", "check", "unique"]
     columns: Listed[Identifier]
     expression: str | None = None
-    """Of a check."""
+    """Expression of a check."""
     holds: bool = True
     """Whether every row is known to satisfy it; new ones always do."""
     state: ElementState

@@ -36,9 +36,9 @@ class TransitionBody(WireModel):
     shifts: Listed[ShiftBody]
     """At most 32."""
     regions: Int64
-    """That were made ready for it, before it was published."""
+    """Number of regions prepared for the version before it was published."""
     told_ms: Int64
-    """How long that took."""
+    """Duration of that preparation, in ms."""
     catalog_version: Int64 | None
     """The version of the catalog that published it."""
     published_at: str
@@ -48,6 +48,6 @@ class TransitionBody(WireModel):
     drain_ms: Int64 | None
     """From the one to the other."""
     holders: Int64 | None
-    """How many had acknowledged it by then."""
+    """Number of holders that had acknowledged the version by then."""
     late: Listed[LateBody]
     """The slowest of those that were waited for, at most 8."""

@@ -29,9 +29,9 @@ class FeedColumn(WireModel):
     type: str
     nullable: bool
     default: JsonValue = None
-    """Of a row that is written without it, in JSON form; null: none."""
+    """Value of a row that is written without the column, in JSON form; null: none."""
     origin_default: JsonValue = None
-    """What a row that was written before the column reads as."""
+    """Value read from a row that was written before the column was added."""
     replaces: Int64 | None = None
     """Id of a column of another type, in whose place it comes."""
     state: ElementState
@@ -55,7 +55,7 @@ class FeedConstraint(WireModel):
     columns: Listed[Int64] = ()
     """Column ids."""
     expression: str | None = None
-    """Of a check."""
+    """Expression of a check."""
     state: ElementState
 
 
@@ -107,7 +107,7 @@ class SnapshotLine(WireModel):
 
 
 class Update(WireModel):
-    """What one version of the catalog changed, of the tables that were asked for.
+    """The changes that one version of the catalog made to the tables of the request.
 
     A holder acknowledges at once an update that hides a table or takes one away that it has, or
     brings it at another schema version, under another name or with other columns: a change may be
@@ -117,7 +117,7 @@ class Update(WireModel):
     type: Literal["update"] = "update"
     version: PositiveInt64
     tables: Listed[FeedTable] = ()
-    """Those that are new, or not as they were: each whole."""
+    """Tables that are new or changed, each in full."""
     hidden: Listed[Int64] = ()
     """Ids of tables of which nothing changed but that no statement may find them any more."""
     gone: Listed[Int64] = ()
@@ -138,7 +138,8 @@ class FeedAlive(WireModel):
 
     type: Literal["alive"] = "alive"
     version: Int64
-    """Of the catalog at this server; a reader that is ahead of it goes elsewhere, or waits."""
+    """Version of the catalog at this server; a reader that is ahead asks another server, or
+    waits."""
     leader: str | None
     """URL of the leader as far as this server knows; to whom holders acknowledge."""
     is_stale: bool

@@ -1,4 +1,4 @@
-"""What holders of schema leases and metasrv say to each other (docs/protocols.md P6).
+"""Messages between holders of schema leases and metasrv (docs/protocols.md P6).
 
 A holder is a process that computes statements from the catalog that it streams: a frontend.
 `sequence` rises with every acknowledgement of one incarnation; the lease in an answer is counted
@@ -21,7 +21,7 @@ class Pin(WireModel):
     transaction: str = Field(min_length=1, max_length=TRANSACTION_CHARS_MAX)
     """The oldest transaction that is bound to it, for people: an id, as `018f3c0a-...`."""
     age_ms: Int64
-    """Of that transaction."""
+    """Age of that transaction, in ms."""
 
 
 class HolderRegisterRequest(WireModel):
@@ -36,10 +36,10 @@ class HolderRegisterRequest(WireModel):
     address: str
     """Base URL under which clients and metasrv reach it."""
     version: str
-    """Of its program."""
+    """Version of the holder's program."""
     pinned: Listed[Pin] = Field(default=(), max_length=PINS_MAX)
-    """What transactions of this process are still bound to from its last incarnation: one for
-    each table."""
+    """Versions that transactions of an earlier incarnation of this process still use: one pin
+    for each table."""
 
 
 class HolderRegisterAnswer(WireModel):
@@ -71,12 +71,12 @@ class AcknowledgeRequest(WireModel):
     incarnation: str
     sequence: int = Field(ge=0, lt=2**53)
     version: int = Field(ge=0, lt=2**53)
-    """Of the catalog that it has applied."""
+    """Version of the catalog that the holder has applied."""
     pinned: Listed[Pin] = Field(default=(), max_length=PINS_MAX)
     """One for each table that open transactions use, scans and index reads included. Who uses a
     table as `version` has it may be left out."""
     statement_p99_ms: float | None = Field(default=None, ge=0)
-    """Of the statements since the last acknowledgement; null: there were none."""
+    """The p99 of the statements since the last acknowledgement; null: there were none."""
 
 
 class AcknowledgeAnswer(WireModel):
@@ -138,6 +138,6 @@ class SchemaLeaseList(WireModel):
     holders: Listed[SchemaLeaseBody]
     """By id."""
     refused: Listed[RefusedBody] = ()
-    """Of all tables and holders, whomever was asked for."""
+    """Refusals of all tables and holders, whatever the request filters by."""
     catalog_version: Int64
     """The leader's."""

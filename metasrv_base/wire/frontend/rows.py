@@ -11,7 +11,7 @@ from pydantic import Field
 from metasrv_base.wire.model import Int64, Listed, WireModel
 
 ROWS_MAX = 10_000
-"""Of one page."""
+"""Most rows of one page."""
 SCHEMA_VERSION = "x-schema-version"
 """Header of an answer that is no JSON object: the schema version that it was computed with."""
 MIN_SCHEMA_VERSION = "x-min-schema-version"
@@ -39,7 +39,7 @@ class RowsRequest(WireModel):
 
 
 class RegionDone(WireModel):
-    """What one region did of a statement."""
+    """The result of a statement in one region."""
 
     region_id: str
     outcome: Literal["applied"] = "applied"
@@ -71,7 +71,7 @@ class KeysRequest(WireModel):
     """`POST .../rows/get`: rows by primary key, in no order. Missing ones are left out."""
 
     keys: Listed[Listed[Any]] = Field(min_length=1, max_length=ROWS_MAX)
-    """Of each row the values of its key, in the order of the primary key."""
+    """Key values of each row, in the order of the primary key."""
 
 
 class RegionSum(WireModel):
@@ -81,7 +81,7 @@ class RegionSum(WireModel):
 
 
 class ChecksumAnswer(WireModel):
-    """What is there, in one number: equal for equal rows, in whatever order and region."""
+    """A checksum of the rows: equal for equal rows, in any order and distribution over regions."""
 
     rows: Int64
     checksum: str

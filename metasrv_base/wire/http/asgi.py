@@ -1,4 +1,5 @@
-"""What every program's door does, in plain ASGI: request ids, paths, bounded bodies, one answer."""
+"""Parts of every program's ASGI application: request ids, checks of paths, bounded bodies,
+errors."""
 
 import asyncio
 import re
@@ -55,7 +56,7 @@ class Answering:
 
 
 def new_id() -> str:
-    """Of a request whose client gave none."""
+    """Returns an id for a request whose client gave none."""
     return secrets.token_hex(REQUEST_ID_BYTES)
 
 

@@ -42,8 +42,8 @@ class Options(TypedDict, total=False):
     deadline_ms: Required[int]
     """Milliseconds from now for the whole call, every server included."""
     try_ms: int
-    """How long one server may be silent before the next is asked. Default: the whole deadline.
-    Only a repeatable request goes on to another server after this."""
+    """Time in ms for which one server may be silent before the next is tried. Default: the whole
+    deadline. Only a repeatable request is then sent to another server."""
     json: object
     """A pydantic model, or anything that JSON can hold."""
     content: bytes

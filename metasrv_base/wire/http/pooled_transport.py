@@ -48,7 +48,8 @@ class KeptTransport(httpx.AsyncBaseTransport):
             self._room.release()
 
     async def aclose(self) -> None:
-        """What is still under way goes on, and its connection is closed after it."""
+        """Closes idle connections; a request in flight ends first and its connection is closed
+        after it."""
         self._is_closed = True
         for exchanges in self.idle.values():
             for exchange in exchanges:

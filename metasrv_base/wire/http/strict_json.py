@@ -1,4 +1,4 @@
-"""What may come in: strict JSON (RFC 8259), plain paths, bounded sizes. Pure; the shells apply it.
+"""Checks of input: strict JSON (RFC 8259), plain paths, bounded sizes. Pure; the shells apply them.
 
 Python's own parser takes a key twice, NaN, 1e999, lone surrogates and nesting until it falls over;
 each of them has changed a request's meaning or crashed a server somewhere.
@@ -12,16 +12,16 @@ from urllib.parse import unquote_to_bytes
 from metasrv_base.errors import Refused
 
 BODY_BYTES_MAX = 1 << 20
-"""Of a JSON body: a table of 1,024 columns and regions takes a tenth of it."""
+"""Limit of a JSON body in bytes: a table of 1,024 columns and regions takes a tenth of it."""
 ARROW_BATCH_BYTES_MAX = 64 << 20
-"""Of one record batch in an Arrow stream."""
+"""Limit of one record batch in an Arrow stream, in bytes."""
 HEADER_BYTES_MAX = 32 << 10
 PATH_BYTES_MAX = 2048
 """Five names of 128 bytes and the words between, with room."""
 BODY_TIMEOUT_MS = 10_000
-"""How long a body may take to arrive."""
+"""Limit of the time in which a body must arrive."""
 DEPTH_MAX = 32
-"""Of nested arrays and objects; our deepest body has six."""
+"""Limit of the nesting of arrays and objects; the deepest body in use has six levels."""
 INTEGER_DIGITS_MAX = 20
 """Enough for 64 bits, signed or not; longer ones cost quadratic time to convert."""
 

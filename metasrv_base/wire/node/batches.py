@@ -22,7 +22,8 @@ SCAN_ROWS_MAX = 100_000
 
 
 class BatchHeader(WireModel):
-    """Which table, at which schema version, at which leadership of the region, once."""
+    """Header of a batch: the table, its schema version and the leadership of the region it is
+    for."""
 
     table_id: Int64
     schema_version: Int64
@@ -50,7 +51,7 @@ class BatchResult(WireModel):
 
 
 class ReadHeader(WireModel):
-    """What every read says of itself; the same rules as for a batch, but it changes nothing."""
+    """Header of every read; the rules of a batch apply, but a read changes nothing."""
 
     table_id: Int64
     schema_version: Int64
@@ -117,7 +118,7 @@ class ChecksumRequest(ReadHeader):
     """`POST .../checksum`: what the region holds, in one number."""
 
     index: Int32 | None = None
-    """Of its entries; None: of the rows."""
+    """Index whose entries are summed; None: the rows are."""
 
 
 class ChecksumResult(WireModel):

@@ -1,4 +1,4 @@
-"""What a check of a table's data is asked and finds: the seven rules of a consistent table.
+"""Messages of a check of a table's data, and the seven rules of a consistent table.
 
 F1 (VLDB 2013, section 4.1): a database represents a schema if every value, entry and row in it is
 owned by an element of the schema, and every element has what it needs. Of constraints there is a
@@ -13,7 +13,7 @@ from pydantic import Field, JsonValue, Strict
 from metasrv_base.wire.model import Int64, PositiveInt64, WireModel
 
 FAULTS_MAX = 1_000
-"""Of each rule that an answer lists; it counts all."""
+"""Most faults of each rule that a response lists; it counts all of them."""
 
 
 class DataRule(StrEnum):
@@ -44,13 +44,13 @@ class DataFault(WireModel):
     row_keys: list[str] = Field(default_factory=list)
     """Hexadecimal."""
     values: dict[str, JsonValue] = Field(default_factory=dict)
-    """Of the element's columns, by id, in JSON form."""
+    """Values of the element's columns, by id, in JSON form."""
     entry_key: str | None = None
     """Hexadecimal."""
     file: str | None = None
     """Relative to the region's root."""
     count: PositiveInt64 = 1
-    """Of values or entries in the file; bytes of one that nothing explains."""
+    """Number of values or entries in the file; for unexplained data, its bytes."""
 
 
 class DataFaults(WireModel):
@@ -90,17 +90,17 @@ class TableFault(WireModel):
     keys: list[dict[str, JsonValue] | str] = Field(default_factory=list)
     """Primary keys of rows, in JSON form by column; hexadecimal where a key is none."""
     values: dict[str, JsonValue] = Field(default_factory=dict)
-    """Of the element's columns."""
+    """Values of the element's columns."""
     entry_key: str | None = None
     """Hexadecimal."""
     file: str | None = None
     """Relative to the region's root."""
     count: Int64 = 1
-    """Of values or entries in the file; bytes of one that nothing explains."""
+    """Number of values or entries in the file; for unexplained data, its bytes."""
 
 
 class TableCheckBody(WireModel):
-    """What all rows and entries of a table came to, each region as of one moment."""
+    """The result of a check of all rows and entries of a table, each region as of one moment."""
 
     table_id: Int64
     name: str
@@ -108,6 +108,6 @@ class TableCheckBody(WireModel):
     entries: Int64
     clean: bool
     totals: dict[Rule, Int64]
-    """Of faults, by rule; a rule that is kept is not in it."""
+    """Number of faults by rule; rules without a fault are absent."""
     faults: list[TableFault]
     """The first ones."""

@@ -1,4 +1,4 @@
-"""What a job reads of a region: lists of files between node, metasrv and Spark.
+"""Inputs of a job from a region: lists of files, sent from node to metasrv to Spark.
 
 `GET /node/v1/regions/{region_id}/borrowed` answers what it must bring over, from the region's own
 first manifest; `GET /node/v1/regions/{region_id}/snapshot` what holds its rows as of a mark.
@@ -57,7 +57,7 @@ class Snapshot(WireModel):
 
     @property
     def rows(self) -> int:
-        """Of all files: at least as many as there are rows as of the mark."""
+        """Rows in all files: at least as many as there are rows as of the mark."""
         return sum(entry.file.rows for entry in self.files)
 
     @property

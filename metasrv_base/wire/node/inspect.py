@@ -1,4 +1,4 @@
-"""What an inspector says of the regions on one disk: facts beside what the files claim of them.
+"""Inspection of the regions on one disk: facts, beside what the files claim about themselves.
 
 `python -m dataplane.region.check.inspect NODE_ROOT` reads a request from its standard input and
 writes an inspection to its standard output; `metasrv check` judges it. No judgement is made here.
@@ -9,15 +9,15 @@ from metasrv_base.wire.model import Int64, Listed, PositiveInt64, WireModel
 
 
 class KeyShape(WireModel):
-    """How the keys of a region are made, so that each can be sent through the partition rule."""
+    """The form of a region's keys, sufficient to apply the partition rule to each of them."""
 
     types: Listed[str]
-    """Of the primary key's columns, in its order."""
+    """Types of the primary key's columns, in order."""
     partition_at: Listed[Int64]
     """Places of the partition columns among them."""
     rule: PartitionRule
     number: Int64
-    """Of the region: where the rule must send every key of it."""
+    """Number of the region, to which the rule must send every key of it."""
 
 
 class WantedRegion(WireModel):
@@ -95,7 +95,7 @@ class InspectedSegment(WireModel):
 
 
 class LiveRows(WireModel):
-    """What a reader of the region would see."""
+    """A summary of the rows that a reader of the region would see."""
 
     rows: Int64
     checksum: str
@@ -107,7 +107,8 @@ class LiveRows(WireModel):
 
 
 class LiveEntries(WireModel):
-    """What a reader of one index would see; the digest is of entries and keys of rows."""
+    """A summary of one index as a reader would see it; the digest covers entries and keys of
+    rows."""
 
     index: Int64
     rows: Int64
@@ -132,7 +133,7 @@ class InspectedRoot(WireModel):
     live: LiveRows | None = None
     """None: not asked for, or not to be had."""
     entries: Listed[LiveEntries] = ()
-    """Of each index; with `live`."""
+    """Summaries of the indexes; with `live`."""
 
 
 class Inspection(WireModel):
@@ -142,4 +143,4 @@ class Inspection(WireModel):
     folders: Listed[str] = ()
     """Absolute: every folder of a region under the node's root."""
     regions: Listed[InspectedRoot] = ()
-    """Of the request, in its order."""
+    """Results for the regions of the request, in its order."""

@@ -1,4 +1,4 @@
-"""What metasrv and a Spark driver process say to each other: one line of JSON per message."""
+"""Messages between metasrv and a Spark driver process: one line of JSON each."""
 
 from typing import Annotated, Literal
 
@@ -47,7 +47,8 @@ class BackfillJob(WireModel):
     snapshot: Snapshot
     index: JobIndex
     rows_per_s: PositiveInt64 | None = None
-    """Of all jobs of its procedure together, from now on; null: as fast as it goes."""
+    """Limit of the read rate of all jobs of its procedure together, from now on; null:
+    unlimited."""
 
     @property
     def region_id(self) -> str:
@@ -55,7 +56,7 @@ class BackfillJob(WireModel):
 
 
 class RowCheck(WireModel):
-    """What every row must satisfy."""
+    """A condition that every row must satisfy."""
 
     constraint: SignedInt64
     """By which violations name it."""
@@ -64,9 +65,9 @@ class RowCheck(WireModel):
     columns: list[Int64]
     """Column ids."""
     expression: str | None = None
-    """Of a check."""
+    """Expression of a check."""
     to_type: str | None = None
-    """That values must convert to."""
+    """Type to which values must convert."""
 
 
 class ValidateJob(WireModel):
@@ -113,7 +114,7 @@ class LoadColumn(WireModel):
     name: str | None
     """In the files; null: users do not know it."""
     otherwise: JsonValue = None
-    """What rows have of it where their file does not have the column, in JSON form."""
+    """Value of rows whose file does not have the column, in JSON form."""
 
 
 class LoadRegion(WireModel):
@@ -123,7 +124,7 @@ class LoadRegion(WireModel):
     root: str
     """The region's own, under which the job's attempt folder lies."""
     version: Int64
-    """That its rows are to bear."""
+    """Row version that the loaded rows get."""
 
 
 class LoadJob(WireModel):
@@ -147,7 +148,7 @@ class LoadJob(WireModel):
     regions: list[LoadRegion]
     """Rows of others are read, and left out."""
     input_digest: str | None = None
-    """Of the files, as an earlier job has found them; null: no matter."""
+    """Digest of the files as an earlier job found them; null: any."""
     rows_per_s: PositiveInt64 | None = None
 
     @property
@@ -210,16 +211,16 @@ class BackfillResult(WireModel):
     op: Literal["backfilled"] = "backfilled"
     job_id: str
     files: list[DataFile]
-    """Of the index's family, each sorted by key, none overlapping another; every entry has the
-    version of its row."""
+    """Files of the index's family, each sorted by key, with disjoint key ranges; every entry has
+    the version of its row."""
     rows_in: Int64
     """Rows as of the mark."""
     entries: Int64
     bytes_in: Int64
     bytes_out: Int64
     duplicates: list[Duplicate] = Field(default_factory=list, max_length=OFFENDERS_MAX)
-    """Of a unique index, as of the mark: suspects, since rows may have changed behind it. Their
-    entries are in the files; what counts is what the region says when it ingests them."""
+    """Suspected duplicates of a unique index, as of the mark: rows may have changed since. Their
+    entries are in the files; the region decides when it ingests them."""
     duplicates_total: Int64 = 0
 
 
@@ -239,14 +240,14 @@ class CheckResult(WireModel):
     rows_in: Int64
     """Rows as of the mark."""
     entries: Int64
-    """Of all indexes, as of the mark."""
+    """Entries of all indexes, as of the mark."""
     faults: DataFaults
 
 
 class LoadedRegion(WireModel):
     number: Int64
     files: list[DataFile]
-    """Of rows, each sorted by key, none overlapping another; all of the version asked for."""
+    """Files of rows, each sorted by key, with disjoint key ranges, all of the version requested."""
 
 
 class LoadJobResult(WireModel):
@@ -255,19 +256,19 @@ class LoadJobResult(WireModel):
     op: Literal["loaded"] = "loaded"
     job_id: str
     input_digest: str
-    """Of the names, sizes and times of the files."""
+    """Digest of the names, sizes and times of the files."""
     files_in: Int64
     rows_in: Int64
     bytes_in: Int64
     bytes_out: Int64
     regions: list[LoadedRegion]
-    """Those that have rows."""
+    """Regions that receive rows."""
     repeated: list[str] = Field(default_factory=list, max_length=OFFENDERS_MAX)
     """Row keys that stand in the files more than once, hexadecimal."""
     repeated_total: Int64 = 0
-    """How many keys."""
+    """Number of repeated keys."""
     violations: list[ViolatingRow] = Field(default_factory=list, max_length=OFFENDERS_MAX)
-    """Of constraints; constraint 0: of a column that has a null, and must not."""
+    """Violations of constraints; constraint 0: a null in a column that is not nullable."""
     violations_total: Int64 = 0
 
 
@@ -278,7 +279,7 @@ class JobFailed(WireModel):
     """A code of metasrv_base/wire/problem/problems.py."""
     detail: str
     facts: dict[str, JsonValue] = Field(default_factory=dict)
-    """Of a refusal: what is wrong."""
+    """Facts of a refusal: the reason."""
 
 
 Job = MoveJob | BackfillJob | ValidateJob | CheckJob | LoadJob

@@ -1,4 +1,4 @@
-"""What nodes and metasrv say to each other in registration and heartbeats (`/internal/v1`)."""
+"""Messages between nodes and metasrv in registration and heartbeats (`/internal/v1`)."""
 
 from typing import Any
 
@@ -113,7 +113,8 @@ class HeartbeatAnswer(WireModel):
     frozen_version: Int64 | None = None
     grants: list[Grant]
     instructions: list[Order]
-    """What brings the node in line with the catalog; executed like orders, under `term`."""
+    """Instructions that bring the node in line with the catalog; executed like orders, under
+    `term`."""
 
 
 class SettingBody(WireModel):

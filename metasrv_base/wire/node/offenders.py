@@ -9,13 +9,14 @@ from pydantic import Field, JsonValue
 from metasrv_base.wire.model import Int64, SignedInt64, WireModel
 
 OFFENDERS_MAX = 1_000
-"""Of each kind that an answer lists; it counts all."""
+"""Most offenders of each kind that a response lists; it counts all of them."""
 ROWS_NAMED_MAX = 8
-"""Of the rows that have the same values."""
+"""Most rows named for one duplicate value."""
 LISTED_CHARS_MAX = 4 << 20
-"""Of all that an answer of a job or of a region lists, as JSON: keys may take KiB, values MiB."""
+"""Limit of all offenders that a job's or a region's response lists, in characters of JSON: keys
+may take KiB, values MiB."""
 VALUE_CHARS_MAX = 256
-"""Of a text; a longer one is listed cut."""
+"""Most characters of a text that are listed; a longer one is cut."""
 
 T = TypeVar("T")
 
@@ -54,7 +55,7 @@ class Offenders(WireModel):
     index: Int64
     duplicates: list[Duplicate] = Field(max_length=OFFENDERS_MAX)
     total: Int64
-    """Of values that more rows than one have."""
+    """Number of values that more than one row has."""
 
 
 class ViolatingRow(WireModel):
@@ -64,4 +65,4 @@ class ViolatingRow(WireModel):
     row_key: str
     """Hexadecimal."""
     values: dict[str, JsonValue]
-    """Of the constraint's columns, by id, in JSON form; long texts are cut."""
+    """Values of the constraint's columns, by id, in JSON form; long texts are cut."""

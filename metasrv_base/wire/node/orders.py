@@ -28,7 +28,7 @@ class RegionColumn(WireModel):
     type: str
     nullable: bool
     origin_default: JsonValue = None
-    """What a row has that was written without the column, in JSON form; null: null."""
+    """Value of a row that was written without the column, in JSON form; null: null."""
     origin_columns: list[OriginColumn] = Field(default_factory=list)
     """Columns that it replaces, the last of them first. What a row has that was written without it:
     of the first of these that it was written with, the value, converted from each type to the next;
@@ -102,9 +102,9 @@ class OpenRegion(OrderBase):
     dead_indexes: list[Int32] = Field(default_factory=list)
     borrows: list[str] = Field(default_factory=list)
     unannounced: list[str] = Field(default_factory=list)
-    """Those of `borrows` whose openers acknowledged nothing: neither they nor the fences that their
-    openers raised elsewhere say anything about what was lost. A node that does not know this field
-    reads them like the others."""
+    """Roots in `borrows` whose openers acknowledged nothing: neither they nor the fences that
+    their openers raised say anything about lost rows. A node that does not know this field reads
+    them like the others."""
     lease: LeaseGrant | None = None
 
 
@@ -210,10 +210,10 @@ class DataFile(WireModel):
     min_version: Int64
     max_version: Int64
     checksum: str
-    """Of the file's bytes: crc32 as 8 hexadecimal digits."""
+    """Checksum of the file: crc32 as 8 hexadecimal digits."""
     footer_bytes: Int64
     footer_checksum: str
-    """Of the last `footer_bytes` of the file, like `checksum`."""
+    """Checksum of the last `footer_bytes` of the file, like `checksum`."""
     row_checksum: str
     """Order-independent, of its rows: 16 hexadecimal digits."""
 
@@ -250,8 +250,8 @@ class OrderResult(WireModel):
     error: OrderError | None = None
     """None: done (now, or before by the same order)."""
     floor_version: Int64 | None = None
-    """Of a `schema` order that was done: where its floor took hold, or its mark stands. Batches of
-    older schema versions have this row version at most."""
+    """Row version at which the floor of a completed `schema` order took effect, or at which its
+    mark stands. Batches of older schema versions have at most this row version."""
 
 
 class OrderResponse(WireModel):

@@ -1,4 +1,4 @@
-"""What one problem code stands for: status, error class, words, and what to do about it."""
+"""The definition of one problem code: status, error class, texts and advice."""
 
 from dataclasses import dataclass
 
@@ -16,9 +16,9 @@ class ProblemKind:
     details: tuple[str, ...]
     """Tried in order: the first whose facts are all known is shown. The last needs none."""
     advice: str
-    """What a person or a program does next."""
+    """The next action for a person or a program."""
     retry_after_s: int | None = None
-    """How long a client waits when the error does not say; None: repeating it is no use."""
+    """Time after which a client retries if the error does not say; None: a retry is useless."""
 
     @property
     def retryable(self) -> bool:

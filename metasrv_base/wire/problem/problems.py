@@ -34,7 +34,7 @@ class FieldError(WireModel):
     code: str = "invalid-request"
     """A problem code."""
     detail: str
-    """What was wrong, and what would be right."""
+    """The fault, and what would be right."""
 
 
 class Problem(WireModel):
@@ -47,7 +47,7 @@ class Problem(WireModel):
     """The same for every problem of this code."""
     status: Int64
     detail: str
-    """What was wrong here, and what would be right."""
+    """The fault in this request, and what would be right."""
     instance: str
     """The path that was asked for."""
     request_id: str
@@ -58,12 +58,12 @@ class Problem(WireModel):
     procedure_id: str | None = None
     """The procedure that did it, or that stands in the way."""
     blocked_by: JsonValue = None
-    """Who holds what is needed."""
+    """The holders of what the request needs."""
     errors: Listed[FieldError] = ()
     """Every field that is wrong, at most 50."""
     did_you_mean: str | None = None
     regions: JsonValue = None
-    """Of a write: what each region did."""
+    """The result of a write in each region."""
     facts: dict[str, JsonValue] = Field(default_factory=dict)
     """The named values the detail is made of."""
 
