@@ -48,7 +48,7 @@ def inflated(raw: bytes, dictionary: bytes) -> bytes:
 
 
 def _read(reader: Any, raw: bytes) -> tuple[bytes, bytes]:
-    """What *raw* inflates to, and the bytes behind it."""
+    """Inflates *raw*; returns the result and the bytes after it. Raises ValueError."""
     try:
         inflated = reader.decompress(raw, JSON_BYTES_MAX)
     except zlib.error as error:

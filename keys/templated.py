@@ -22,13 +22,13 @@ CODES = re.compile(rb"([\x03-\x08])(-?[0-9]{0,19})")
 FAR_MS = 1 << 36  # two years: what is farther from the first time is no time of this procedure
 REGION_BITS = 32
 CONTEXTS = ((b'"', b'"'), (b".", b'"'), (b"/", b"/"), (b"/", b'"'))
-"""What stands before and after a name: in other places its letters are a part of another word."""
+"""Text before and after a name; elsewhere its letters are part of another word."""
 NUMBER_CHARS_MIN = 3  # a shorter one is a part of too many others
 
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """What a procedure's JSON repeats, and no other's."""
+    """Values that one procedure's JSON repeats and no other's does."""
 
     name: str
     """The last part of its resource's name."""
@@ -84,8 +84,11 @@ def shorten(json: bytes, own: Own) -> tuple[bytes, bytes]:
 
 
 def restore(text: bytes, aside: bytes, own: Own, bytes_max: int) -> bytes:
-    """What `shorten` was given. Raises ValueError for what it does not make, and for more than
-    *bytes_max*, as far as names make it longer."""
+    """Returns the text that `shorten` was given.
+
+    Raises ValueError for text that `shorten` does not produce, and if names would lengthen the
+    result beyond *bytes_max*.
+    """
     numbers, names = text.count(NUMBER), text.count(NAME)
     if len(text) + numbers * len(own.number) + names * len(own.name) > bytes_max:
         raise ValueError("too long")

@@ -149,7 +149,7 @@ class Catalog:
         return (self.tables[table_id] for table_id in self.nodes.get(node, Map()))
 
     def led_by(self, node: str) -> int:
-        """How many regions of living tables *node* leads."""
+        """Returns the number of regions of living tables that *node* leads."""
         return self.led.get(node, 0)
 
     # The entries, one function each -----------------------------------------------------------

@@ -45,11 +45,11 @@ class Follower:
         """Monotonic time before the last read that the store answered; None: never."""
         self._closed_ms = 0
         self._newest_revision = 0
-        """Of the newest version that the store was seen to have."""
+        """Revision of the newest catalog version seen in the store."""
 
     @property
     def lag_revisions(self) -> int:
-        """How far this catalog is behind the store, as last looked at."""
+        """Revisions by which this catalog is behind the store, as of the last look at the store."""
         return max(0, self._newest_revision - self.catalog.revision)
 
     @property
@@ -59,7 +59,8 @@ class Follower:
         return max(self.catalog.at_ms, self._closed_ms)
 
     def close(self, until_ms: int) -> None:
-        """Of what the store says, once everything before has been applied here."""
+        """Notes that every update with a commit time up to *until_ms*, wall clock, is applied
+        here."""
         self._closed_ms = max(self._closed_ms, until_ms)
 
     async def wait_for(self, version: int, *, deadline_ms: int) -> Catalog:
@@ -81,7 +82,7 @@ class Follower:
         return self.catalog
 
     def at(self, version: int) -> Catalog | None:
-        """That very version, if it is still kept."""
+        """Returns the catalog at exactly that version; None: it is not kept any more."""
         return self._kept.get(version)
 
     def update(self, version: int) -> CatalogUpdate | None:

@@ -66,7 +66,7 @@ class Names:
         return Names(_with(self.groups, group_index, group_index + 1, (rest,) if rest else ()))
 
     def _group_of(self, name: str) -> int:
-        """Of the only group that may hold it."""
+        """Returns the index of the only group that may hold *name*."""
         return max(0, bisect_right(self.groups, name, key=lambda group: group[0][0]) - 1)
 
 

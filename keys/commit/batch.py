@@ -55,14 +55,14 @@ class PendingTxn:
 
 @dataclass(frozen=True, slots=True)
 class StampedTxn:
-    """What one member brings into its batch, stamped for its place there."""
+    """The part of a batch that one member contributes, stamped for its position there."""
 
     stamp: Stamp
     compares: tuple[Compare, ...]
     writes: tuple[Put | Delete, ...]
-    """Its log entry among them; the catalog's version is written once, by the batch."""
+    """Includes its log entry; the catalog version is written once, by the batch."""
     update: CatalogUpdate | None
-    """None: it is no metadata."""
+    """None: the member changes no metadata."""
     is_closing: bool = False
 
     @property
@@ -175,11 +175,11 @@ class BatchVerdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What an answer means for the batch and for each of its members."""
+    """The meaning of a batch's answer for the batch and for each of its members."""
 
     verdict: BatchVerdict
     revision: int = 0
-    """Of the writes, where it is done."""
+    """Revision of the writes, if the verdict is done."""
     stale: Mapping[int, Mapping[str, object]] = field(default_factory=dict)
     """Place of a share -> key, expected and found of the first of its compares that failed."""
     has_version_moved: bool = False

@@ -188,7 +188,8 @@ class Committer:
                 return answer, in_doubt
 
     def _not_sent(self, error: Unavailable | Refused) -> None:
-        """What the store finds too large for one goes in two; else everybody hears of it."""
+        """Halves the size of batches after `ddl-too-large` and queues the members again; fails a
+        single member, and all members after any other error."""
         members, self._in_flight = self._in_flight, ()
         if error.code == "ddl-too-large" and len(members) > 1:
             self._members_max = len(members) // 2

@@ -1,4 +1,4 @@
-"""Which waiting changes share a batch: a pure choice, in order of arrival.
+"""Selection of the waiting changes that share a batch, in order of arrival; pure.
 
 Two share one only if neither writes a key or a range that the other reads or writes: compares hold
 for the state before the batch, so of a create and the drop of its schema both would succeed.
@@ -21,7 +21,7 @@ VERSION_BYTES_MAX = 128  # of the catalog's version as a value
 
 @dataclass(slots=True)
 class Footprint:
-    """What some changes read and write."""
+    """Keys and ranges that the members of a batch read and write."""
 
     reads: dict[bytes, int] = field(default_factory=dict)
     """Key -> mod_revision as the first of them saw it."""
@@ -51,7 +51,7 @@ class Footprint:
 
 @dataclass(slots=True)
 class BatchRoom:
-    """What one transaction has taken of the store's limits, each counted separately."""
+    """The share of the store's limits that one transaction uses, each limit counted separately."""
 
     version: Compare
     """Made, and the version written, once some member is metadata."""

@@ -15,7 +15,7 @@ V = TypeVar("V", bound=StoredModel)
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What one key held. `mod_revision` 0 means: the key did not exist."""
+    """The value of one key as read. `mod_revision` 0: the key did not exist."""
 
     value: StoredModel | None
     mod_revision: int
@@ -54,7 +54,7 @@ async def snapshot(kv: ReadableStore, *keys: Key[Any], deadline_ms: int) -> Snap
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What only the committer knows: given out in the order in which changes commit."""
+    """Values that only the committer assigns, in the order in which changes commit."""
 
     catalog_version: int | None
     """The version this change makes; None when it writes no metadata."""
@@ -78,7 +78,7 @@ class Txn:
     writes: Mapping[bytes, bytes | Deferred | None] = field(default_factory=dict)
     """key -> value, value still to be stamped by the committer, or None to delete."""
     entries: tuple[Entry, ...] = ()
-    """What the catalog log says about this change; none: it is no metadata."""
+    """Entries of the catalog log for this change; empty: it changes no metadata."""
 
     @classmethod
     def on(cls, read_set: Snapshot) -> "Txn":

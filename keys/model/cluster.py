@@ -34,7 +34,7 @@ class SequenceKey(Key[Sequence]):
 
 
 class LeaderRecord(StoredModel):
-    """Who leads. The key's revision is the term and the fence; its lease ends both."""
+    """The current leader. The key's revision is the term and the fence; its lease ends both."""
 
     server: str
     url: str

@@ -1,4 +1,4 @@
-"""Which graph of `metasrv_base.elements` each stored element moves along."""
+"""The graph of states (`metasrv_base.elements`) of each kind of stored element."""
 
 from collections.abc import Mapping
 from typing import TypeAlias

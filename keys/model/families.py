@@ -32,12 +32,12 @@ class KeyFamily:
 
     @property
     def head(self) -> bytes:
-        """What every key of the family starts with; the whole key where it has no parts."""
+        """The prefix of every key of the family; the whole key if it has no parts."""
         return self.key.template.partition("{")[0].encode()
 
     @property
     def name(self) -> str:
-        """Of its golden file."""
+        """Name of the family and of its golden file."""
         return self.key.__name__.removesuffix("Key")
 
     def claims(self, raw: bytes) -> bool:

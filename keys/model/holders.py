@@ -1,4 +1,5 @@
-"""Who computes statements from the catalog: holders of schema leases (docs/protocols.md P6)."""
+"""Stored registrations of holders of schema leases, which plan statements from the catalog
+(docs/protocols.md P6)."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -17,7 +18,7 @@ class HolderRecord(StoredModel):
     address: str
     """Base URL."""
     version: str
-    """Of its program."""
+    """Version of the holder's program."""
     registered_at_ms: int
 
 

@@ -94,7 +94,7 @@ class RouteChanged(StoredPart):
     op: Literal["route.changed"] = "route.changed"
     table_id: int
     version: int
-    """Of the TableRoute."""
+    """Version of the TableRoute."""
     regions: tuple[RegionRoute, ...]
     """Only those that changed."""
 
@@ -119,7 +119,7 @@ Entry = Annotated[
 
 
 class CatalogUpdate(StoredModel):
-    """What one metadata transaction changed. Applying it reads nothing else."""
+    """The changes of one metadata transaction. Applying them reads nothing else."""
 
     version: int
     at_ms: int
@@ -144,7 +144,7 @@ class CatalogVersion(StoredModel):
 
     version: int
     at_ms: int
-    """That of the last update, or later: no later update bears this time or an earlier one."""
+    """Commit time of the last update, or later: no later update has this time or an earlier one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ class Poison(StoredModel):
     step: str
     """Whose undo did not succeed."""
     error: StoredError
-    """What it failed with, the last time."""
+    """The error of the last attempt to undo."""
     at_ms: int
 
 

@@ -1,4 +1,4 @@
-"""What is stored of a procedure: its record while it lives, its history, its idempotency key."""
+"""Stored forms of a procedure: its record while it is active, its history, its idempotency key."""
 
 import re
 import struct
@@ -49,14 +49,14 @@ class Lock(StoredPart):
 
 
 class ProcedurePhase(StrEnum):
-    """Which way a record is going."""
+    """The direction in which a procedure runs."""
 
     FORWARD = "forward"
     UNDO = "undo"
 
 
 class ProcedureOutcome(StrEnum):
-    """How a procedure ended; `succeeded`'s opposites differ in what they left: nothing."""
+    """The outcome of a procedure. Every outcome but `succeeded` leaves no effects."""
 
     SUCCEEDED = "succeeded"
     CANCELLED = "cancelled"
@@ -78,11 +78,11 @@ class TimelineEntry(StoredPart):
     at_ms: int
     """When it ended, wall clock."""
     ms: int
-    """How long it took."""
+    """Duration in ms."""
 
 
 class Resource(StoredPart):
-    """What a procedure is about, for people."""
+    """The object that a procedure works on, as shown to people."""
 
     type: str
     id: str
@@ -95,8 +95,8 @@ class Resource(StoredPart):
 
 
 class ClientRequirements(StoredPart):
-    """What came from the client, kept as it was sent; compared again under the locks
-    (docs/protocols.md P1)."""
+    """The client's request as it was sent, with its conditions, which are compared again under
+    the locks (docs/protocols.md P1)."""
 
     submitted_by: str
     request_id: str
@@ -112,7 +112,7 @@ class ClientRequirements(StoredPart):
 
 
 class Controlled(StoredPart):
-    """What somebody asked of a procedure while it was under way: who, when and why."""
+    """A control that somebody applied to an active procedure: who, when and why."""
 
     action: str
     """`cancel`, `pause`, `resume`, `retry`, `throttle` or `clear`."""
@@ -130,7 +130,8 @@ class ProcedureRecord(StoredModel):
 
     kind: str
     kind_format: int
-    """Of `state`; a higher one than this server knows is parked, never touched."""
+    """Format of `state`. A procedure with a higher one than this server knows is parked and
+    never changed."""
     step: str
     """The step that runs next, or again; in phase undo, the step being undone."""
     phase: ProcedurePhase
@@ -156,7 +157,7 @@ class ProcedureRecord(StoredModel):
     this one was submitted."""
     started_at_ms: int | None = None
     resumed: int = 0
-    """How many leaders have taken it up again."""
+    """Number of leaders that have resumed it."""
     cancel: bool = False
     """The client asked; the undo then ends as `cancelled`."""
     timeline: tuple[TimelineEntry, ...] = Field(default=(), max_length=TIMELINE_MAX)
@@ -176,7 +177,7 @@ class ProcedureRecord(StoredModel):
     """Its undo was given up: its resource bears a poison that names it."""
     controls: tuple[Controlled, ...] = Field(default=(), max_length=CONTROLS_MAX)
     transitions: tuple[Transition, ...] = Field(default=(), max_length=TRANSITIONS_MAX)
-    """What it published of tables' elements, oldest first, and how each was followed."""
+    """Schema transitions that it published, oldest first, and how holders followed each."""
 
     @property
     def due_ms(self) -> int:
@@ -250,7 +251,8 @@ class ProcedureHistoryKey(Key[ProcedureHistory]):
 
     @classmethod
     def of_ids_before(cls, wall_ms: int) -> Range:
-        """Those whose ids were made before *wall_ms*, by the clock of whoever made them."""
+        """Returns the range of ids made before *wall_ms*, by the clock of the server that made
+        them."""
         start = cls.under().start
         digits = f"{wall_ms:012x}"
         return Range(start, start + f"{digits[:8]}-{digits[8:]}".encode())

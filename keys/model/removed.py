@@ -1,4 +1,4 @@
-"""What a dropped table leaves: its keys under `__removed-`, until they are purged or undropped."""
+"""Keys of a dropped table below `__removed-`, kept until it is purged or undropped."""
 
 from dataclasses import dataclass
 from typing import ClassVar

@@ -58,8 +58,8 @@ class ConstraintKind(StrEnum):
 
 
 class Constraint(StoredPart):
-    """What rows must satisfy. That a column is not nullable is one only while it comes or goes:
-    once it holds, the column says so itself."""
+    """A condition that rows must satisfy. NOT NULL is a constraint only while it is added or
+    dropped: once it holds, `Column.nullable` records it."""
 
     id: int
     """Permanent, never reused in this table."""
@@ -68,7 +68,7 @@ class Constraint(StoredPart):
     columns: tuple[int, ...]
     """Column ids."""
     expression: str | None = None
-    """Of a check, with columns by id (metasrv_base/expressions/text.py)."""
+    """Expression of a check, with columns by id (metasrv_base/expressions/text.py)."""
     holds: bool = True
     """Whether every row is known to satisfy it; if not, only those that were written since it is
     enforced."""
@@ -76,7 +76,7 @@ class Constraint(StoredPart):
 
 
 class TableInfo(StoredModel):
-    """What a table is. Compared and replaced whole by every change of it."""
+    """Definition of a table. Every change compares and replaces the whole value."""
 
     table_id: int
     catalog: str
@@ -105,8 +105,8 @@ class TableInfo(StoredModel):
     constraints: tuple[Constraint, ...] = ()
     next_constraint_id: int = 1
     state: ElementState = ElementState.PUBLIC
-    """Of the table itself. Write-only: a drop has begun, and nobody finds it any more; transactions
-    that know it go on."""
+    """State of the table itself. Write-only: a drop has begun and new statements do not find the
+    table; transactions that know it continue."""
 
     @property
     def is_hidden(self) -> bool:
@@ -118,7 +118,7 @@ class TableInfo(StoredModel):
 
     @property
     def public_columns(self) -> tuple[Column, ...]:
-        """What users know."""
+        """Columns visible to users."""
         return tuple(column for column in self.columns if column.state is ElementState.PUBLIC)
 
 
@@ -157,8 +157,8 @@ class RegionRoute(StoredPart):
     """Roots of leaders that are gone; oldest first. Acknowledged rows lie in those of them that
     were announced (docs/protocols.md P5)."""
     unannounced: tuple[str, ...] = ()
-    """Those of `borrows` that the route never announced. They hold nothing that was acknowledged:
-    whoever opens the region passes over them, and over the fences that their openers raised."""
+    """Roots in `borrows` that the route never announced. They hold no acknowledged rows: a node
+    that opens the region skips them and the fences that their openers raised."""
 
     @property
     def number(self) -> int:
@@ -199,7 +199,7 @@ class DatanodeTable(StoredModel):
 
     table_id: int
     version: int
-    """That of the TableRoute it was made with."""
+    """Version of the TableRoute from which it was made."""
     regions: tuple[int, ...]
 
 

@@ -1,4 +1,4 @@
-"""What is kept of a transition that was published: a post-mortem needs no logs."""
+"""Stored facts of a published schema transition, sufficient for a post-mortem without logs."""
 
 from enum import StrEnum
 
@@ -50,9 +50,9 @@ class Transition(StoredPart):
     schema_version: int
     shifts: tuple[ElementChange, ...] = Field(default=(), max_length=SHIFTS_MAX)
     regions: int
-    """That were made ready for it, before it was published."""
+    """Number of regions prepared for the version before it was published."""
     told_ms: int
-    """How long that took."""
+    """Duration of that preparation, in ms."""
     catalog_version: int | None
     """The version of the catalog that published it."""
     published_at_ms: int
@@ -60,6 +60,6 @@ class Transition(StoredPart):
     drained_at_ms: int | None = None
     """When nobody used an older version any more. None: nothing has waited for that (yet)."""
     holders: int | None = None
-    """How many had acknowledged it by then."""
+    """Number of holders that had acknowledged the version by then."""
     late: tuple[LateHolder, ...] = Field(default=(), max_length=LATE_MAX)
-    """Those that were waited for, the slowest first."""
+    """Holders that the transition waited for, the slowest first."""

@@ -57,9 +57,10 @@ class Caller:
         return await _send(call, metadata, ends_s - loop.time())
 
     async def metadata(self, *, deadline_ms: int) -> Metadata:
-        """What a call carries. Several that need a token at once each get one; all are good.
+        """Returns the metadata of a call: its token. Concurrent callers without a token each get
+        one; all tokens are valid.
 
-        Raises Unavailable where etcd does not give one: what it was for was never sent.
+        Raises Unavailable if etcd gives no token: the call itself was then never sent.
         """
         if self._login is None:
             return ()

@@ -1,4 +1,4 @@
-"""What an error of gRPC or etcd means to a caller; the one place where they are translated.
+"""Translation of errors of gRPC and etcd into those of `metasrv_base.errors`, in one place.
 
 Codes and texts: etcd 3.4, etcdserver/api/v3rpc/rpctypes/error.go. Of a call that may write, only
 what the server refused while checking it is certain; everything else is Unknown (P1),
@@ -75,7 +75,7 @@ def meaning(status: str, details: str, call: str, *, writes: bool) -> MetaError:
 
 
 def _refused(status: str, details: str, call: str) -> MetaError | None:
-    """What the server certainly did not do."""
+    """Returns the error of a call that the server certainly did not perform; None: unknown."""
     if COMPACTED in details:
         return Conflict("history-expired", call=call)
     if FUTURE in details:

@@ -1,4 +1,4 @@
-"""What one transaction may hold, checked before anything is sent, alike for every store."""
+"""Limits of one transaction, checked before it is sent, the same for every store."""
 
 from keys.store.kv import TXN_BYTES_MAX, TXN_OPS_MAX, Compare, Get, Put, Request
 from metasrv_base.errors import Refused

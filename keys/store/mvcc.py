@@ -64,7 +64,8 @@ class Mvcc:
             self._log.append(Watched(revision, events))
 
     def log_from(self, revision: int) -> Sequence[Watched]:
-        """What was written at *revision* and later, oldest first."""
+        """Returns the writes at *revision* and later, oldest first. Raises Conflict
+        `history-expired`."""
         if revision <= self.compacted:
             raise Conflict("history-expired", asked=revision, oldest=self.compacted)
         return self._log[bisect_left(self._log, revision, key=lambda entry: entry.revision) :]

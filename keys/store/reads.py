@@ -44,7 +44,8 @@ class MergedReads:
         self._ended = False
 
     async def txn(self, request: Request, *, deadline_ms: int) -> TxnAnswer:
-        """What compares is sent by itself. Waits for one read before it, at most as long."""
+        """Sends *request*, merged with waiting reads if it only reads. A read waits for at most
+        one read before it; a request with compares or writes is sent by itself at once."""
         if request.compares or request.writes or self._ended:
             return await self._kv.txn(request, deadline_ms=deadline_ms)
         if self._in_flight:
