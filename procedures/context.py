@@ -1,4 +1,5 @@
-"""What a step is handed: the ports, who it is, and a place to say what it waits for."""
+"""The environment of a step: its ports, its identity, and the waits and progress that it
+reports."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
@@ -46,7 +47,8 @@ class Waiting:
     """Wall clock."""
     expires_in_ms: int | None = None
     have: int | None = None
-    """Of a schema lease: as in procedures.ports.Behind, and so the rest."""
+    """Schema version in use, for a wait for a schema lease; this and the following as in
+    procedures.ports.Behind."""
     need: int | None = None
     transaction: str | None = None
     transaction_age_ms: int | None = None
@@ -54,10 +56,11 @@ class Waiting:
 
 @dataclass(slots=True)
 class Live:
-    """What is known of a running procedure beyond its record. Memory only: gone with the term."""
+    """The state of a running procedure that its record does not hold. In memory: lost with the
+    term."""
 
     attempt: int = 1
-    """Of the step in flight."""
+    """Number of the current attempt of the step in flight."""
     phase: str = ""
     done: int = 0
     total: int = 0
@@ -67,7 +70,7 @@ class Live:
     moved_at_ms: int = 0
     """When it last made progress; `stalled` is measured from here."""
     pace: Pace = field(default_factory=Pace)
-    """How fast its jobs may read."""
+    """Read rate allowed to its jobs."""
     rate_per_s: float | None = None
     """As the step has measured it; None: what is done, by the time since it was begun."""
     waiting: list[Waiting] = field(default_factory=list)
@@ -108,7 +111,7 @@ class Ports:
     rng: Rng
     term: int
     deadline_ms: int
-    """Of one read of the store."""
+    """Deadline of one read of the store."""
     gate: PauseGate = field(default_factory=PauseGate)
     """Before each step."""
     reorg_width: ReorgWidth = field(default_factory=ReorgWidth)
@@ -118,19 +121,20 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Of one attempt of one step."""
+    """The context of one attempt of one step."""
 
     ports: Ports
     children: Children
     procedure: str
     step: str
     client: ClientRequirements
-    """What the client required, to be compared again here, under the locks."""
+    """The client's requirements, compared again by the step, under the locks."""
     live: Live
     passages: Passages = field(default_factory=Passages)
-    """What the step sees of transitions: stored with the record that says it is done."""
+    """Schema transitions that the step publishes or drains; stored with the record that
+    completes it."""
     wanted_rows_per_s: Callable[[], int | None] = lambda: None
-    """What an operator has said at this moment."""
+    """Returns the read rate that an operator has set, as of now; None: no operator has set one."""
 
     @property
     def sender(self) -> Sender:

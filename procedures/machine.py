@@ -1,4 +1,4 @@
-"""What a procedure is: a table of steps, the edges between them, and where there is no return.
+"""The definition of a procedure: a table of steps, the edges between them, the point of no return.
 
 No I/O here. Names of kinds and steps are stored in records: add new ones, never rename.
 """
@@ -26,7 +26,7 @@ class ProcedureState(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: ClassVar[int] = 1
-    """Of the stored form of this model; a record with a higher one is parked."""
+    """Format of the stored form of this model; a record with a higher one is parked."""
 
 
 S = TypeVar("S", bound=ProcedureState)
@@ -98,7 +98,8 @@ def _no_children(stored: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 class AdmissionLane(StrEnum):
-    """Which places a kind runs in: repair never waits behind DDL, and is never answered 429."""
+    """The quota from which a kind is admitted. Repair never waits behind DDL and is never
+    answered 429."""
 
     DDL = "ddl"
     REPAIR = "repair"
@@ -122,7 +123,7 @@ class Kind(Generic[S]):
     """From submission; what has not passed `no_return` by then is undone."""
     lane: AdmissionLane = AdmissionLane.DDL
     graphs: tuple[Graph, ...] = ()
-    """Of the elements whose states it publishes. There is no kind with one that is not proved."""
+    """State graphs of the elements that it publishes. Every such graph is proved."""
     report: type[WireModel] | None = None
     """Model of the result, where the result is the answer to a client that waited. None: the answer
     is the catalog, schema or table, as the procedure left it."""

@@ -6,7 +6,8 @@ PAUSED = "all procedures are paused"
 
 
 class PauseGate:
-    """Of one term. Whoever waits here has committed its last step, and keeps its locks."""
+    """The gate of one term that closes to pause procedures. A waiting procedure has committed
+    its last step and keeps its locks."""
 
     def __init__(self) -> None:
         self._opened = asyncio.Event()

@@ -30,7 +30,7 @@ from metasrv_base.wire.node.orders import Order, OrderResult
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Who gives an order: goes with it to the node."""
+    """The sender of an order, named in the order to the node."""
 
     procedure: str
     step: str
@@ -53,7 +53,7 @@ class NodeOrders(Protocol):
         ...
 
     async def borrowed(self, node: str, region_id: str) -> Borrowed:
-        """What the region that *node* has open still reads from other roots."""
+        """Returns what the region open on *node* still reads from other roots."""
         ...
 
     async def snapshot(
@@ -75,7 +75,8 @@ class Commits(Protocol):
 
 
 class Leases(Protocol):
-    """What this leader has granted, and so how long an old holder may still believe."""
+    """Leases that this leader has granted, which bound how long an old holder may act on its
+    own."""
 
     def free_in_ms(self, node: str, region_ids: Sequence[str]) -> int:
         """Milliseconds until no lease of *node* on any of *region_ids* can be alive; 0: now.
@@ -97,34 +98,36 @@ class Behind:
     expires_in_ms: int
     """Until its lease has surely ended; then its registration is removed, and nobody waits."""
     transaction: str | None = None
-    """Of those that keep it there, the oldest; None: it has not told of the version yet."""
+    """Oldest transaction that keeps it there; None: the holder has not acknowledged the version
+    yet."""
     transaction_age_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """How a wait for holders went, for the history."""
+    """The course of a wait for holders, for the history."""
 
     holders: int
     """Registered when it was over, all of which had followed."""
     late: tuple[LateHolder, ...] = ()
-    """Those that had not when it began."""
+    """Holders that had not followed when the wait began."""
 
 
 class SchemaSync(Protocol):
-    """How far the holders of schema leases have come (docs/protocols.md P6).
+    """Progress of the holders of schema leases towards a published version (docs/protocols.md P6).
 
     Ask after the transition has been committed. It says how long to wait; what makes the next
     step safe is the floor that the regions have raised.
     """
 
     def behind(self, table_id: int, schema_version: int | None) -> tuple[Behind, ...]:
-        """Who may still use that table below *schema_version*, by id; of a version that is not
-        published yet: everybody. None: who may begin to use it without its last change."""
+        """Holders that may still use the table below *schema_version*, by id; for a version that
+        is not published yet, all of them. *schema_version* None: holders that may begin to use
+        the table without its last change."""
         ...
 
     def statement_p99_ms(self) -> float | None:
-        """Of statements lately, at the slowest holder; None: there were none."""
+        """The p99 of recent statements at the slowest holder, in ms; None: there were none."""
         ...
 
     def must_be_sound(self, table_id: int) -> None:
@@ -205,7 +208,7 @@ class Jobs(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ChildEnd:
-    """How a child ended."""
+    """The end of a child procedure."""
 
     procedure: str
     outcome: ProcedureOutcome
@@ -225,8 +228,7 @@ class Children(Protocol):
         ...
 
     async def under_way(self) -> tuple[str, ...]:
-        """Those that are not over, whichever run of whichever step has submitted them, oldest
-        first."""
+        """Ids of the active children, oldest first, whichever attempt or step submitted them."""
         ...
 
     async def at_most(self, left: int) -> None:

@@ -58,8 +58,8 @@ async def foresee(
 def _after(
     house: ControlHost, entry: ActiveProcedure, held: StoredRecord, control: Control
 ) -> Foreseen:
-    """Who is run goes on, unless the control ends its task; who is not begins, if nothing is in
-    its way."""
+    """Returns the procedure after *control*: a running one continues unless the control ends its
+    task; a waiting one begins if it is not blocked and is admitted."""
     blocked = house.locks.blocked(held.procedure)
     stops = control in (Control.CANCEL, Control.PAUSE)
     may_begin = not blocked and _finds_place(house, entry)

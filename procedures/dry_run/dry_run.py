@@ -127,7 +127,7 @@ class Rehearsal:
 
 @dataclass(frozen=True, slots=True)
 class DryRunRequest:
-    """What is asked for, and by whom."""
+    """A change to rehearse, with its client."""
 
     kind: Kind[Any]
     state: ProcedureState

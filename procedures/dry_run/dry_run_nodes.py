@@ -169,7 +169,8 @@ class StageJobs:
         return CheckResult(job_id=job.job_id, rows_in=rows, entries=0, faults=DataFaults())
 
     async def load(self, job: LoadJob, *, progress: Progress) -> LoadJobResult:
-        """What there is in the files nobody knows before the run: something for every region."""
+        """Returns one made-up file for every region: nobody knows the files' contents before the
+        run."""
         return LoadJobResult(
             job_id=job.job_id,
             input_digest="",
@@ -193,7 +194,8 @@ class StageJobs:
 
 
 def _file_of(size: RegionSize | None) -> DataFile:
-    """Of a region that nobody has reported: of a row, so that it is read."""
+    """Returns a data file of a region's size; one row for a region without a report, so that it
+    is read."""
     return DataFile(
         name="",
         rows=1 if size is None else size.rows,

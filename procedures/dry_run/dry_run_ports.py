@@ -76,7 +76,7 @@ class PlacementAhead:
 
 @dataclass(frozen=True)
 class SyncAhead:
-    """Who would be waited for is noted; the wait is over at once."""
+    """Notes the holders that a wait would be for and ends the wait at once."""
 
     sync: SchemaSync
     notes: Notes

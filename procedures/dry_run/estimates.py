@@ -1,4 +1,4 @@
-"""What a dry run guesses by: how large regions are, and how fast their rows are read. Pure."""
+"""Estimates of a dry run: the sizes of regions and the rate at which rows are read. Pure."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -8,7 +8,8 @@ from keys.model.records import ProcedureHistory, ProcedureOutcome, Resource
 
 ROWS_PER_S = 100_000  # of a job on two cores; docs/benchmarks.md has the figures
 REORGS_MAX = 5
-"""That a rate is measured over: those of long ago were of another cluster."""
+"""Number of latest reorgs over which a rate is measured; older ones are no longer
+representative."""
 ROWS_MIN, MS_MIN = 10_000, 1_000
 """A reorg of fewer rows, or a shorter one, measures what it takes to begin."""
 
@@ -27,7 +28,7 @@ SizeOf: TypeAlias = Callable[[str, str], RegionSize | None]
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Of all jobs of a reorg together."""
+    """Read rate of all jobs of a reorg together."""
 
     rows_per_s: int = ROWS_PER_S
     reorgs: int = 0

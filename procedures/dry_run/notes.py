@@ -1,4 +1,4 @@
-"""What the steps of a rehearsal do and wait for, noted as they do it."""
+"""Actions and waits of the steps of a dry run, noted as they happen."""
 
 from dataclasses import dataclass, field
 
@@ -8,7 +8,7 @@ from procedures.ports import Behind
 
 @dataclass
 class Notes:
-    """Of the step in flight, but for who was met before."""
+    """Notes of the step in flight; `_met` spans all steps."""
 
     orders: list[PlannedOrder] = field(default_factory=list)
     scans: list[PlannedScan] = field(default_factory=list)

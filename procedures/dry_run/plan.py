@@ -37,15 +37,15 @@ class Blocker:
 
     kind: Obstacle
     holder: str
-    """Who has it: a procedure, a node, a region, or the problem code of a refusal."""
+    """The holder: a procedure, a node, a region, or the problem code of a refusal."""
     key: str | None = None
-    """Of a lock or a poison."""
+    """Key of a lock or a poison."""
     expires_in_ms: int | None = None
     """After this long it is over by itself."""
     waits: bool = True
     """False: it would be refused, or undone, rather than wait."""
     transaction: str | None = None
-    """Of a holder of a schema lease: the one that is open there."""
+    """Id of the transaction open at a holder of a schema lease."""
     transaction_age_ms: int | None = None
 
 
@@ -86,7 +86,7 @@ class PlannedDrain:
     table_id: int
     schema_version: int
     holders: tuple[str, ...]
-    """Who must follow, of those that hold a schema lease now."""
+    """Holders that must follow, of those that hold a schema lease now."""
 
 
 @dataclass(slots=True)
@@ -99,13 +99,13 @@ class PlannedStep:
     puts: tuple[str, ...] = ()
     deletes: tuple[str, ...] = ()
     log: tuple[str, ...] = ()
-    """What the catalog log will say, as `table.created`."""
+    """Events that the catalog log will contain, such as `table.created`."""
     orders: list[PlannedOrder] = field(default_factory=list)
     scans: list[PlannedScan] = field(default_factory=list)
     """If the regions hold any rows by then."""
     publishes: tuple[PlannedVersion, ...] = ()
     edits: tuple[Edit, ...] = ()
-    """Of tables: names, defaults and options."""
+    """Changes of names, defaults and options of tables."""
     drains: list[PlannedDrain] = field(default_factory=list)
     eta_ms: int = 0
     """For what is in its way now, and for the rows that it reads."""
@@ -130,8 +130,8 @@ class Plan:
 
     @property
     def eta_ms(self) -> int | None:
-        """Of all its steps; children are waited for by one of them. None: nobody knows when what
-        is in the way will be gone."""
+        """Estimate for all its steps, in ms; it includes children, which a step waits for. None:
+        a blocker has no known end."""
         if any(blocker.expires_in_ms is None for blocker in self.blockers):
             return None
         return sum(step.eta_ms for step in self.steps)

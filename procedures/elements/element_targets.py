@@ -90,7 +90,8 @@ def past_no_return(move: ElementTarget, element: Element) -> ElementState | None
 
 
 def to_end(move: ElementTarget, element: Element) -> ElementState | None:
-    """What is dropped, until it is gone."""
+    """Returns the next state of an element that is dropped; None: it is absent, or is being
+    added."""
     return None if move.adds else graph_of(element).after(element.state, graph_of(element).drop)
 
 
@@ -152,8 +153,8 @@ def _origin(column: Column) -> object:
 
 
 def _settled(info: TableInfo) -> TableInfo:
-    """What is absent is not stored, nor what one column has to do with another that is not there;
-    that no value is null is a constraint only on its way."""
+    """Returns *info* without absent elements and references to them. A NOT NULL constraint sets
+    `nullable` of its column and is itself stored only while it changes."""
     nullable = {
         column: constraint.state is not PUBLIC
         for constraint in info.constraints
@@ -178,7 +179,7 @@ def _settled(info: TableInfo) -> TableInfo:
 
 
 def _alone(columns: Sequence[Column]) -> Iterator[Column]:
-    """What has replaced another, or was to be replaced, is a column like any other afterwards."""
+    """Yields the columns; a replacement whose counterpart is gone becomes an ordinary column."""
     ids = {None, *(column.id for column in columns)}
     for column in columns:
         if column.replaces in ids and column.replaced_by in ids:

@@ -1,4 +1,4 @@
-"""How far the filling of one index has come, over the regions of its table. Stored; pure.
+"""Progress of filling one index, over the regions of its table. Stored; pure.
 
 A region is *pending*, then *read* (a job has made files of entries of its rows, as of the mark),
 then *filled* (its leader has taken them). The record of a table of a thousand regions must stay
@@ -39,7 +39,7 @@ class BuiltFiles(StoredPart):
     files: tuple[dict[str, object], ...]
     """As `metasrv_base.wire.node.orders.DataFile`."""
     rows: int
-    """Of which entries were made."""
+    """Rows from which the entries were made."""
     entries: int
     bytes: int
 
@@ -54,14 +54,14 @@ class Offender(StoredPart):
 
 
 class RoundPace(StoredPart):
-    """How far one round has come, in what time."""
+    """The rows and the duration of one round."""
 
     rows: int
     ms: int
 
 
 class IndexReorg(StoredPart):
-    """Of one index of one table."""
+    """Progress of filling one index of one table."""
 
     index: int
     has_marks: bool = False
@@ -69,31 +69,31 @@ class IndexReorg(StoredPart):
     filled: Runs = ()
     """Numbers of the regions that have an entry for every row."""
     violated: Runs = ()
-    """Of those whose rows have values of a unique index twice: they have taken nothing."""
+    """Numbers of the regions with duplicate values of a unique index; they have taken no files."""
     made: tuple[BuiltFiles, ...] = ()
     rounds: int = 0
-    """Of jobs, that are over."""
+    """Rounds of jobs that are over."""
     refusals: int = 0
     """Rounds in a row of which no region took anything."""
     rows_total: int = 0
     """As the regions' files said when the marks were opened; an estimate."""
     rows: int = 0
-    """Of which entries have been taken."""
+    """Rows whose entries have been taken."""
     entries: int = 0
     bytes: int = 0
     duplicates: int = 0
-    """How many values of a unique index are those of more than one row."""
+    """Values of a unique index that more than one row has."""
     offenders: tuple[Offender, ...] = ()
     p99_before_ms: float | None = None
-    """Of statements at the frontends when it began; None: there were none."""
+    """The p99 of statements at the frontends when it began, in ms; None: there were none."""
     read_ms: int = 0
     """For which its rounds have read."""
     paces: tuple[RoundPace, ...] = ()
-    """Of the last rounds, oldest first."""
+    """Pace of the last rounds, oldest first."""
 
 
 class ReorgStage(StrEnum):
-    """Of one region, for people."""
+    """The stage of one region, for people."""
 
     PENDING = "pending"
     READ = "read"
@@ -103,7 +103,7 @@ class ReorgStage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a region said when it took the files of one round."""
+    """A region's answer when it took the files of one round."""
 
     made: BuiltFiles
     duplicates: int = 0
@@ -189,8 +189,8 @@ def rate_per_s(reorg: IndexReorg, now: RoundPace) -> float | None:
 
 
 def with_taken(reorg: IndexReorg, taken: Sequence[Taken]) -> IndexReorg:
-    """What was made and not taken (its region has another leader, or would not have it) is dropped:
-    the region is pending again."""
+    """Records the answers to one round. Files that no region took (its leader changed, or
+    refused) are dropped and their regions are pending again."""
     filled, violated, offenders = reorg.filled, reorg.violated, list(reorg.offenders)
     had: list[BuiltFiles] = []
     for answer in taken:

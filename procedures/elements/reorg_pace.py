@@ -1,4 +1,4 @@
-"""How many rows a second a reorg may read beside statements: less once these become slow. Pure.
+"""The rate in rows/s at which a reorg may read: lowered when statements become slower. Pure.
 
 An operator's rate is that rate. Else it is halved when the statements' p99 is above what it was
 before the reorg by more than is noise, and raised by a quarter while it is not: as congestion is
@@ -15,12 +15,12 @@ ROWS_PER_S_MIN = 1_000  # a reorg that stands still keeps its marks for ever
 
 @dataclass(frozen=True, slots=True)
 class PaceInput:
-    """What a rate is judged by, at one moment."""
+    """The measurements from which a rate is computed, at one moment."""
 
     now_ms: int
     """Monotonic."""
     p99_ms: float | None
-    """Of statements now, at the slowest frontend; None: there were none."""
+    """The p99 of statements now, in ms, at the slowest frontend; None: there were none."""
     p99_before_ms: float | None
     """When the reorg began."""
     rows_per_s: float

@@ -1,13 +1,14 @@
-"""How much of one reorg goes on at a time; an operator may change it while it runs."""
+"""The width of a reorg: how many jobs and regions it works on at once. An operator may change
+it."""
 
 from dataclasses import dataclass
 
 
 @dataclass(slots=True)
 class ReorgWidth:
-    """Of every reorg of a term. A round that has begun keeps its width."""
+    """The width of every reorg of a term. A round that has begun keeps its width."""
 
     jobs: int = 4
-    """That Spark has at a time; the cores are shared by tasks."""
+    """Jobs submitted to Spark at a time; their tasks share the cores."""
     regions: int = 16
-    """Of a round: so many regions' lists of files are in a record at most."""
+    """Regions of a round; it bounds the lists of files in a record."""

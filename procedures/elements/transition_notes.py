@@ -1,4 +1,5 @@
-"""What a step saw of transitions, and what its record keeps of it once the step is committed."""
+"""Notes of a step on schema transitions, and their form in the record once the step is
+committed."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -27,9 +28,9 @@ class Published:
     schema_version: int
     shifts: tuple[ElementChange, ...]
     regions: int
-    """That are ready for it."""
+    """Number of regions that are ready for it."""
     told_ms: int
-    """How long they took."""
+    """Duration until they were, in ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Drained:
     at_ms: int
     """Wall clock."""
     holders: int
-    """That have acknowledged it."""
+    """Number of holders that have acknowledged it."""
     late: tuple[LateHolder, ...] = ()
 
 
@@ -50,7 +51,7 @@ TransitionNote: TypeAlias = Published | Drained
 
 @dataclass(slots=True)
 class Passages:
-    """Of one step, whatever number of attempts it took. Memory only, until it is committed."""
+    """The transitions of one step, over all its attempts. In memory until the step is committed."""
 
     _published: dict[tuple[int, int], Published] = field(default_factory=dict)
     _drained: dict[tuple[int, int], Drained] = field(default_factory=dict)

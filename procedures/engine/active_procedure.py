@@ -1,4 +1,4 @@
-"""What the manager knows of one procedure that is not over, and how people are shown it."""
+"""The manager's state of one active procedure, and the form in which it is shown to people."""
 
 import asyncio
 from collections.abc import Callable
@@ -128,7 +128,7 @@ class ActiveProcedure:
 
     @property
     def facts(self) -> ControlInput:
-        """What decides which controls are allowed."""
+        """The inputs that decide which controls are allowed."""
         return ControlInput(
             state=self.state,
             has_passed=self.has_passed,

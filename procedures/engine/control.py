@@ -1,4 +1,4 @@
-"""What people may do to a procedure in each of its states, and what comes of it: a table.
+"""The controls that people may apply to a procedure in each of its states, as a table.
 
 Pure. The page docs/procedures/controls.md and the test of every cell are made from it.
 """
@@ -12,7 +12,7 @@ from metasrv_base.errors import Conflict
 
 
 class State(StrEnum):
-    """Of a procedure that is not over, for people."""
+    """The state of an active procedure, for people."""
 
     QUEUED = "queued"
     WAITING = "waiting"
@@ -32,7 +32,7 @@ class Control(StrEnum):
     RETRY = "retry"
     THROTTLE = "throttle"
     CLEAR = "clear"
-    """Of the poison it left: its undo has been finished by hand."""
+    """Clears the poison that a procedure left: its undo has been finished by hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ because an answer was lost, they are answered the same."""
 
 @dataclass(frozen=True, slots=True)
 class ControlInput:
-    """What decides, beside the control."""
+    """The facts, beside the control, that decide whether it is allowed."""
 
     state: State
     has_passed: bool

@@ -1,4 +1,4 @@
-"""How a record moves: pure functions from a record and what happened to the next record."""
+"""Transitions of a stored record: pure functions from a record and an event to the next record."""
 
 import json
 from collections.abc import Iterable, Mapping

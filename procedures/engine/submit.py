@@ -32,7 +32,7 @@ class SubmitRequest:
     """The id it will have; made before, so that what it touches can be named after it."""
     client: Client
     fingerprint: str
-    """Of method, path and canonical body; compared where the idempotency key is known already."""
+    """Digest of method, path and canonical body; compared if the idempotency key is in use."""
     parent: str | None = None
     overtakes: frozenset[str] = frozenset()
     """Filled in by the manager, which knows who waits."""

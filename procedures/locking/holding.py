@@ -1,4 +1,4 @@
-"""Who holds which lock: a pure function of the stored records (docs/protocols.md P2).
+"""The holders of locks: a pure function of the stored records (docs/protocols.md P2).
 
 In order of submission each procedure takes all its locks at once, or waits; nobody overtakes a
 waiter on one of its keys, but for one case that the overtaker's own record names: who wants
@@ -24,7 +24,7 @@ CONFLICTS_MAX = 256  # named for one key, oldest first
 
 @dataclass(frozen=True, slots=True)
 class LockClaim:
-    """What a live procedure wants to hold from its grant to its end."""
+    """The locks that a live procedure claims from its grant to its end."""
 
     procedure: str
     submission: int
@@ -35,7 +35,7 @@ class LockClaim:
 
 
 def claim_of(procedure: str, record: ProcedureRecord) -> LockClaim:
-    """What a record claims."""
+    """Returns the claim of a record."""
     overtakes = frozenset(record.overtakes)
     return LockClaim(procedure, record.submission, claimed(record), record.parent, overtakes)
 
@@ -199,8 +199,8 @@ class LockTable:
         return frozenset(overtaken)
 
     def conflicts(self, locks: Iterable[Lock]) -> tuple[tuple[str, str], ...]:
-        """Who holds, or waits for, what a new claim on *locks* could not share with it, and which
-        key: (procedure, key), oldest procedure first."""
+        """Returns the procedures whose claims a new claim on *locks* conflicts with, and the key
+        of each: (procedure, key), oldest procedure first."""
         holders = [
             (submission, position, other, lock.key)
             for position, lock in enumerate(locks)
@@ -222,7 +222,7 @@ class LockTable:
         return tuple(sorted(self._lines))
 
     def children(self, procedure: str) -> tuple[str, ...]:
-        """Those that are not over, oldest first."""
+        """Returns the active children of *procedure*, oldest first."""
         ids = self._children.get(procedure, ())
         return tuple(sorted(ids, key=lambda child: self.claims[child].submission))
 
@@ -255,8 +255,8 @@ class LockTable:
     # Looking -----------------------------------------------------------------------------------
 
     def _look(self, concerned: Iterable[str]) -> frozenset[str]:
-        """Those of *concerned*, and of their children, that hold now and did not, or the other way
-        round."""
+        """Returns those of *concerned*, and of their children, that began or ceased to hold
+        their locks."""
         changed: set[str] = set()
         left = [procedure for procedure in concerned if procedure in self.claims]
         while left:
@@ -306,8 +306,8 @@ class LockTable:
     def _before(
         self, claim: LockClaim, lock: Lock, elders: tuple[LockClaim, ...], *, newest_first: bool
     ) -> Iterator[str]:
-        """Those that go before *claim* on this key, and cannot share it. Under an elder's lock
-        they are those of its family alone, and the elder as long as it waits itself."""
+        """Yields the procedures that precede *claim* on this key and conflict with it. Under an
+        elder's lock these are members of its family only, and the elder itself while it waits."""
         cover = next((elder for elder in elders if _covers(elder, lock)), None)
         if cover is not None:
             yield from self._relatives_before(claim, lock, elders, cover)

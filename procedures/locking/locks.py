@@ -64,7 +64,7 @@ def in_schema(catalog: str, schema: str, *locks: Lock) -> tuple[Lock, ...]:
 
 
 def whole_table(catalog: str, schema: str, name: str, table_id: int) -> tuple[Lock, ...]:
-    """Of a procedure after which the table is there, or is not: both sides, exclusively."""
+    """Locks of a procedure that creates or removes a table: both sides, exclusively."""
     return in_schema(
         catalog,
         schema,

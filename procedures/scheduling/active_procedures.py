@@ -1,4 +1,4 @@
-"""Who is here, who holds which lock, and who waits for what: the leader's memory, without I/O."""
+"""The active procedures, their locks and their waits: the leader's memory, without I/O."""
 
 import heapq
 from collections import Counter
@@ -110,7 +110,7 @@ class ActiveProcedures:
             self._room.enter(_candidate(entry))
 
     def admit(self, limits: Limits) -> tuple[ActiveProcedure, ...]:
-        """Who starts now."""
+        """Returns the procedures that start now."""
         if self._room.is_empty:
             return ()
         running = [_running(entry) for entry in self.running.values()]
@@ -141,8 +141,8 @@ class ActiveProcedures:
         heapq.heappush(self._deadlines, (entry.held.record.due_ms, entry.held.procedure))
 
     def expired(self, now_ms: int) -> list[ActiveProcedure]:
-        """Those that still wait though their deadline has come, at *now_ms* by `Gate.worked_ms`:
-        each is told once, unless it is `expect`ed again."""
+        """Returns waiting procedures whose deadline has passed at *now_ms*, by `Gate.worked_ms`.
+        Each is returned once, unless it is `expect`ed again."""
         expired = []
         while self._deadlines and self._deadlines[0][0] <= now_ms:
             _, procedure = heapq.heappop(self._deadlines)

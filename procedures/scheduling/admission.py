@@ -1,4 +1,4 @@
-"""How many procedures run at once: a pure choice among those that hold all their locks."""
+"""Admission of procedures: a pure choice among those that hold all their locks."""
 
 import heapq
 from collections.abc import Callable, Iterable, Mapping
@@ -29,8 +29,8 @@ class WaitingProcedure:
 
 @dataclass(slots=True)
 class WaitingRoom:
-    """Those that hold all their locks and wait for a place. A start looks at those that start, and
-    not at all who wait: the queue may be long."""
+    """Procedures that hold all their locks and wait for a slot. A start costs time in the number
+    that start and not in the length of the queue."""
 
     _takers: dict[AdmissionLane, list[tuple[int, str]]] = field(
         default_factory=lambda: {lane: [] for lane in AdmissionLane}
@@ -57,8 +57,9 @@ class WaitingRoom:
         limits: Limits,
         may_start: Callable[[str], bool],
     ) -> tuple[str, ...]:
-        """Who starts now, the oldest of each lane first; they leave the room, as does whoever may
-        not start any more: it has started, waits again, or is over."""
+        """Returns the procedures that start now, the oldest of each lane first, and removes
+        them. Procedures that may no longer start (started, waiting again, or over) are removed
+        too."""
         free = dict(limits.running_max)
         for other in running:
             free[other.lane] -= 0 if other.only_waits else 1

@@ -60,7 +60,8 @@ class Audit:
         return least <= counted.count <= expected + came
 
     async def _look(self) -> tuple[KeyValue, ...]:
-        """Which ones: keys alone are read, and then what is unknown."""
+        """Returns records in the store that memory lacks. Reads all keys, and values of unknown
+        ones only."""
         floor, kv, deadline_ms = self.floor, self.ports.kv, self.ports.deadline_ms
         before, stored, self._strange = set(floor.entries), set[str](), 0
         async for page in pages(kv, ProcedureKey.under(), deadline_ms=deadline_ms, like=KEYS):

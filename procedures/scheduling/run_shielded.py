@@ -14,8 +14,8 @@ Begin: TypeAlias = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 async def run_shielded(
     begin: Begin, work: Callable[[], Coroutine[Any, Any, T]], lost: MetaError
 ) -> T:
-    """What *work* returns or raises. Only the owner of the task can cancel it: then raises *lost*.
-    Any other than a MetaError is the owner's to see."""
+    """Returns or raises what *work* does. Only the owner of the task can cancel it; then raises
+    *lost*. An exception that is no MetaError goes to the owner."""
     answer = _begun(begin, work, lost)
     try:
         return await answer

@@ -27,7 +27,7 @@ from procedures.steps.validation import named_key, named_values, row_check
 ROWS = 0
 """The family of rows."""
 SHOWN_MAX = 100
-"""Of rows that stand in the way; the others are only counted."""
+"""Most rejected rows that are shown; further ones are only counted."""
 NOWHERE = 0
 """An epoch that no region has: what was written is to be written again."""
 
@@ -38,7 +38,7 @@ class ImportedFiles(StoredPart):
     region: int
     """Its number."""
     epoch: int
-    """Of the leader under whose root they lie."""
+    """Epoch of the leader in whose root they are."""
     attempt: str
     """Folder of the files, relative to that root."""
     files: tuple[dict[str, object], ...]
@@ -46,7 +46,7 @@ class ImportedFiles(StoredPart):
 
 
 class ImportInput(StoredPart):
-    """What was read."""
+    """The input of an import."""
 
     digest: str
     files: int
@@ -58,7 +58,7 @@ class ImportInput(StoredPart):
 
 
 def left(written: Iterable[ImportedFiles], taken: Runs) -> tuple[ImportedFiles, ...]:
-    """What regions have not taken yet."""
+    """Returns the files that regions have not taken yet."""
     return tuple(imported for imported in written if not has(taken, imported.region))
 
 

@@ -54,13 +54,13 @@ async def reserve_versions(
 
 
 async def close_marks(context: Context, table_id: int) -> None:
-    """Those that it may have opened; what is gone already is gone."""
+    """Closes the marks that the procedure may have opened; idempotent."""
     _, info, route = await read_table(context, table_id)
     await _order(context, info, route.region_routes, Marks(closes=(context.procedure,)))
 
 
 async def snapshots(context: Context, regions: Sequence[RegionRoute]) -> Mapping[str, Snapshot]:
-    """What holds the rows of each region as of its mark, by region id."""
+    """Returns the snapshot of each region's rows as of its mark, by region id."""
     calls = [partial(snapshot_of, context, region) for region in regions]
     results = await fan_out(calls, at_once=NODES_AT_ONCE_MAX)
     return {region.region_id: snapshot for region, snapshot in zip(regions, results, strict=True)}

@@ -18,7 +18,7 @@ from procedures.steps.region_orders import open_order, order_all
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """What one round of opening came to."""
+    """The result of one round of opening regions."""
 
     txn: Txn
     """The states that changed; NOTHING if none did."""

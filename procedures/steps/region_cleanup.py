@@ -1,4 +1,4 @@
-"""What regions leave behind: leases that may be alive for a while, and folders."""
+"""Cleanup after regions: waits for leases that may still be alive, and deletion of folders."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
@@ -27,7 +27,7 @@ async def outwait_leases(
 
 
 def leaving(region: RegionRoute, root: str) -> str:
-    """How a record remembers that *region* has left *root*."""
+    """Returns the entry of a record that says that *region* has left *root*."""
     return f"{region.region_id} {root}"
 
 

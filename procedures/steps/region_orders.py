@@ -64,7 +64,7 @@ def open_order(info: TableInfo, region: RegionRoute) -> OpenRegion:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What an order of a schema does to the marks of a region."""
+    """Changes that an order of a schema makes to the marks of a region."""
 
     opens: str | None = None
     closes: tuple[str, ...] = ()
@@ -94,7 +94,8 @@ def schema_order(
 
 
 def _columns(info: TableInfo) -> list[RegionColumn]:
-    """That a value is never null holds as long as anybody is promised so."""
+    """Returns the columns of an order. A column is not nullable as long as NOT NULL holds for
+    any reader."""
     never_null = {
         column
         for constraint in info.constraints
@@ -146,7 +147,7 @@ def discard_order(info: TableInfo, region: RegionRoute) -> DiscardRoot:
 
 @dataclass(frozen=True, slots=True)
 class OrderAnswers:
-    """What the nodes said to one round of orders, by region id."""
+    """The nodes' answers to one round of orders, by region id."""
 
     results: Mapping[str, OrderResult]
     silent: Mapping[str, MetaError]

@@ -27,7 +27,7 @@ ROUND_MS = 30_000  # behind it a round begins no job: that much work a crash may
 
 @dataclass(slots=True)
 class Round:
-    """What is known of one while it runs."""
+    """The state of one round while it runs."""
 
     at: Context
     reorg: IndexReorg
@@ -92,7 +92,7 @@ class Round:
 
     @property
     def _pace(self) -> RoundPace:
-        """Of this round so far."""
+        """The pace of this round so far."""
         elapsed_ms = self.at.ports.clock.mono_ms() - (self.first_ms or self.began_ms)
         return RoundPace(rows=sum(self.rows.values()), ms=elapsed_ms)
 

@@ -1,4 +1,5 @@
-"""What the client required at submit, compared again under the locks (docs/protocols.md P1)."""
+"""Comparison of the client's requirements, taken at submit, under the locks (docs/protocols.md
+P1)."""
 
 from typing import Protocol
 

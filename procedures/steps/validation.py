@@ -100,7 +100,8 @@ def _type_check(column: Column) -> RowCheck:
 
 
 def _number(column: Column) -> int:
-    """Of what is said of a column, beside the ids of constraints."""
+    """Returns the number under which a column's own faults are counted, distinct from ids of
+    constraints."""
     return -column.id
 
 

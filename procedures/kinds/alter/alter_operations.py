@@ -70,7 +70,7 @@ class DropColumnOperation(StoredPart):
 
 
 class SetDefaultOperation(StoredPart):
-    """Of rows that come; None: null."""
+    """Sets the default of a column for rows written later; None: null."""
 
     op: Literal["set_default"] = "set_default"
     name: str
@@ -116,7 +116,7 @@ Operation = Annotated[
 
 
 class NextIds(StoredPart):
-    """What the next new element of each sort is called by."""
+    """Ids that the next new element of each kind gets."""
 
     column: int
     index: int

@@ -52,20 +52,21 @@ class AlterTable(ProcedureState):
     table_id: int
     operations: tuple[Operation, ...]
     moves: tuple[ElementTarget, ...] = ()
-    """Of the elements that come or go, once they have ids."""
+    """Targets of the elements that are added or dropped, once they have ids."""
     first: NextIds | None = None
     """The first ids of those; None: it has not begun."""
     has_entered: bool = False
     """Whether the elements that come are in the table."""
     grace_ms: int = 0
-    """How long what is dropped is kept, and maintained, so that a cancel brings it back at once."""
+    """Time for which dropped elements are kept and maintained, so that a cancel restores them at
+    once."""
     grace_until_ms: int | None = None
     """Wall clock; None: it has not begun."""
     valid: Runs | None = None
     """Numbers of the regions whose rows satisfy the constraints and types that come; None: not
     looked yet."""
     reorg: IndexReorg | None = None
-    """Of an index that comes; None: it has not begun."""
+    """Progress of filling a new index; None: it has not begun."""
 
     @property
     def drops(self) -> bool:
@@ -103,7 +104,7 @@ class AlterTable(ProcedureState):
 
     @property
     def index_id(self) -> int:
-        """Of the index that comes."""
+        """Id of the index that is added."""
         return next(move.id for move in self.moves if move.adds and move.what is What.INDEX)
 
     @property
@@ -115,7 +116,8 @@ class AlterTable(ProcedureState):
 
 
 async def judged(state: AlterTable, context: Context) -> tuple[Snapshot, TableInfo, AlterDraft]:
-    """What the operations come to, under the lock. Raises what they are refused with."""
+    """Returns the snapshot, the table and the draft of the operations, judged under the lock.
+    Raises Refused."""
     snapshot, info = await required_table(context, state)
     draft = drafted(info, state.operations)
     _, _, route = await read_table(context, state.table_id)

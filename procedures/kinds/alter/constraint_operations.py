@@ -30,7 +30,7 @@ class SetNotNull(StoredPart):
     op: Literal["set_not_null"] = "set_not_null"
     name: str
     constraint: str | None = None
-    """What it is called on its way; None: after the column."""
+    """Name of the constraint while it is being added; None: derived from the column."""
     not_valid: bool = False
     """Rows that are there are not looked at."""
 
@@ -49,7 +49,7 @@ class AddCheck(StoredPart):
 
 
 class ValidateConstraintOperation(StoredPart):
-    """Of one that was added without a look at the rows."""
+    """Validates a constraint that was added without a check of the rows."""
 
     op: Literal["validate_constraint"] = "validate_constraint"
     name: str

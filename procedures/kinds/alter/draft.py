@@ -9,7 +9,7 @@ from procedures.elements.element_targets import ElementTarget, What
 
 @dataclass(frozen=True, slots=True)
 class AlterDraft:
-    """What an alter comes to."""
+    """The result of the operations of an alter."""
 
     whole: TableInfo
     """The table as users will know it; only to judge the operations one after the other."""

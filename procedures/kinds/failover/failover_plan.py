@@ -1,4 +1,4 @@
-"""Which regions leave, and where they go: a pure function of route and nodes."""
+"""Selection of the regions to move and of their new nodes: a pure function of route and nodes."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Rerouted:
 
 @dataclass(frozen=True, slots=True)
 class DrainTarget:
-    """What is to leave, and where it may go."""
+    """The regions to move, and the nodes that may take them."""
 
     source: str
     region_ids: Collection[str]

@@ -61,7 +61,7 @@ class CheckTable(ProcedureState):
     """As of the marks."""
     entries: int = 0
     totals: dict[str, int] = Field(default_factory=dict)
-    """Of faults, by rule."""
+    """Number of faults by rule."""
     faults: tuple[dict[str, object], ...] = ()
     """The first, as `metasrv_base.wire.node.checks.TableFault`."""
 

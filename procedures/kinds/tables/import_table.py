@@ -44,7 +44,7 @@ class ImportTable(ProcedureState):
     read: ImportInput | None = None
     """None: no job has ended yet."""
     written: tuple[ImportedFiles, ...] = ()
-    """Of regions that are given rows."""
+    """Files of the regions that receive rows."""
     taken: Runs = ()
     """Numbers of regions that have them."""
     refusals: int = 0
@@ -65,7 +65,7 @@ async def mark(state: ImportTable, context: Context) -> Outcome[ImportTable]:
 
 
 async def unmark(state: ImportTable, context: Context) -> None:
-    """What jobs have written is a leaving then."""
+    """Closes the marks. Files that jobs have written become leavings."""
     await close_marks(context, state.table_id)
 
 

@@ -27,7 +27,7 @@ class PurgeTable(ProcedureState):
     name: str
     """As it was when it was dropped."""
     dropped_by: str
-    """Which drop is meant: a table that came back and was dropped anew has its time before it."""
+    """The drop to purge, by its procedure: a table that was undropped and dropped again is kept."""
     info: TableInfo | None = None
     """Nobody else has it once the keys are gone; `delete` needs it."""
     route: TableRoute | None = None

@@ -95,7 +95,7 @@ def _anew(region: RegionRoute, node: NodeView) -> RegionRoute:
 
 
 async def cut(state: TruncateTable, context: Context) -> Outcome[TruncateTable]:
-    """What is acknowledged from here on is written to the new roots, or was before the truncate."""
+    """Publishes new roots. Rows acknowledged from here on are in them, or precede the truncate."""
     name = TableNameKey(state.catalog, state.schema_name, state.name)
     info_key, key = TableInfoKey(state.table_id), TableRouteKey(state.table_id)
     snapshot = await context.snapshot(name, info_key, key)
@@ -125,7 +125,8 @@ async def cut(state: TruncateTable, context: Context) -> Outcome[TruncateTable]:
 
 
 async def outwait(state: TruncateTable, context: Context) -> Outcome[TruncateTable]:
-    """Who is gone cannot be told to close; the others are, by the order to create."""
+    """Waits for the leases of leaders that are gone; the other leaders close by the order to
+    create."""
     regions = (await _route(state, context)).region_routes
     await outwait_leases(context, state.led_by, [region.region_id for region in regions])
     return Goto("create", state)

@@ -104,7 +104,8 @@ def _reopening(route: TableRoute) -> TableRoute:
 
 
 async def open_regions(state: UndropTable, context: Context) -> Outcome[UndropTable]:
-    """Those of nodes that are gone leave them first; a node may go while this runs, too."""
+    """Opens the regions. Those on nodes that are gone fail over first, also if a node goes
+    meanwhile."""
     key = TableRouteKey(state.table_id)
     route = (await context.snapshot(key)).must(key)
     alive = context.alive_nodes()
