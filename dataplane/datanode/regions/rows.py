@@ -3,12 +3,13 @@
 import asyncio
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from itertools import chain
 
 import pyarrow as pa
 
 from dataplane.datanode.regions.batch_body import read_batch
+from dataplane.datanode.regions.look_ahead import LookAhead
 from dataplane.datanode.regions.regions import NodeRegionSet, Slot
 from dataplane.datanode.regions.row_answers import (
     JSON_BYTES_MAX,
@@ -19,6 +20,7 @@ from dataplane.datanode.regions.row_answers import (
     nothing_of,
 )
 from dataplane.datanode.regions.scan_slots import READ_BYTES, ReaderKind, ScanSlots
+from dataplane.datanode.regions.values_page import ValuesPage
 from dataplane.region.engine.reading import Reserve, ScanBounds
 from dataplane.region.engine.region import Region
 from dataplane.region.format.columns import ColumnDef, chosen, row_schema, value_fields
@@ -35,7 +37,6 @@ from metasrv_base.ids import RegionId, table_of
 from metasrv_base.rows.arrow_parts import ArrowParts
 from metasrv_base.wire.limits import ROW_BYTES_MAX
 from metasrv_base.wire.node.batches import (
-    NEXT_KEY,
     BatchHeader,
     BatchResult,
     ChecksumRequest,
@@ -202,27 +203,30 @@ class RowService:
         yield stream.end()
 
     async def scan_values(self, region_id: int, query: ScanRows) -> AsyncGenerator[bytes]:
-        """As `scan_arrow`, of values alone: parts until there are `limit` rows or `bytes_max`."""
+        """As `scan_arrow`, of values alone: parts until there are `limit` rows or `bytes_max`. The
+        next one is decoded while one is sent: no more are in memory than without that."""
         slot, region, keys = self._range(region_id, query)
-        stream: ArrowParts | None = None
-        room, rows = query.bytes_max, query.limit
-        kind = ReaderKind.STREAM if room is None else ReaderKind.PAGE
-        with self.scanning(region_id, query, kind) as held:
-            parts = region.reader.scan_values(
-                keys, query.columns, rows_at_once(rows), query.schema_version, held.grow
-            )
-            while (part := await asyncio.to_thread(next, parts, None)) is not None:
+        page = ValuesPage(query.limit, query.bytes_max)
+        kind = ReaderKind.STREAM if query.bytes_max is None else ReaderKind.PAGE
+        with ExitStack() as reading:
+            held = reading.enter_context(self.scanning(region_id, query, kind))
+            at_once, version = rows_at_once(query.limit), query.schema_version
+            parts = region.reader.scan_values(keys, query.columns, at_once, version, held.grow)
+            ahead = LookAhead(parts, reading.pop_all().close)
+        try:
+            while not page.is_full and (part := await ahead.take()) is not None:
                 self._regions.must_have_lease(slot)
-                stream = stream or ArrowParts(part.rows.schema)
-                yield stream.part(part.rows)
-                rows -= part.rows.num_rows
-                room = None if room is None else room - part.rows.nbytes
-                if rows <= 0 or (room is not None and room <= 0):
-                    mark = {NEXT_KEY: part.following.hex().encode()}
-                    yield stream.marked(nothing_of(part.rows.schema), mark)
-                    break
-        columns = chosen(region.spec.columns, query.columns)
-        yield (stream or ArrowParts(pa.schema(value_fields(columns)))).end()
+                page.count(part)
+                if not page.is_full:
+                    ahead.begin()
+                following, message = part.following, [page.message(part)]
+                del part  # the next one is decoded while this message leaves
+                yield message.pop()
+                if page.is_full:
+                    yield page.mark(following)
+        finally:
+            ahead.close()
+        yield page.end(pa.schema(value_fields(chosen(region.spec.columns, query.columns))))
 
     async def checksum(self, region_id: int, query: ChecksumRequest) -> ChecksumResult:
         """Raises Unavailable where there is no memory to scan the region."""

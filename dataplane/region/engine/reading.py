@@ -1,6 +1,6 @@
 """Reads of an open region: rows and entries by key and by range, and their checksum."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -139,7 +139,7 @@ class RegionReader:
         rows_at_once: int = SCAN.rows,
         schema_version: int | None = None,
         reserve: Reserve = _unbounded,
-    ) -> Iterator[ValueRows]:
+    ) -> Generator[ValueRows]:
         """The rows of `scan` without keys and versions, in parts of about a MiB: where nothing is
         to be merged, keys are not decoded."""
         with self.view([ROWS], schema_version) as views:

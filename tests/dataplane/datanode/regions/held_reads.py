@@ -217,11 +217,13 @@ READS: dict[str, Read] = {
 
 
 @asynccontextmanager
-async def desk_over(folder: str, shape: Shape) -> AsyncIterator[Desk]:
+async def desk_over(
+    folder: str, shape: Shape, disk: LocalDisk | None = None
+) -> AsyncIterator[Desk]:
     clock, leases = SystemClock(), RegionLeases("i1")
     leases.sent(1, clock.mono_ms())
     cache = BlockCache(CACHE_BYTES)
-    store = DiskStore(LocalDisk(), clock, folder, RegionLimits(), cache)
+    store = DiskStore(disk or LocalDisk(), clock, folder, RegionLimits(), cache)
     async with asyncio.TaskGroup() as group:
         regions = NodeRegionSet(store, leases, clock, group.create_task)
         for number, region_id in enumerate((REGION_ID, WARM), 1):
