@@ -39,7 +39,7 @@ One that does not run yet waits for a `lock` (procedures/locking/holding.py) or 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Something that must happen first; shown as it stands in `waiting_for`."""
+    """A wait of a step; shown as it is in `waiting_for`."""
 
     kind: WaitKind
     holder: str
@@ -66,13 +66,13 @@ class Live:
     total: int = 0
     unit: str = ""
     started_at_ms: int = 0
-    """When `done` began to count, wall clock; for rate and ETA."""
+    """Time at which `done` began to count, wall clock; for rate and ETA."""
     moved_at_ms: int = 0
-    """When it last made progress; `stalled` is measured from here."""
+    """Time at which it last made progress; `stalled` is measured from here."""
     pace: Pace = field(default_factory=Pace)
     """Read rate allowed to its jobs."""
     rate_per_s: float | None = None
-    """As the step has measured it; None: what is done, by the time since it was begun."""
+    """Rate measured by the step; None: it is computed from `done` and the time since it began."""
     waiting: list[Waiting] = field(default_factory=list)
     waiting_now: Callable[[], tuple[Waiting, ...]] = tuple
     """Waits that are others at every look: who of the holders has not followed yet."""
@@ -81,7 +81,7 @@ class Live:
     last_facts: Mapping[str, object] = field(default_factory=dict)
     """And its facts: which region is lost, which node is silent."""
     woken: asyncio.Event = field(default_factory=asyncio.Event)
-    """Somebody does not want it to rest any longer."""
+    """Set to end a rest early."""
 
     @property
     def waits(self) -> tuple[Waiting, ...]:
@@ -89,7 +89,7 @@ class Live:
         return (*self.waiting, *self.waiting_now())
 
     async def rest(self, ms: int) -> None:
-        """For *ms*, or until it is woken."""
+        """Rests for *ms*, or until it is woken."""
         self.woken.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(ms / 1000):
@@ -113,7 +113,7 @@ class Ports:
     deadline_ms: int
     """Deadline of one read of the store."""
     gate: PauseGate = field(default_factory=PauseGate)
-    """Before each step."""
+    """The gate at which a procedure waits before each step."""
     reorg_width: ReorgWidth = field(default_factory=ReorgWidth)
     applied: Callable[[], Catalog] = Catalog
     """The catalog as this leader has applied it: no older than any commit of its term."""
@@ -144,7 +144,7 @@ class Context:
         return await snapshot(self.ports.kv, *keys, deadline_ms=self.ports.deadline_ms)
 
     async def known_snapshot(self, *keys: Key[Any]) -> Snapshot:
-        """As `snapshot`, without a read of the store where the applied catalog tells all of *keys*.
+        """Like `snapshot`, without a read of the store if the applied catalog holds all of *keys*.
 
         For a step that compares every one of *keys* in its transaction. An attempt after the first
         reads: what was taken from the catalog may be why the first one failed.

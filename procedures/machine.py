@@ -21,7 +21,7 @@ from procedures.elements.reorg import IndexReorg
 
 
 class ProcedureState(BaseModel):
-    """Everything a procedure must remember across a crash. Stored in its record, under `format`."""
+    """The state that a procedure must keep across a crash. Stored in its record, under `format`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -66,7 +66,7 @@ Undo: TypeAlias = Callable[[S, Context], Awaitable[Back | None]]
 
 @dataclass(frozen=True, slots=True)
 class Step(Generic[S]):
-    """One row of a kind's table."""
+    """One row of a kind's table of steps."""
 
     act: Act[S]
     """Reads, acts idempotently, returns its writes. Runs once or more; commits once."""
@@ -75,12 +75,12 @@ class Step(Generic[S]):
     undo: Undo[S] | None = None
     """Right from "not begun" to "done": undo starts with the step that was in flight (P1)."""
     ends: bool = False
-    """It may be the last one although there are steps it may go to."""
+    """Whether it may end the procedure although it has edges to other steps."""
     waits: bool = False
-    """It mostly waits, for children, a lease, a node or Spark, so it takes no place of the
-    admission limit: what waits keeps nobody from one."""
+    """Whether it mostly waits, for children, a lease, a node or Spark. Such a step takes no place
+    of the admission limit."""
     paced: bool = False
-    """It moves data, over and over: a throttle makes it rest before it runs again."""
+    """Whether it moves data repeatedly: a throttle makes it rest between runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +88,9 @@ class IndexOf(Generic[S]):
     """The index that a kind builds."""
 
     name: Callable[[Mapping[str, Any]], str]
-    """From a state as it is stored."""
+    """Returns the name of the index from a stored state."""
     reorg: Callable[[S], IndexReorg | None]
-    """Its entries so far; None: there are none yet."""
+    """Progress of filling the index; None: it has not begun."""
 
 
 def _no_children(stored: Mapping[str, Any]) -> tuple[str, ...]:
@@ -112,7 +112,7 @@ class Kind(Generic[S]):
     name: str
     state: type[S]
     steps: Mapping[str, Step[S]]
-    """In order; the first is where it begins."""
+    """Steps in order; the procedure begins with the first."""
     no_return: str
     """The step whose commit cannot be undone: until then cancel and deadline undo, then never."""
     locks: Callable[[S], tuple[Lock, ...]]
@@ -120,7 +120,7 @@ class Kind(Generic[S]):
     success: int
     """HTTP status of its end for a client that waited: 200, 201 or 204."""
     deadline_ms: int = 60_000
-    """From submission; what has not passed `no_return` by then is undone."""
+    """Deadline from submission; a procedure that has not passed `no_return` by then is undone."""
     lane: AdmissionLane = AdmissionLane.DDL
     graphs: tuple[Graph, ...] = ()
     """State graphs of the elements that it publishes. Every such graph is proved."""
@@ -128,7 +128,7 @@ class Kind(Generic[S]):
     """Model of the result, where the result is the answer to a client that waited. None: the answer
     is the catalog, schema or table, as the procedure left it."""
     index: "IndexOf[S] | None" = None
-    """For a kind that builds an index, which is then the answer in place of its table."""
+    """The index that the kind builds; the answer then shows it instead of its table."""
     removes_contents: bool = False
     """Whether a request for something below its resource is refused (`being-dropped`) while it goes
     forward, instead of waiting for its locks."""

@@ -13,7 +13,7 @@ class PauseGate:
         self._opened = asyncio.Event()
         self._opened.set()
         self.reason = PAUSED
-        """Why it is closed, for people."""
+        """Reason for which it is closed, for people."""
         self._stood_ms = 0
         self._since_ms: int | None = None
 

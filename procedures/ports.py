@@ -45,7 +45,7 @@ class NodeOrders(Protocol):
     async def send(
         self, node: str, orders: Sequence[Order], *, sender: Sender
     ) -> tuple[OrderResult, ...]:
-        """One result per order, in order: an order that failed alone says so there.
+        """Sends orders and returns their results, in order; a failed order has its error there.
 
         Raises Unavailable if the node never saw them, Unknown if it perhaps did, Conflict if it
         refused the term. Sending them again is right after each of these.
@@ -67,7 +67,7 @@ class NodeOrders(Protocol):
 
 
 class Commits(Protocol):
-    """Where the writes of steps go: the leader's committer, or the draft of a dry run."""
+    """Receiver of the writes of steps: the leader's committer, or the draft of a dry run."""
 
     async def commit(self, txn: Txn, *, procedure: str | None = None) -> Committed:
         """Raises what Committer.commit raises."""
@@ -96,7 +96,8 @@ class Behind:
     need: int
     """The one it must acknowledge."""
     expires_in_ms: int
-    """Until its lease has surely ended; then its registration is removed, and nobody waits."""
+    """Time until its lease has surely expired; then its registration is removed and the wait
+    ends."""
     transaction: str | None = None
     """Oldest transaction that keeps it there; None: the holder has not acknowledged the version
     yet."""
@@ -188,11 +189,12 @@ class Jobs(Protocol):
         ...
 
     async def validate(self, job: ValidateJob, *, progress: Progress) -> ValidateResult:
-        """As `backfill`. Raises Refused for a check that nobody can judge."""
+        """Runs a check of rows like `backfill`. Raises Refused for a check that cannot be
+        evaluated."""
         ...
 
     async def check(self, job: CheckJob, *, progress: Progress) -> CheckResult:
-        """As `validate`."""
+        """Runs a check of a table like `validate`."""
         ...
 
     async def load(self, job: LoadJob, *, progress: Progress) -> LoadJobResult:
@@ -201,8 +203,8 @@ class Jobs(Protocol):
         ...
 
     async def throttle(self, job_id: str, rows_per_s: int | None) -> None:
-        """From now on a job that waits or runs here reads so many rows a second; None: as fast as
-        it goes. One that is not known is left alone."""
+        """Sets the read rate of a waiting or running job, in rows/s; None: unlimited. Ignores an
+        unknown job."""
         ...
 
 
@@ -236,5 +238,5 @@ class Children(Protocol):
         ...
 
     async def wait(self, procedures: Sequence[str]) -> tuple[ChildEnd, ...]:
-        """Once all of them are over."""
+        """Waits until all of *procedures* have ended."""
         ...

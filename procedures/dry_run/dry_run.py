@@ -31,7 +31,7 @@ BOOKKEEPING = (ProcedureKey, ProcedureHistoryKey)  # under an id that no client 
 
 @dataclass
 class Rehearsal:
-    """One dry run, with all children."""
+    """A dry run of a procedure with all its children."""
 
     kinds: Mapping[str, Kind[Any]]
     real: Ports
@@ -119,7 +119,8 @@ class Rehearsal:
         )
 
     def _eta_ms(self, notes: Notes) -> int:
-        """Whoever is in the way is waited for at once; all jobs together read at one rate."""
+        """Returns the estimate of a step, in ms: the longest of its waits, which run at once,
+        plus the reads of all jobs at one rate."""
         waits = [blocker.expires_in_ms or 0 for blocker in notes.waits]
         rows = sum(scan.rows or 0 for scan in notes.scans)
         return max(waits, default=0) + rows * 1000 // self.estimates.rate.rows_per_s

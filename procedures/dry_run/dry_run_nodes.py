@@ -90,7 +90,8 @@ class StageNodes:
         )
 
     async def borrowed(self, node: str, region_id: str) -> Borrowed:
-        """Something: what is there nobody knows before the region is open."""
+        """Returns one made-up segment: nobody knows the borrowed files before the region is
+        open."""
         something = SealedSegment(root="", name="", bytes=0, checksum=NO_CHECKSUM)
         return Borrowed(
             region_id=region_id,
@@ -105,7 +106,7 @@ class StageNodes:
     async def snapshot(
         self, node: str, region_id: str, mark: str, *, whole: bool = False
     ) -> Snapshot:
-        """One file for all: no mark is opened in a rehearsal, so nobody can list any."""
+        """Returns one made-up file: a dry run opens no mark, so no node can list files."""
         route = await self._route(table_of(RegionId(int(region_id))))
         regions = () if route is None else route.region_routes
         epoch = next(region.epoch for region in regions if region.region_id == region_id)
@@ -121,7 +122,7 @@ class StageNodes:
         )
 
     async def _route(self, table_id: int) -> TableRoute | None:
-        """As the steps of this rehearsal have left it."""
+        """Returns the route as the earlier steps of this dry run have left it."""
         key = TableRouteKey(table_id)
         read = await snapshot(self.draft, key, deadline_ms=self.ports.deadline_ms)
         return read.get(key)

@@ -71,7 +71,7 @@ class PlacementAhead:
         )
 
     async def reload(self, node: str) -> None:
-        """Nothing: a draft is no registration."""
+        """Does nothing: a draft changes no registration."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ ROWS_MIN, MS_MIN = 10_000, 1_000
 
 @dataclass(frozen=True, slots=True)
 class RegionSize:
-    """As its node last reported it."""
+    """The size of a region, as its node last reported it."""
 
     rows: int
     bytes: int
@@ -32,7 +32,7 @@ class Rate:
 
     rows_per_s: int = ROWS_PER_S
     reorgs: int = 0
-    """Over which it was measured; 0: it is taken for granted."""
+    """Number of reorgs over which it was measured; 0: it is assumed."""
 
 
 ASSUMED = Rate()
@@ -48,7 +48,7 @@ UNKNOWN = Estimates()
 
 
 def measured(ended: Iterable[ProcedureHistory], resource: Resource) -> Rate:
-    """By what is over, newest first: the last reorgs of *resource*, or else of any table.
+    """Returns the read rate of the last reorgs of *resource*, or of any. *ended*: newest first.
 
     One that an operator had slowed says nothing of the next.
     """

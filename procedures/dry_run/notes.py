@@ -18,7 +18,7 @@ class Notes:
     """Holders that were in the way of an earlier step: once waited for, they are no more."""
 
     def clear(self) -> "Notes":
-        """For the next step."""
+        """Clears the notes for the next step."""
         self.orders, self.scans, self.waits, self.drains = [], [], [], []
         return self
 

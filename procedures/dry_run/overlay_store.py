@@ -22,7 +22,7 @@ DRAFTED_REVISION = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Drafted:
-    """One commit."""
+    """The writes of one drafted commit."""
 
     writes: Mapping[bytes, bytes | None]
     at_ms: int
@@ -43,7 +43,7 @@ class OverlayStore:
     tables: dict[bytes, bytes] = field(default_factory=dict)
     """Routes and information of tables as the store has them, of those that were read."""
     silence: MetaError | None = None
-    """Why the store could not be read."""
+    """The error because of which the store could not be read."""
 
     def must_be_readable(self) -> None:
         """Raises what a read of the store raised: of that no plan can be made."""

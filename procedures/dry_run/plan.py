@@ -11,7 +11,7 @@ from procedures.elements.shifts import Edit
 
 
 class Obstacle(StrEnum):
-    """Why a procedure would wait, or would not be taken."""
+    """The reasons for which a procedure would wait or would be refused."""
 
     LOCK = "lock"
     ADMISSION = "admission"
@@ -28,12 +28,12 @@ class Obstacle(StrEnum):
     """All procedures are paused."""
     REFUSED = "refused"
     TOO_LONG = "too_long"
-    """It would be more than a dry run looks at."""
+    """The procedure would be longer than a dry run explores."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
-    """Something that stands in the way as things are now."""
+    """A blocker: something that the procedure would wait for as things are now."""
 
     kind: Obstacle
     holder: str
@@ -41,7 +41,7 @@ class Blocker:
     key: str | None = None
     """Key of a lock or a poison."""
     expires_in_ms: int | None = None
-    """After this long it is over by itself."""
+    """Time until it ends by itself."""
     waits: bool = True
     """False: it would be refused, or undone, rather than wait."""
     transaction: str | None = None
@@ -51,7 +51,7 @@ class Blocker:
 
 @dataclass(frozen=True, slots=True)
 class PlannedOrder:
-    """One order to one node."""
+    """A planned order to one node."""
 
     node: str
     op: str
@@ -81,7 +81,8 @@ class PlannedVersion:
 
 @dataclass(frozen=True, slots=True)
 class PlannedDrain:
-    """Before a step commits, nobody may use the table below that version."""
+    """A wait for holders: before the step commits, no holder may use the table below that
+    version."""
 
     table_id: int
     schema_version: int
@@ -91,7 +92,7 @@ class PlannedDrain:
 
 @dataclass(slots=True)
 class PlannedStep:
-    """One commit: the step, and what becomes true with it."""
+    """A planned commit of a step, with its effects."""
 
     step: str
     cancellable: bool = True
@@ -108,7 +109,7 @@ class PlannedStep:
     """Changes of names, defaults and options of tables."""
     drains: list[PlannedDrain] = field(default_factory=list)
     eta_ms: int = 0
-    """For what is in its way now, and for the rows that it reads."""
+    """Estimate of its waits and of its reads of rows, in ms."""
 
 
 @dataclass(slots=True)
@@ -119,12 +120,12 @@ class Plan:
     resource: Resource
     locks: tuple[Lock, ...]
     last_cancellable_step: str
-    """Until its commit the procedure can be cancelled, and is undone."""
+    """Last step before whose commit the procedure can be cancelled and undone."""
     steps: list[PlannedStep] = field(default_factory=list)
     children: list["Plan"] = field(default_factory=list)
     blockers: list[Blocker] = field(default_factory=list)
     rate: Rate = ASSUMED
-    """At which its rows are read."""
+    """Rate by which the duration of its reads is estimated."""
     ends: bool = False
     """Whether the plan reaches the end of the procedure; if not, the last blocker says why."""
 

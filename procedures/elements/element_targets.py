@@ -26,21 +26,22 @@ class What(StrEnum):
 
 
 class ElementTarget(StoredPart):
-    """One element of one table, and where it is to come."""
+    """The target state of one element of one table."""
 
     what: What
     id: int
     to: ElementState
     """PUBLIC or ABSENT; WRITE_ONLY: a constraint that is left there, its rows not looked at."""
     was: ElementState = ElementState.PUBLIC
-    """Where it was before, and is again if it stays."""
+    """State before the change; restored if the change is undone."""
     generated: bool = False
-    """Its origin default is made on its way out, and goes again if it stays."""
+    """Whether it gets an origin default while it is dropped, which it loses if the drop is
+    undone."""
     lossy: bool = False
-    """It comes in the place of a column of which not every value fits: the rows are looked at."""
+    """Whether some values of the replaced column do not fit: the rows are then checked."""
     behind: bool = False
-    """It goes behind the constraints over it, which the same change drops: while one of them is
-    checked, every statement must know the column's value."""
+    """Whether it is dropped after the constraints over it, which the same change drops: while
+    one of them is checked, every statement must know the column's value."""
 
     @property
     def adds(self) -> bool:
@@ -96,8 +97,8 @@ def to_end(move: ElementTarget, element: Element) -> ElementState | None:
 
 
 def back(move: ElementTarget, element: Element) -> ElementState | None:
-    """As if it had never been asked for: what was to come goes as if it were dropped, what was to
-    go is public again, and what was in between stays there."""
+    """Returns the next state when the change is undone: an added element goes as if it were
+    dropped, a dropped one becomes public again; None: it is where it was."""
     if element.state is move.was:
         return None
     if not move.adds:
@@ -147,8 +148,8 @@ def _placed(
 
 
 def _origin(column: Column) -> object:
-    """So that a holder that does not know the column any more can still insert rows that those who
-    know it can read."""
+    """Returns a default with which a holder that no longer knows the column can insert rows that
+    are readable for holders that know it."""
     return zero_of(parse_type(column.type))
 
 

@@ -18,8 +18,8 @@ from metasrv_base.wire.node.offenders import first_within
 OFFENDERS_MAX = 100
 """Kept and shown; the others are only counted. A record is rewritten with every step."""
 OFFENDERS_CHARS_MAX = 16_384
-"""As JSON, of those that are kept: a key may take KiB, and the record, the error and the result of
-a procedure hold them."""
+"""Limit of the offenders that are kept, in characters of JSON: a key may take KiB, and the
+record, the error and the result of a procedure hold them."""
 PACES_MAX = 4
 """Rounds that a rate is measured over: what was true an hour ago says little of the next one."""
 
@@ -31,13 +31,13 @@ class BuiltFiles(StoredPart):
     """Files of entries that a job has made of one region's rows, until its leader takes them."""
 
     region: int
-    """Its number."""
+    """Number of the region."""
     epoch: int
-    """At which its rows were read: the files lie under the root of that leader."""
+    """Epoch of the leader that read the rows; the files are in its root."""
     attempt: str
     """Folder of the files, relative to that root."""
     files: tuple[dict[str, object], ...]
-    """As `metasrv_base.wire.node.orders.DataFile`."""
+    """Files in the form of `metasrv_base.wire.node.orders.DataFile`."""
     rows: int
     """Rows from which the entries were made."""
     entries: int
@@ -76,7 +76,7 @@ class IndexReorg(StoredPart):
     refusals: int = 0
     """Rounds in a row of which no region took anything."""
     rows_total: int = 0
-    """As the regions' files said when the marks were opened; an estimate."""
+    """Estimate of all rows, from the regions' files when the marks were opened."""
     rows: int = 0
     """Rows whose entries have been taken."""
     entries: int = 0
@@ -87,7 +87,7 @@ class IndexReorg(StoredPart):
     p99_before_ms: float | None = None
     """The p99 of statements at the frontends when it began, in ms; None: there were none."""
     read_ms: int = 0
-    """For which its rounds have read."""
+    """Time for which its rounds have read, in ms."""
     paces: tuple[RoundPace, ...] = ()
     """Pace of the last rounds, oldest first."""
 
@@ -123,8 +123,8 @@ def pending(reorg: IndexReorg, regions: Sequence[RegionRoute]) -> tuple[RegionRo
 def in_turn(
     reorg: IndexReorg, waiting: Sequence[RegionRoute], width: int
 ) -> tuple[RegionRoute, ...]:
-    """In the order in which rounds of *width* regions read them: what the last round began with and
-    no region took is behind the others."""
+    """Returns the regions in the order in which rounds of *width* read them. Regions that the
+    last round began with and that were not taken come last."""
     first = reorg.rounds * width % max(1, len(waiting))
     return (*waiting[first:], *waiting[:first])
 
@@ -139,7 +139,7 @@ def stage_of(reorg: IndexReorg, number: int) -> ReorgStage:
 
 
 def summary(reorg: IndexReorg) -> dict[str, object]:
-    """For the history: what was made of which rows."""
+    """Returns the facts of a reorg for the history."""
     facts: dict[str, object] = {
         "rows": reorg.rows,
         "entries": reorg.entries,
@@ -182,7 +182,8 @@ def with_made(reorg: IndexReorg, made: Sequence[BuiltFiles], read_ms: int) -> In
 
 
 def rate_per_s(reorg: IndexReorg, now: RoundPace) -> float | None:
-    """Over its last rounds and the one that is under way. None: nothing has been read yet."""
+    """Returns the rate in rows/s over the last rounds and the current one. None: nothing has
+    been read."""
     paces = (*reorg.paces, now)
     ms = sum(past.ms for past in paces)
     return sum(past.rows for past in paces) * 1000 / ms if ms else None

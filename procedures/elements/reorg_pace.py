@@ -22,9 +22,9 @@ class PaceInput:
     p99_ms: float | None
     """The p99 of statements now, in ms, at the slowest frontend; None: there were none."""
     p99_before_ms: float | None
-    """When the reorg began."""
+    """The same when the reorg began."""
     rows_per_s: float
-    """As measured, lately."""
+    """Recently measured read rate."""
     wanted: int | None = None
     """The operator's rate."""
 
@@ -37,7 +37,7 @@ class Pace:
     """None: as fast as it goes."""
     since_ms: int = 0
     is_wanted: bool = False
-    """It is the operator's."""
+    """Whether an operator set it."""
 
 
 def paced(pace: Pace, facts: PaceInput) -> Pace:

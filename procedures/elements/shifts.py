@@ -54,11 +54,11 @@ class Edit:
     what: str
     """`column` or `table`."""
     name: str
-    """As it was before."""
+    """Name before the change."""
     attribute: str
     """`name`, `default` or `option NAME`."""
     before: JsonValue
-    """In JSON form; None: there was none."""
+    """Value before, in JSON form; None: there was none."""
     after: JsonValue
 
 

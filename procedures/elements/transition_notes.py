@@ -35,7 +35,7 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """Nobody uses that table below that version any more."""
+    """A completed wait: no holder uses the table below that version any more."""
 
     table_id: int
     schema_version: int

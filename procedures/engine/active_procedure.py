@@ -33,7 +33,7 @@ class Letter:
             self.answer.set_exception(error)
 
     def hear_of_end(self, procedure: str, history: ProcedureHistory) -> None:
-        """It came too late."""
+        """Answers a letter that came after the end of the procedure."""
         if self.command is None:
             self.tell(history)
         else:
@@ -42,7 +42,7 @@ class Letter:
 
 @dataclass(slots=True)
 class ActiveProcedure:
-    """One procedure that is not over. Owned by the manager's tasks; never shared across terms."""
+    """An active procedure. Owned by the manager's tasks; never shared across terms."""
 
     held: StoredRecord
     live: Live = field(default_factory=Live)
@@ -56,21 +56,21 @@ class ActiveProcedure:
     letters: list[Letter] = field(default_factory=list)
     """Requests to the procedure that are not taken yet. Its owner takes them one by one."""
     drives: bool = False
-    """It was admitted: its owner runs its steps."""
+    """Whether it was admitted: its owner runs its steps."""
     rests: bool = False
-    """It is driven, yet has given its place back between two attempts."""
+    """Whether it is admitted but has given its place back between two attempts."""
     wants_place: bool = False
-    """It rests no longer, and waits for a place again."""
+    """Whether its rest is over and it waits for a place again."""
     waits: bool = False
-    """It does not hold all its locks."""
+    """Whether it lacks some of its locks."""
     blockers: Callable[[], tuple[Blocked, ...]] = tuple
-    """For whom; computed when somebody asks."""
+    """Returns the claims that it waits for; computed on demand."""
     parked: str | None = None
-    """Why nobody runs it."""
+    """Reason for which it is parked; None: it is not."""
     began_ms: int | None = None
     """Wall clock, when this leader first started it."""
     stalled: bool = False
-    """It runs, yet nothing has moved for as long as the limits say."""
+    """Whether it runs without progress for longer than the limit."""
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
     def put(self, command: Command | None) -> Letter:
@@ -92,7 +92,7 @@ class ActiveProcedure:
 
     @property
     def blocked(self) -> tuple[Blocked, ...]:
-        """Why it waits for its locks: the first of those that go before it."""
+        """The first of the claims that it waits for."""
         return self.blockers()
 
     @property
@@ -117,7 +117,7 @@ class ActiveProcedure:
 
     @property
     def is_at_rest(self) -> bool:
-        """Nobody may run it, whatever it holds."""
+        """Whether no step of it may run, whatever locks it holds."""
         record = self.held.record
         stopped = record.paused_at_ms is not None or record.poisoned
         return stopped or self.parked is not None or self.kind is None
@@ -153,7 +153,7 @@ class ActiveProcedure:
         return State.RETRYING if self.live.last_error else State.RUNNING
 
     def last_moved_ms(self) -> int:
-        """When it last finished a step, made progress, or was taken up by this leader."""
+        """Time at which it last finished a step, made progress, or was resumed by this leader."""
         record = self.held.record
         beat_ms = record.timeline[-1].at_ms if record.timeline else record.submitted_at_ms
         return max(beat_ms, self.live.moved_at_ms, self.began_ms or 0)

@@ -116,7 +116,7 @@ class ControlInput:
     is_known: bool
     """This server has its kind, in its format."""
     is_paced: bool
-    """Its kind has steps that a throttle slows down."""
+    """Whether its kind has steps that a throttle slows down."""
 
 
 def is_fulfilled(facts: ControlInput, control: Control) -> bool:

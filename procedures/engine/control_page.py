@@ -18,7 +18,7 @@ waits is cancelled at once, unless an earlier leader may have begun it; then it 
 
 
 def pages() -> Mapping[str, str]:
-    """For scripts/generate.py."""
+    """Returns the generated page; called by scripts/generate.py."""
     return {PATH: HEADER + "\n" + "\n".join(_rows()) + "\n"}
 
 

@@ -40,11 +40,11 @@ class OwnerHost(Protocol):
         ...
 
     def give_place(self, entry: ActiveProcedure) -> None:
-        """Somebody else may run while it rests."""
+        """Gives the place of *entry* to another procedure while it rests."""
         ...
 
     def want_place(self, entry: ActiveProcedure) -> None:
-        """Its bell rings once it has one."""
+        """Requests a place for *entry*; its bell rings once it has one."""
         ...
 
 
@@ -102,7 +102,7 @@ class Owner:
                 tries.attempt += 1
 
     async def _try(self, tries: Tries, failure: MetaError | None) -> None:
-        """One attempt. *failure*: why the step is given up."""
+        """Makes one attempt, or, with *failure*, gives the step up."""
         if self._is_stale:
             await self._read_again()
         elif failure is not None:
@@ -135,7 +135,7 @@ class Owner:
                 await gate.opened()
 
     async def _rest_throttled(self, context: Context) -> None:
-        """As long as the throttle says; it may be changed meanwhile."""
+        """Rests as long as the throttle requires; the throttle may change meanwhile."""
         clock, entry = context.ports.clock, self.entry
         began_ms = clock.mono_ms() - rested_ms(entry.held.record, clock.wall_ms())
         while (left_ms := rest_ms(self._kind, entry.held.record) + began_ms - clock.mono_ms()) > 0:
@@ -215,7 +215,7 @@ class Owner:
             letter.answer.cancel()  # nothing, once it is answered
 
     async def _carry_out(self, command: Command | None) -> ActiveProcedure | ProcedureHistory:
-        """Again: the same answer. Raises as `judge`, and what the store raises."""
+        """Applies *command*; idempotent. Raises as `judge`, and errors of the store."""
         if command is None:
             return await self._expire()
         entry, control = self.entry, command.control
@@ -237,7 +237,7 @@ class Owner:
         raise refused(entry.held.procedure, control, self._over.outcome)
 
     async def _expire(self) -> ActiveProcedure | ProcedureHistory:
-        """Its deadline came while it waited, for its locks or a place."""
+        """Ends a procedure whose deadline passed while it waited for its locks or a place."""
         entry, runner = self.entry, self.house.runner
         ports = runner.ports
         if has_expired(entry, ports.gate.worked_ms(ports.clock.wall_ms())):

@@ -25,7 +25,7 @@ from procedures.machine import Goto, Kind, ProcedureState, S
 FACTS_CHARS_MAX = 16_384  # of an error, as JSON
 
 Why: TypeAlias = MetaError | Controlled
-"""Why a procedure turns back: an error, or somebody who cancelled it."""
+"""The cause of an undo: an error, or a cancel."""
 
 
 def begin(
@@ -187,7 +187,7 @@ def throttle(
 
 
 def poison(record: ProcedureRecord) -> ProcedureRecord:
-    """Its undo is given up, until a person says how it goes on."""
+    """Marks the record as poisoned: its undo is given up until a person intervenes."""
     assert record.phase is ProcedurePhase.UNDO
     return record.model_copy(update={"poisoned": True})
 

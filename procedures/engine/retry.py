@@ -1,4 +1,4 @@
-"""When a step is tried again, and when it is given up: pure decisions (S33).
+"""Decisions on retries of a step: when it is tried again and when it is given up. Pure (S33).
 
 Not done and perhaps done are both tried again, since a step is idempotent. Before the point of no
 return a step has until the record's deadline, and a refusal ends it at once. After it there is no
@@ -45,8 +45,8 @@ def pause_ms(error: BaseException, attempt: int, noise: float) -> int:
 
 
 def deadline_of(kind: Kind[Any], record: ProcedureRecord) -> int | None:
-    """By the clock of `Gate.worked_ms`; None: no moment ends the step. An undo has a budget instead
-    (`Tries`)."""
+    """Returns the deadline of the step by the clock of `Gate.worked_ms`; None: it has none. An
+    undo has a budget instead (`Tries`)."""
     return None if must_finish(kind, record) else record.due_ms
 
 
@@ -58,8 +58,8 @@ class Tries:
     definite: int = 0
     """Attempts that failed with a definite error."""
     spent_ms: int = 0
-    """In attempts and the pauses between them. What stands still while all procedures are paused,
-    or while nobody leads, is not counted."""
+    """Time spent in attempts and the pauses between them, in ms. Time while all procedures are
+    paused, or while no server leads, is not counted."""
 
     def left_ms(self, kind: Kind[Any], record: ProcedureRecord, now_ms: int) -> int | None:
         """The time limit of the next attempt in milliseconds, at *now_ms* by `Gate.worked_ms`.

@@ -43,7 +43,8 @@ class StoredRecord:
     revision: int
 
     def txn(self) -> Txn:
-        """Nobody else has moved the record: what every commit of this procedure compares."""
+        """Returns a transaction that expects the record unchanged; every commit of the procedure
+        has it."""
         return Txn().expecting(ProcedureKey(self.procedure), self.revision)
 
 
@@ -60,7 +61,7 @@ class Runner:
     committer: Commits
 
     async def advance(self, kind: Kind[S], held: StoredRecord, context: Context) -> StepResult:
-        """One step forward, or one step of undo."""
+        """Runs one step forward, or one step of undo, and commits it."""
         limit_ms = Tries().left_ms(kind, held.record, self.ports.clock.wall_ms())
         commit = await self.act(kind, held, context, limit_ms)
         return await commit(held)
@@ -100,7 +101,7 @@ class Runner:
         return commit
 
     async def turn_back(self, held: StoredRecord, why: Why) -> StoredRecord:
-        """From now on *held* is undone. The step in flight is the first to be."""
+        """Turns *held* to its undo, beginning with the step in flight."""
         return await self.store(
             held, lambda stamp: record_transitions.turn_back(held.record, why, stamp)
         )
@@ -112,8 +113,8 @@ class Runner:
         )
 
     async def poison(self, held: StoredRecord, error: MetaError) -> StoredRecord:
-        """Its undo is given up. If its resource bears the poison of another already, this is tried
-        until that one is cleared."""
+        """Gives the undo up and leaves a poison. If the resource has a poison of another
+        procedure, retries until that one is cleared."""
         record = held.record
         key = PoisonKey.of(record.resource)
         effect = Txn().expecting(key, 0)

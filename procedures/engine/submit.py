@@ -26,7 +26,7 @@ _UNKNOWN = Stamp(catalog_version=None, submission=0, at_ms=0)
 
 @dataclass(frozen=True, slots=True)
 class SubmitRequest:
-    """One wish to run a kind. `client.idempotency` None: asked without a key."""
+    """A request to run a kind. `client.idempotency` None: sent without a key."""
 
     procedure: str
     """The id it will have; made before, so that what it touches can be named after it."""

@@ -22,7 +22,7 @@ deadline; after it, it only goes forward.
 
 
 def pages() -> Mapping[str, str]:
-    """For scripts/generate.py."""
+    """Returns the generated pages; called by scripts/generate.py."""
     by_path = {f"{FOLDER}/{name}.md": _page(kind) for name, kind in KINDS.items()}
     rows = [
         f"| [{kind.name}]({kind.name}.md) | {', '.join(kind.steps)} | {kind.no_return} "

@@ -31,7 +31,7 @@ class LockClaim:
     locks: tuple[Lock, ...]
     parent: str | None = None
     overtakes: frozenset[str] = frozenset()
-    """Whom it goes before although they were submitted earlier; stored in its record."""
+    """Procedures that it precedes although they were submitted earlier; stored in its record."""
 
 
 def claim_of(procedure: str, record: ProcedureRecord) -> LockClaim:
@@ -51,7 +51,7 @@ def claimed(record: ProcedureRecord) -> tuple[Lock, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """Why a claim waits: *by* holds, or waits before it for, the same *key*."""
+    """A reason for which a claim waits: *by* holds, or waits earlier for, the same *key*."""
 
     key: str
     by: str
@@ -120,7 +120,7 @@ class LockTable:
     _overtakers: dict[str, set[str]] = field(default_factory=dict)
     _children: dict[str, set[str]] = field(default_factory=dict)
     _due: deque[str] = field(default_factory=deque)
-    """To be looked at again."""
+    """Claims to evaluate again."""
     looks: int = 0
     """The number of looks at claims so far, repeated ones included; a measure of the cost."""
 
@@ -128,7 +128,7 @@ class LockTable:
         return self._watches[procedure] is None
 
     def blocked(self, procedure: str) -> tuple[Blocked, ...]:
-        """Why it waits: as many of those before it as people want to read."""
+        """Returns the claims that *procedure* waits for, at most BLOCKERS_MAX."""
         return tuple(islice(self._reasons(self.claims[procedure]), BLOCKERS_MAX))
 
     # Coming and going --------------------------------------------------------------------------
@@ -148,8 +148,8 @@ class LockTable:
         return self._look([procedure, *concerned]) | {procedure}
 
     def replace(self, claim: LockClaim) -> frozenset[str]:
-        """As `add`, of one that claims other locks than before, at the same place. Those who hold
-        what it claims anew keep it."""
+        """Replaces a claim by one with other locks, at the same position; returns what `add`
+        does. Holders of a newly claimed lock keep it."""
         procedure, old = claim.procedure, self.claims[claim.procedure]
         new = replace(claim, overtakes=claim.overtakes | old.overtakes)
         self.claims[procedure] = new
@@ -176,7 +176,7 @@ class LockTable:
         return bool(self._due)
 
     def look_again(self, at_most: int) -> frozenset[str]:
-        """As `add`, of those that are due, oldest news first."""
+        """Evaluates at most *at_most* due claims, oldest first; returns what `add` does."""
         left = [self._due.popleft() for _ in range(min(at_most, len(self._due)))]
         return self._look(left)
 
@@ -185,8 +185,9 @@ class LockTable:
     def overtaken_by(
         self, locks: tuple[Lock, ...], arriving: Mapping[str, tuple[Lock, ...]]
     ) -> frozenset[str]:
-        """Whom a new claim on *locks* goes before: nobody, unless it wants placement locks alone;
-        else those that wait for a schema lock, and those *arriving* that may have to."""
+        """Returns the procedures that a new claim on *locks* precedes: none, unless it claims
+        placement locks alone; else those that wait for a schema lock, and those *arriving* that
+        may have to."""
         if any(is_schema_side(lock.key) for lock in locks):
             return frozenset()
         overtaken = {other for other, its in arriving.items() if _takes_both_sides(its, locks)}
@@ -232,7 +233,8 @@ class LockTable:
         return self._lines.get(key, NOBODY)
 
     def _join(self, claim: LockClaim, locks: Iterable[Lock]) -> None:
-        """Whoever is younger and holds a key already keeps it: it goes first."""
+        """Adds a claim to the lines of *locks*. Younger claims that hold a key already keep it
+        and overtake it."""
         position, family = _place(claim), {elder.procedure for elder in self._elders(claim)}
         for lock in locks:
             line = self._lines.setdefault(lock.key, _Line())

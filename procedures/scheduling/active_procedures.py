@@ -29,7 +29,8 @@ class ActiveProcedures:
     announced: int = 0
     """The number of all submissions announced since the term began."""
     _held_back: Counter[str] = field(default_factory=Counter)
-    """Not started now: somebody that goes before them is on its way to the store."""
+    """Procedures that may not start now, since one that precedes them is on its way to the
+    store."""
     _room: WaitingRoom = field(default_factory=WaitingRoom)
     _queued: int = 0
     """DDL procedures that are not over."""
@@ -50,8 +51,8 @@ class ActiveProcedures:
     # Coming and going --------------------------------------------------------------------------
 
     def announce(self, procedure: str, locks: tuple[Lock, ...]) -> frozenset[str]:
-        """It is on its way to the store, before those that are returned; until it has `arrived`
-        none of them is started."""
+        """Notes a procedure that is about to be stored. Returns those that it precedes; none of
+        them starts until it has `arrived`."""
         self.announced += 1
         overtakes = self.locks.overtaken_by(locks, self.arriving)
         self.arriving[procedure] = locks
@@ -59,7 +60,7 @@ class ActiveProcedures:
         return overtakes
 
     def arrived(self, procedure: str, overtakes: frozenset[str]) -> None:
-        """It is here, or will not come."""
+        """Notes that an announced procedure is stored, or will not be."""
         self.arriving.pop(procedure, None)
         self._held_back -= Counter(overtakes)
         for overtaken in overtakes & self.entries.keys():
@@ -86,11 +87,12 @@ class ActiveProcedures:
         self._queued -= entry.is_ddl
 
     def claim_again(self, entry: ActiveProcedure) -> None:
-        """Its record says another claim than before."""
+        """Replaces its claim by the one that its record has now."""
         self._see(self.locks.replace(entry.claim))
 
     def look_again(self) -> bool:
-        """At some of those whose locks may have become free. Whether there are more of them."""
+        """Evaluates some of the claims whose locks may have become free. Returns whether more
+        are left."""
         if self.locks.is_due:
             self._see(self.locks.look_again(LOOKS_AT_ONCE))
         return self.locks.is_due
@@ -105,7 +107,7 @@ class ActiveProcedures:
     # Starting ----------------------------------------------------------------------------------
 
     def offer(self, entry: ActiveProcedure) -> None:
-        """To the waiting room, if it only lacks a place."""
+        """Puts *entry* into the waiting room if it lacks only a place."""
         if self._may_start(entry.held.procedure):
             self._room.enter(_candidate(entry))
 
@@ -118,12 +120,12 @@ class ActiveProcedures:
         return tuple(self.entries[procedure] for procedure in started)
 
     def start(self, entry: ActiveProcedure) -> None:
-        """It was admitted."""
+        """Marks *entry* as admitted and running."""
         entry.drives, entry.rests, entry.wants_place = True, False, False
         self.running[entry.held.procedure] = entry
 
     def rest(self, entry: ActiveProcedure) -> None:
-        """Nobody runs it any more."""
+        """Marks *entry* as not running."""
         entry.drives, entry.rests, entry.wants_place = False, False, False
         entry.task = entry.bell = None
         self.running.pop(entry.held.procedure, None)
@@ -137,7 +139,7 @@ class ActiveProcedures:
     # Waiting -----------------------------------------------------------------------------------
 
     def expect(self, entry: ActiveProcedure) -> None:
-        """To begin until its deadline."""
+        """Registers the deadline by which *entry* must have begun."""
         heapq.heappush(self._deadlines, (entry.held.record.due_ms, entry.held.procedure))
 
     def expired(self, now_ms: int) -> list[ActiveProcedure]:
@@ -153,12 +155,12 @@ class ActiveProcedures:
 
 
 def _candidate(entry: ActiveProcedure) -> WaitingProcedure:
-    """As it enters the waiting room: one that has rested wants a place again."""
+    """Returns the form in which it enters the waiting room: after a rest it takes a place again."""
     return _as_one(entry, entry.takes_none if entry.wants_place else entry.only_waits)
 
 
 def _running(entry: ActiveProcedure) -> WaitingProcedure:
-    """As it runs: one that rests has no place, also while it wants one."""
+    """Returns the form in which it counts as running: while it rests it takes no place."""
     return _as_one(entry, entry.only_waits)
 
 

@@ -15,7 +15,8 @@ class Limits:
     queue_max: int
     """DDL procedures that are not over; one more is answered 429."""
     stalled_ms: int = 60_000
-    """After so long without a finished step or progress, one that runs is called stalled."""
+    """Time without a finished step or progress after which a running procedure counts as
+    stalled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +25,12 @@ class WaitingProcedure:
     submission: int
     lane: AdmissionLane
     only_waits: bool
-    """It waits, perhaps for children or for long: it takes no place, and keeps nobody from one."""
+    """Whether it only waits, for children or for long: it takes no place and is always admitted."""
 
 
 @dataclass(slots=True)
 class WaitingRoom:
-    """Procedures that hold all their locks and wait for a slot. A start costs time in the number
+    """Procedures that hold all their locks and wait for a place. A start costs time in the number
     that start and not in the length of the queue."""
 
     _takers: dict[AdmissionLane, list[tuple[int, str]]] = field(

@@ -14,7 +14,7 @@ LOOK_MS = 250  # between counts of those under way, while the oldest of them doe
 
 
 class ProcedureHost(Protocol):
-    """Where procedures live: the manager, as a parent needs it."""
+    """The manager, as a parent uses it."""
 
     async def submit_child(
         self, procedure: str, parent: str, kind: str, state: dict[str, object]
@@ -38,7 +38,7 @@ class ChildProcedures:
     house: ProcedureHost
     parent: str
     _living: dict[str, ActiveProcedure] | None = field(default=None)
-    """By id; None: nobody has asked yet, and a leader before may have begun some."""
+    """Active children by id; None: not read yet, and an earlier leader may have begun some."""
 
     async def submit(self, procedure: str, kind: str, state: dict[str, object]) -> None:
         await self.house.submit_child(procedure, self.parent, kind, state)

@@ -34,7 +34,8 @@ class Finder:
         return history
 
     async def wait(self, procedure: str, *, deadline_ms: int) -> ActiveProcedure | ProcedureHistory:
-        """As `find`, once it is over or *deadline_ms* have passed."""
+        """Waits until the procedure has ended or *deadline_ms* have passed; then returns it like
+        `find`."""
         entry = self.floor.entries.get(procedure)
         if entry is not None:
             try:

@@ -95,7 +95,8 @@ class Manager:
 
     @property
     def gate(self) -> PauseGate:
-        """Where each waits before its next step; open, but for a pause of all of them."""
+        """The gate at which each procedure waits before its next step; closed while all are
+        paused."""
         return self._ports.gate
 
     def on_end(self, tell: Callable[[ProcedureHistory], None]) -> None:
@@ -103,7 +104,7 @@ class Manager:
         self._told_of_ends.append(tell)
 
     def adjust(self, limits: Limits) -> None:
-        """Other bounds from now on; what runs beyond them runs to its end."""
+        """Changes the limits. Procedures that run beyond the new ones continue to their end."""
         self._limits = limits
         self._schedule()
 
@@ -125,11 +126,11 @@ class Manager:
         return waits or self._floor.free_places(kind.lane, self._limits) > 0
 
     async def find(self, procedure: str) -> ActiveProcedure | ProcedureHistory:
-        """As `Finder.find`."""
+        """Finds a procedure like `Finder.find`."""
         return await self._finder.find(procedure)
 
     async def wait(self, procedure: str, *, deadline_ms: int) -> ActiveProcedure | ProcedureHistory:
-        """As `Finder.wait`."""
+        """Waits for a procedure like `Finder.wait`."""
         return await self._finder.wait(procedure, deadline_ms=deadline_ms)
 
     async def changed(self, *, deadline_ms: int) -> None:
@@ -233,7 +234,7 @@ class Manager:
     # Running -----------------------------------------------------------------------------------
 
     async def _outlive(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """To its end, unless the term ends first: what is stored is also known here."""
+        """Runs *work* to its end even if the caller is cancelled, unless the term ends first."""
         return await run_shielded(self._tasks.create_task, work, Unknown(term=self._committer.term))
 
     def _must_be_open(self) -> None:
@@ -258,7 +259,7 @@ class Manager:
         self._schedule()
 
     def _start(self, entry: ActiveProcedure) -> None:
-        """It was admitted: it begins, or goes on after a rest."""
+        """Starts *entry*, which was admitted, or resumes it after a rest."""
         if not entry.drives:
             entry.began_ms = self._ports.clock.wall_ms()
         self._floor.start(entry)
@@ -330,7 +331,8 @@ class Manager:
             entry.stalled = stalled
 
     async def _expire(self, entry: ActiveProcedure) -> None:
-        """Its time in the queue is over. If the store is silent, it is told so again."""
+        """Ends *entry*, whose time in the queue is over. If the store is silent, it is tried
+        again later."""
         try:
             await self._post(entry, None)
         except NotLeader:

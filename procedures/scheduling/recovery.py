@@ -45,8 +45,8 @@ async def read_records(
 
 
 def entries_of(items: Iterable[KeyValue], kinds: Mapping[str, Kind[Any]]) -> list[ActiveProcedure]:
-    """One entry per record. What this server cannot run is parked: it keeps its locks. A key that
-    is no procedure's is reported, and left."""
+    """Returns one entry per record. A procedure that this server cannot run is parked and keeps
+    its locks. A key that names no procedure is logged and left alone."""
     entries = []
     for item in items:
         try:

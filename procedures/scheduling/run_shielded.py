@@ -8,7 +8,7 @@ from metasrv_base.errors import MetaError
 
 T = TypeVar("T")
 Begin: TypeAlias = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
-"""As `create_task` of a TaskGroup, which owns what it begins."""
+"""A function like `create_task` of a TaskGroup, which owns the task."""
 
 
 async def run_shielded(

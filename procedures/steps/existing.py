@@ -36,7 +36,7 @@ def must_be_free(what: str, name: str, existing: object | None) -> None:
 
 
 def _named(existing: NamedObject) -> tuple[str, str]:
-    """Its type, as errors name it, and its full name."""
+    """Returns the type of an object, as errors name it, and its full name."""
     match existing:
         case TableInfo():
             return "table", existing.full_name

@@ -36,13 +36,13 @@ class ImportedFiles(StoredPart):
     """Files that a job has written for one region, until its leader takes them."""
 
     region: int
-    """Its number."""
+    """Number of the region."""
     epoch: int
     """Epoch of the leader in whose root they are."""
     attempt: str
     """Folder of the files, relative to that root."""
     files: tuple[dict[str, object], ...]
-    """As `metasrv_base.wire.node.orders.DataFile`."""
+    """Files in the form of `metasrv_base.wire.node.orders.DataFile`."""
 
 
 class ImportInput(StoredPart):
@@ -175,7 +175,8 @@ def load_columns(info: TableInfo, route: TableRoute) -> list[LoadColumn]:
 
 
 def _load_column(column: Column, stored: RegionColumn) -> LoadColumn:
-    """As an insert has it: what users do not know is filled, or reads as in rows of before."""
+    """Returns the column with the value that an insert would give it: a hidden column is filled,
+    or reads as in older rows."""
     does = graph_of(column).behaviours[column.state]
     if does.visible:
         return LoadColumn(stored=stored, name=column.name, otherwise=column.default)

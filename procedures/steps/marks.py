@@ -76,7 +76,8 @@ async def snapshot_of(context: Context, region: RegionRoute, *, whole: bool = Fa
 async def current_snapshot(
     context: Context, region: RegionRoute, *, whole: bool = False
 ) -> Snapshot:
-    """As `snapshot_of`. Raises Unavailable for a region that has just left that node."""
+    """Returns what `snapshot_of` does. Raises Unavailable for a region that has just left that
+    node."""
     try:
         return await snapshot_of(context, region, whole=whole)
     except NotFound as error:

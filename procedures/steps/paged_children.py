@@ -44,7 +44,7 @@ class Paged(ProcedureState):
     begun: int = 0
     """Children, over all rounds."""
     begun_before: int = 0
-    """As it was when this round began."""
+    """Number of children begun before this round."""
     named: bool = False
     """Taken over from a server of format 1 that was beginning children whose ids are in its record:
     those that it has begun are waited for first."""
@@ -67,7 +67,7 @@ class ChildPlan:
     """The keys for which one parent submits children, and the way in which it submits them."""
 
     inside: Range
-    """One key for each."""
+    """Range of keys, each of which gets a child."""
     begin: Callable[[KeyValue], Awaitable[None]]
     """Submits the child for a key, if it needs one."""
     is_spared: Callable[[KeyValue], Awaitable[bool]]
@@ -77,7 +77,7 @@ class ChildPlan:
 
 
 async def nothing_spared(key: KeyValue) -> bool:
-    """For a parent that ends only when nothing is left."""
+    """Returns False; for a parent that ends only when nothing is left."""
     return False
 
 
@@ -92,7 +92,7 @@ def child_id(parent: str, rounds: int, number: int) -> str:
 
 
 async def first_inside(context: Context, inside: Range, limit: int) -> tuple[KeyValue, ...]:
-    """At most *limit* keys, in order."""
+    """Returns at most *limit* keys, in order."""
     get = Get(inside.start, inside.end, limit=limit)
     page = await context.ports.kv.range(get, deadline_ms=context.ports.deadline_ms)
     return page.items

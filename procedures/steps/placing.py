@@ -1,4 +1,5 @@
-"""Where regions go: a pure function of the nodes' facts; a refusal says why for every node."""
+"""Placement of regions: a pure function of the nodes' facts; a refusal gives a reason for every
+node."""
 
 from collections.abc import Collection, Iterable
 

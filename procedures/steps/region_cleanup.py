@@ -16,7 +16,7 @@ def leader_is_gone(context: Context, regions: Iterable[RegionRoute]) -> bool:
 async def outwait_leases(
     context: Context, nodes: Collection[str], region_ids: Sequence[str]
 ) -> None:
-    """Until no lease of *nodes* on *region_ids* can be alive.
+    """Waits until no lease of *nodes* on *region_ids* can be alive.
 
     The applied route must not name those nodes any more, so that nothing renews them (P4).
     """

@@ -184,7 +184,8 @@ MakeOrder = Callable[[TableInfo, RegionRoute], Order]
 async def order_all(
     context: Context, info: TableInfo, regions: Iterable[RegionRoute], make: MakeOrder
 ) -> OrderAnswers:
-    """One request to each leader of *regions*, all at once. Conflict (a newer term) is raised."""
+    """Sends one request to each leader of *regions*, all at once. Raises Conflict (a newer
+    term)."""
     by_node: dict[str, list[RegionRoute]] = {}
     for region in regions:
         by_node.setdefault(region.leader, []).append(region)
@@ -206,7 +207,7 @@ async def order_all(
 
 
 async def order_one(context: Context, node: str, order: Order) -> None:
-    """One order to one node. Raises the error that the node answered it with."""
+    """Sends one order to one node. Raises the error that the node answers."""
     (result,) = await context.ports.nodes.send(node, [order], sender=context.sender)
     if result.error is not None:
         raise told(result.error.code, result.error.facts)

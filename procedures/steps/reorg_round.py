@@ -40,7 +40,7 @@ class Round:
     running: dict[str, int | None] = field(default_factory=dict)
     """Jobs, with the rate that each was told: that of all of them together."""
     first_ms: int = 0
-    """When the first rows were read: until then Spark may only have been starting."""
+    """Time at which the first rows were read: until then Spark may only have been starting."""
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self, regions: Sequence[RegionRoute]) -> IndexReorg:
@@ -109,7 +109,8 @@ class Round:
             self.failures.append(error)
 
     async def _made(self, region: RegionRoute, snapshot: Snapshot) -> BuiltFiles:
-        """By a job under a name of its own: what an earlier one still writes is in nobody's way."""
+        """Runs a job under a new name, so that writes of an earlier job do no harm; returns its
+        files."""
         name = f"{self.at.procedure}-{self.reorg.rounds}-{self.at.ports.ids.procedure_id()}"
         self.running[name] = self.at.live.pace.rows_per_s
         job = BackfillJob(

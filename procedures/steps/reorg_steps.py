@@ -129,7 +129,7 @@ async def _take(
 
 
 def offenders_of(info: TableInfo, duplicates: Sequence[Duplicate]) -> tuple[Offender, ...]:
-    """With primary keys as users write them."""
+    """Returns the offenders, with primary keys as users write them."""
     columns = {column.id: column for column in info.columns}
     types = [parse_type(columns[column_id].type) for column_id in info.primary_key]
 

@@ -108,7 +108,7 @@ def _number(column: Column) -> int:
 def _shown(
     info: TableInfo, violations: Sequence[ViolatingRow], names: Mapping[int, str]
 ) -> Iterator[dict[str, object]]:
-    """As people know them: columns by name, keys as values."""
+    """Yields the violations in the form for people: columns by name, keys as values."""
     for violation in violations:
         yield {
             "constraint": names[violation.constraint],

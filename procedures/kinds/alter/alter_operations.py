@@ -44,7 +44,7 @@ class SetOptionsOperation(StoredPart):
 
 
 class RenameColumnOperation(StoredPart):
-    """Its id and its rows stay."""
+    """Renames a column, which keeps its id and its values."""
 
     op: Literal["rename_column"] = "rename_column"
     name: str
@@ -83,12 +83,12 @@ class AddIndex(StoredPart):
     columns: tuple[str, ...]
     unique: bool
     not_valid: bool = False
-    """Where rows have its values twice, it stays write-only instead of going."""
+    """If rows have duplicate values, the index stays write-only instead of being rolled back."""
     if_not_exists: bool = False
 
 
 class ValidateIndex(StoredPart):
-    """One that stayed write-only."""
+    """Validates an index that stayed write-only."""
 
     op: Literal["validate_index"] = "validate_index"
     name: str
@@ -288,7 +288,7 @@ def _must_hold_partition(info: TableInfo, columns: tuple[int, ...]) -> None:
 
 
 def _validate_index(draft: AlterDraft, operation: ValidateIndex) -> AlterDraft:
-    """Nothing moves if it is public already."""
+    """Adds a move of the index to public, unless it is public already."""
     index = _index(draft.entered, operation.name)
     if index.state is ElementState.PUBLIC:
         return draft

@@ -42,7 +42,7 @@ from procedures.steps.transitions import is_settled, publish, read_table, settle
 from procedures.steps.validation import REGIONS_AT_ONCE, look_at
 
 WAIT_MS = 3_600_000
-"""For holders of schema leases and for regions in failover; then it is undone."""
+"""Limit of waits for holders of schema leases and for regions in failover; then it is undone."""
 
 
 class AlterTable(ProcedureState):
@@ -240,8 +240,8 @@ async def commit(state: AlterTable, context: Context) -> Outcome[AlterTable]:
 
 
 async def finish(state: AlterTable, context: Context) -> Outcome[AlterTable]:
-    """Whoever asks next, anywhere, finds the table as it is now. What is dropped goes on, and the
-    regions forget it once nobody writes it any more."""
+    """Ends the change. New statements find the table as it is now. Dropped elements move on
+    until they are absent, and the regions forget them once no holder writes them."""
     snapshot, info, route = await read_table(context, state.table_id)
     if not state.drops:
         await context.drained(info.table_id, info.schema_version if state.moves else None)
@@ -256,7 +256,7 @@ async def finish(state: AlterTable, context: Context) -> Outcome[AlterTable]:
 
 
 async def go_back(state: AlterTable, context: Context) -> Back | None:
-    """One transition back, or the wait before it; the elements say how far it had come.
+    """Publishes one transition back, or waits for the last one; the elements' states say which.
 
     In the end regions forget what came: of an index they may have heard before it was published.
     """

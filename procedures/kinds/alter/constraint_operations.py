@@ -44,7 +44,7 @@ class AddCheck(StoredPart):
     op: Literal["add_check"] = "add_check"
     name: str
     expression: str
-    """As the client wrote it, with columns by name."""
+    """Expression as the client wrote it, with columns by name."""
     not_valid: bool = False
 
 
@@ -180,7 +180,8 @@ def _drop_constraint(
 
 
 def _constraint(draft: AlterDraft, name: str) -> Constraint:
-    """One that the table has, and that nothing else in this alter moves."""
+    """Returns the constraint *name* of the table. Raises NotFound, also if this alter changes
+    it."""
     for constraint in draft.entered.constraints:
         moved = any(
             move.what is What.CONSTRAINT and move.id == constraint.id for move in draft.moves

@@ -29,7 +29,8 @@ def column_named(info: TableInfo, name: str, pointer: str) -> Column:
 
 
 def settled_column(draft: AlterDraft, name: str, pointer: str) -> Column:
-    """One that the table has, and that nothing else in this alter moves."""
+    """Returns the column *name* of the table. Raises Refused if it is missing or this alter
+    changes it."""
     column = column_named(draft.whole, name, pointer)
     if column.replaces is not None:
         raise wrong(pointer, f"the type of column {name} changes: alter it alone, the rest then")

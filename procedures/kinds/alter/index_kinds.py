@@ -31,11 +31,11 @@ from procedures.steps.reorg_steps import IndexToFill, begin_reorg, continue_reor
 from procedures.steps.transitions import is_settled, read_table, settle
 
 REORG_MS = 86_400_000
-"""For a reorg of any size; an operator may cancel it before."""
+"""Limit of a reorg of any size; an operator may cancel it earlier."""
 
 
 async def begin_index(state: AlterTable, context: Context) -> Outcome[AlterTable]:
-    """Nothing is to be done if the index stands, and that is enough for who asked."""
+    """Adds the index, or ends at once if it exists already."""
     snapshot, info, draft = await judged(state, context)
     if not draft.moves:
         return Done(state, result_of(state, info))
@@ -43,7 +43,7 @@ async def begin_index(state: AlterTable, context: Context) -> Outcome[AlterTable
 
 
 async def begin_validation(state: AlterTable, context: Context) -> Outcome[AlterTable]:
-    """Nothing is to be done for an index that is public."""
+    """Begins the validation, or ends at once if the index is public."""
     _, info, draft = await judged(state, context)
     if not draft.moves:
         return Done(state, result_of(state, info))
@@ -51,7 +51,7 @@ async def begin_validation(state: AlterTable, context: Context) -> Outcome[Alter
 
 
 async def settle_first(state: AlterTable, context: Context) -> Outcome[AlterTable]:
-    """Other changes may have come after the index, and the last one waits for nobody."""
+    """Publishes changes made since the index was added, for which no one has waited yet."""
     snapshot, info, _ = await read_table(context, state.table_id)
     if is_settled(info):
         return Goto("mark", state)
@@ -59,7 +59,7 @@ async def settle_first(state: AlterTable, context: Context) -> Outcome[AlterTabl
 
 
 async def mark(state: AlterTable, context: Context) -> Outcome[AlterTable]:
-    """From here on rows can be read as they were when everybody had begun to write entries."""
+    """Opens marks: rows can then be read as of a moment at which every holder wrote entries."""
     _, info, route = await read_table(context, state.table_id)
     reorg = await begin_reorg(context, IndexToFill.of(info, route, state.index_id))
     return Goto("fill", state.model_copy(update={"reorg": reorg}))

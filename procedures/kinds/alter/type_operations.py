@@ -23,8 +23,8 @@ from procedures.kinds.alter.draft import (
 )
 
 ORIGINS_MAX = 16
-"""Other types that a column has had. A row of before may have any of them, which costs a conversion
-for each that came since, at each read until a compaction."""
+"""Most earlier types of a column. A row of any of them costs a conversion for each later type,
+at each read until a compaction."""
 
 
 class AlterTypeOperation(StoredPart):
@@ -114,7 +114,7 @@ def _replacing(old: Column, conversion: Conversion, id: int, pointer: str) -> Co
 
 
 def _converted(conversion: Conversion, value: object) -> object:
-    """In JSON form."""
+    """Returns *value* converted, in JSON form."""
     if value is None:
         return None
     converted = conversion.of_value(from_json(conversion.source, value))
@@ -122,7 +122,7 @@ def _converted(conversion: Conversion, value: object) -> object:
 
 
 def _exchanged(info: TableInfo, old: Column, new: Column) -> TableInfo:
-    """As users will know it."""
+    """Returns the table as users will see it."""
     public = new.model_copy(update={"state": ElementState.PUBLIC})
     columns = tuple(public if column.id == old.id else column for column in info.columns)
     return info.model_copy(update={"columns": columns, "next_column_id": new.id + 1})

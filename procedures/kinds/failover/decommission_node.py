@@ -37,8 +37,8 @@ async def fail_over(state: DecommissionNode, context: Context) -> Outcome[Decomm
 
 
 async def await_lost(state: DecommissionNode, context: Context) -> Outcome[DecommissionNode]:
-    """Until the node leads no region but lost ones. The failover may go on: it tries lost regions
-    for as long as they are lost."""
+    """Waits until the node leads only lost regions. The failover may continue: it retries lost
+    regions for as long as they are lost."""
     child = child_id(context.procedure, state.rounds, 0)
     while True:
         end = await context.children.end_of(child)

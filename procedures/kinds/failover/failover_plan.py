@@ -10,11 +10,11 @@ from procedures.steps.placing import place, region_root, why_not
 
 @dataclass(frozen=True, slots=True)
 class Rerouted:
-    """One region under its new leader."""
+    """A region under its new leader."""
 
     region: RegionRoute
     led_by: str
-    """Its leader so far."""
+    """The leader before."""
     leaves: tuple[str, ...]
     """Folders that nobody needs once the region owns what it borrows."""
 

@@ -114,8 +114,8 @@ async def serve(state: FailoverTable, context: Context) -> Outcome[FailoverTable
 
 
 async def move(state: FailoverTable, context: Context) -> Outcome[FailoverTable]:
-    """One region's borrowed input, by Spark. Each attempt writes to a folder of its own, also the
-    first one after a pause."""
+    """Copies the borrowed input of one region by Spark. Each attempt writes to a folder of its
+    own, also the first one after a pause."""
     if await _leader_is_gone(state, context):
         return Goto("reroute", state)
     if not state.to_move:
@@ -174,7 +174,7 @@ async def adopt(state: FailoverTable, context: Context) -> Outcome[FailoverTable
 
 
 async def release(state: FailoverTable, context: Context) -> Outcome[FailoverTable]:
-    """Nothing is borrowed any more; from here on the old folders are needed by nobody."""
+    """Records that the regions borrow nothing any more; the old folders are then unused."""
     if await _leader_is_gone(state, context):
         return Goto("reroute", state)
     key = TableRouteKey(state.table_id)

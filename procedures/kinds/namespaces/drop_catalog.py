@@ -49,14 +49,14 @@ async def drop(state: DropCatalog, context: Context) -> Outcome[DropCatalog]:
 
 
 async def look(state: DropCatalog, context: Context) -> Outcome[DropCatalog]:
-    """Another round over the schemas that are left; when none is, the catalog itself goes."""
+    """Begins another round over the remaining schemas; if there are none, removes the catalog."""
     if await first_inside(context, SchemaNameKey.under(state.name), 1):
         return await next_round(state, context)
     return _gone(state, Txn.on(await context.snapshot(CatalogNameKey(state.name))))
 
 
 async def submit(state: DropCatalog, context: Context) -> Outcome[DropCatalog]:
-    """One drop_schema, with cascade, for each schema of a page."""
+    """Submits one drop_schema, with cascade, for each schema of a page."""
 
     async def begin(item: KeyValue) -> None:
         key = SchemaNameKey.parse(item.key)
@@ -72,7 +72,7 @@ async def submit(state: DropCatalog, context: Context) -> Outcome[DropCatalog]:
 
 
 async def gather(state: DropCatalog, context: Context) -> Outcome[DropCatalog]:
-    """Until they are over; a schema whose drop failed is found by the next round."""
+    """Waits for the children; a schema whose drop failed is found by the next round."""
     await at_most(context, 0)
     return Goto("look", state)
 

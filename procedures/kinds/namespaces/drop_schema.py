@@ -32,8 +32,8 @@ WIDTH = 32  # children under way at once: each keeps a record until it is over
 
 
 class DropSchema(Paged):
-    """Its children take no lock of the schema side of their own: they would queue behind strangers
-    who wait for their parent, which holds the lock that everybody needs who wants a table of it."""
+    """A drop of a schema with its tables. Its children take no lock of the schema side: they
+    would queue behind procedures that wait for their parent, which holds the schema's lock."""
 
     catalog: str
     name: str
@@ -60,14 +60,14 @@ async def drop(state: DropSchema, context: Context) -> Outcome[DropSchema]:
 
 
 async def look(state: DropSchema, context: Context) -> Outcome[DropSchema]:
-    """Another round over the tables that are left; when none is, the schema itself goes."""
+    """Begins another round over the remaining tables; if there are none, removes the schema."""
     if await first_inside(context, TableNameKey.under(state.catalog, state.name), 1):
         return await next_round(state, context)
     return _gone(state, Txn.on(await context.snapshot(SchemaNameKey(state.catalog, state.name))))
 
 
 async def submit(state: DropSchema, context: Context) -> Outcome[DropSchema]:
-    """One drop_table for each table of a page."""
+    """Submits one drop_table for each table of a page."""
 
     async def begin(item: KeyValue) -> None:
         key = TableNameKey.parse(item.key)
@@ -87,7 +87,7 @@ async def submit(state: DropSchema, context: Context) -> Outcome[DropSchema]:
 
 
 async def gather(state: DropSchema, context: Context) -> Outcome[DropSchema]:
-    """Until they are over; a table whose drop failed is found by the next round."""
+    """Waits for the children; a table whose drop failed is found by the next round."""
     await at_most(context, 0)
     return Goto("look", state)
 

@@ -43,11 +43,11 @@ from procedures.steps.validation import (
 )
 
 CHECK_MS = 86_400_000
-"""For a table of any size; an operator may cancel it before."""
+"""Limit of a check of a table of any size; an operator may cancel it earlier."""
 FAULTS_KEPT = 100
 """And shown; the others are only counted. A record is rewritten with every round."""
 FAULTS_CHARS_MAX = 32_768
-"""As JSON, of those that are kept: the record and the result hold them."""
+"""Limit of the faults that are kept, in characters of JSON: the record and the result hold them."""
 
 
 class CheckTable(ProcedureState):
@@ -58,7 +58,7 @@ class CheckTable(ProcedureState):
     looked: Runs = ()
     """Numbers of the regions that have been looked at."""
     rows: int = 0
-    """As of the marks."""
+    """Rows as of the marks."""
     entries: int = 0
     totals: dict[str, int] = Field(default_factory=dict)
     """Number of faults by rule."""
@@ -72,7 +72,8 @@ async def begin(state: CheckTable, context: Context) -> Outcome[CheckTable]:
 
 
 async def settle_first(state: CheckTable, context: Context) -> Outcome[CheckTable]:
-    """Whoever writes below the marks does it by the schema that the rows are held against."""
+    """Publishes a version that every holder must reach, so that rows below the marks were
+    written by the schema that they are checked against."""
     snapshot, info, _ = await read_table(context, state.table_id)
     if is_settled(info):
         return Goto("mark", state)
@@ -174,7 +175,7 @@ def _with_result(
 def _shown(
     info: TableInfo, region: RegionRoute, faults: Iterable[DataFault]
 ) -> Iterator[TableFault]:
-    """As people know them."""
+    """Yields the faults in the form for people: columns by name, keys as values."""
     for fault in faults:
         yield TableFault(
             rule=fault.rule,

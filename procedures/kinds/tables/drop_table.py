@@ -35,7 +35,7 @@ from procedures.steps.region_orders import close_order, order_all
 from procedures.steps.requirements import required_table
 
 WAIT_MS = 600_000
-"""For holders of schema leases, whose leases end long before; then it is undone."""
+"""Limit of the wait for holders of schema leases, which expire long before; then it is undone."""
 
 
 class DropTable(ProcedureState):
@@ -46,7 +46,8 @@ class DropTable(ProcedureState):
     covered: bool = False
     """A parent holds its schema, or its catalog, exclusively."""
     info: TableInfo | None = None
-    """In a record of a server of before, as it was when it moved; else it is read where it went."""
+    """Definition of the table, in records of an earlier server; otherwise it is read from its
+    removed key."""
     route: TableRoute | None = None
 
 
@@ -59,7 +60,7 @@ async def hide(state: DropTable, context: Context) -> Outcome[DropTable]:
 
 
 async def show(state: DropTable, context: Context) -> Back | None:
-    """It is found again, at the version that it had: nobody could use another one."""
+    """Makes the table visible again at the version that it had: no holder could use another one."""
     key = TableInfoKey(state.table_id)
     snapshot = await context.snapshot(key)
     info = snapshot.get(key)
@@ -74,7 +75,7 @@ def _in_state(info: TableInfo, state: ElementState) -> TableInfo:
 
 
 async def remove(state: DropTable, context: Context) -> Outcome[DropTable]:
-    """Once nobody uses it any more."""
+    """Removes the table once no holder uses it."""
     table_id = state.table_id
     name = TableNameKey(state.catalog, state.schema_name, state.name)
     info_key, route_key_ = TableInfoKey(table_id), TableRouteKey(table_id)

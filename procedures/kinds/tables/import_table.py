@@ -30,7 +30,7 @@ from procedures.steps.requirements import required_table
 from procedures.steps.transitions import read_table
 
 IMPORT_MS = 86_400_000
-"""For files of any size; an operator may cancel it before."""
+"""Limit of an import of any size; an operator may cancel it earlier."""
 REFUSALS_MAX = 8  # before it is decided; more are not by chance
 REFUSED_REST_MS = 10_000  # behind the decision, before everything is read again for a region
 
@@ -49,7 +49,7 @@ class ImportTable(ProcedureState):
     """Numbers of regions that have them."""
     refusals: int = 0
     decided: bool = False
-    """It only goes forward."""
+    """Whether the point of no return has been passed."""
 
 
 async def begin(state: ImportTable, context: Context) -> Outcome[ImportTable]:
@@ -98,7 +98,7 @@ async def prepare(state: ImportTable, context: Context) -> Outcome[ImportTable]:
 
 
 async def decide(state: ImportTable, context: Context) -> Outcome[ImportTable]:
-    """From here on regions come one by one."""
+    """Passes the point of no return: from here on regions take their files one by one."""
     return Goto("take", state.model_copy(update={"decided": True}))
 
 
@@ -142,13 +142,13 @@ async def close(state: ImportTable, context: Context) -> Outcome[ImportTable]:
 
 
 def _again(state: ImportTable, regions: set[int]) -> ImportTable:
-    """They are written anew."""
+    """Returns the state in which *regions* are written again."""
     written = nowhere(state.written, regions)
     return state.model_copy(update={"written": written, "refusals": state.refusals + 1})
 
 
 def locks(state: ImportTable) -> tuple[Lock, ...]:
-    """Nobody changes what rows must be, or reads as of a mark of his own, meanwhile."""
+    """Returns the locks, which exclude changes of the schema and other procedures with marks."""
     return in_schema(state.catalog, state.schema_name, exclusive(table_key(state.table_id)))
 
 

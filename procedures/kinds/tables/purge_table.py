@@ -25,11 +25,11 @@ class PurgeTable(ProcedureState):
     catalog: str
     schema_name: str
     name: str
-    """As it was when it was dropped."""
+    """Name when it was dropped."""
     dropped_by: str
     """The drop to purge, by its procedure: a table that was undropped and dropped again is kept."""
     info: TableInfo | None = None
-    """Nobody else has it once the keys are gone; `delete` needs it."""
+    """Definition of the table, kept for `delete`: its keys are gone by then."""
     route: TableRoute | None = None
 
     @classmethod

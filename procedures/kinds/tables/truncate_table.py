@@ -52,7 +52,7 @@ class TruncateTable(ProcedureState):
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """One region, begun anew."""
+    """A region with a new, empty root."""
 
     region: RegionRoute
     before: RegionRoute
