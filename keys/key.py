@@ -50,7 +50,7 @@ class Key(Generic[V]):
     value_type: ClassVar[type[StoredModel]]
 
     _raw: bytes
-    """Its text, made once: a change asks for each of its keys again and again."""
+    """Text of the key, built once: a change uses each of its keys repeatedly."""
 
     def __post_init__(self) -> None:
         parts = {name: getattr(self, name) for name in _names(cast(Hashable, type(self)))}

@@ -39,7 +39,7 @@ class Own:
 
     @property
     def table(self) -> int:
-        """Its number, or -1 where that is no number of a table."""
+        """Id of the table, or -1 if `number` is no id of a table."""
         return int(self.number) if self.number.isdecimal() else -1
 
 

@@ -31,7 +31,7 @@ class MetaError(Exception):
 
 
 class Refused(MetaError):
-    """Not done and never will be as asked: change the request."""
+    """The request was not executed and never will be: the client must change it."""
 
     default_code = "invalid-request"
 
@@ -43,7 +43,8 @@ class NotFound(Refused):
 
 
 class Conflict(MetaError):
-    """Not done: the world moved or is busy. Read again, then decide again."""
+    """The request was not executed: the state has changed or is busy. Read again and decide
+    again."""
 
     default_code = "version-mismatch"
 

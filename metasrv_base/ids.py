@@ -38,7 +38,7 @@ def is_identifier(text: str) -> bool:
 
 
 class Ids(Protocol):
-    """Where new ids come from; tests and the crash harness hand in a counter."""
+    """Source of new ids; tests and the crash harness use a counter."""
 
     def procedure_id(self) -> ProcedureId: ...
 
@@ -62,5 +62,5 @@ def uuid7(wall_ms: int, noise: bytes) -> str:
 
 
 def wall_ms_of(uuid: str) -> int:
-    """When *uuid*, made by `uuid7`, was made."""
+    """Returns the time at which `uuid7` made *uuid*, wall clock."""
     return int(uuid[:8] + uuid[9:13], 16)

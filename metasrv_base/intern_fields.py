@@ -20,7 +20,7 @@ SHAPES_MAX = 1_024
 
 
 def intern_fields(*values: BaseModel) -> None:
-    """Nobody may ask these which of their fields were given."""
+    """Makes the values share one set of fields. `model_fields_set` is then wrong for them."""
     for value in values:
         object.__setattr__(value, "__pydantic_fields_set__", _all_fields(type(value)))
 

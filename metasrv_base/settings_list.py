@@ -27,7 +27,7 @@ class SettingFlag(NamedTuple):
     """Empty: it is a text, a count or a switch."""
     meaning: str
     value: Any = None
-    """In effect for a program that is started here without flags; as the source has it."""
+    """Value in effect for a program started here without flags, in the form of its source."""
     source: str = DEFAULT
     """`default`, `file` or `environment`."""
     kind: str = "text"
@@ -49,7 +49,8 @@ class SettingFlag(NamedTuple):
 
 
 def settings_of(model: type[BaseModel], prefix: str) -> list[SettingFlag]:
-    """In the order of the model. *prefix*: of its variables, as METASRV_."""
+    """Returns the settings in the order of the model. *prefix*: that of its variables, such as
+    METASRV_."""
     return [
         SettingFlag(
             flag=f"--{name.replace('_', '-')}",

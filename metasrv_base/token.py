@@ -73,7 +73,7 @@ def new_token() -> str:
 
 
 def line_of(name: str, token: str) -> str:
-    """As it stands in a tokens file. Raises ValueError for what is no name."""
+    """Returns the line of a tokens file. Raises ValueError for an invalid name."""
     line = f"{name} sha256:{hash_of(token)}"
     if not _LINE.fullmatch(line):
         raise ValueError(f"{name!r} is no name: letters, digits, _ . and -, at most 64")
@@ -127,7 +127,7 @@ def optional_token(path: Path | None) -> str | None:
 
 
 def listen_fault(host: str, advertise: str | None, *, has_tokens: bool) -> str | None:
-    """Why a program must not listen on *host*; None: it may. Pure."""
+    """Returns the reason for which a program must not listen on *host*; None: it may. Pure."""
     if host in LOOPBACK:
         return None
     if not has_tokens:

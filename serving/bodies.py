@@ -1,4 +1,4 @@
-"""Where the body of a request ends: by its length, or by its chunks (RFC 9112, 7.1). Pure.
+"""End of a request's body: by its length, or by its chunks (RFC 9112, 7.1). Pure.
 
 Extensions of chunks and trailers are refused: nobody here reads them, and parsers differ on them.
 """

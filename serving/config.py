@@ -26,7 +26,7 @@ class StartConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     program: ClassVar[str]
-    """Its name, and that of its table in a TOML file."""
+    """Name of the program, and of its table in a TOML file."""
     env_prefix: ClassVar[str]
     """The prefix of its variables: METASRV_, its name, and _."""
 

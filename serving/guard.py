@@ -51,7 +51,7 @@ class GuardedConfig(uvicorn.Config):
 
 
 class Guard(HttpToolsProtocol):
-    """One connection."""
+    """The protocol of one connection, in front of the parser."""
 
     def __init__(self, *given: Any, **settings: Any) -> None:
         super().__init__(*given, **settings)

@@ -201,7 +201,7 @@ def _reload(secrets: Sequence[TokenBook | OwnToken]) -> None:
 
 
 def count_nothing(status: int) -> None:
-    """Where nobody counts."""
+    """Counts nothing; for programs without metrics."""
 
 
 def guarded(

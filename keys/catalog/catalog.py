@@ -48,7 +48,8 @@ class CatalogTable:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """Everything the log says up to `version`, and the store revision at which it was so."""
+    """The catalog as of `version`: everything that the log says up to it, and the store's
+    revision then."""
 
     version: int = 0
     revision: int = 0

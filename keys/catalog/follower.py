@@ -159,14 +159,15 @@ class Follower:
                 await self._clock.sleep_ms(PAUSE_MS)
 
     async def listen(self) -> None:
-        """For ever: proves, once in a while, that this catalog is not older than the store."""
+        """Runs for ever: checks at intervals that this catalog is not older than the store."""
         while True:
             await self._clock.sleep_ms(self._deadline_ms // 2)
             with suppress(Unavailable, Refused):
                 await self.look()
 
     async def look(self) -> None:
-        """Once. Raises Unavailable: the store is silent, or this catalog is older."""
+        """Checks once that this catalog is as new as the store. Raises Unavailable if the store
+        is silent or this catalog is older."""
         before = self._clock.mono_ms()
         page = await self._kv.range(Get(VERSION_KEY), deadline_ms=self._deadline_ms)
         if page.items:
@@ -201,8 +202,8 @@ class Follower:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Nothing that is loaded is garbage: to look through all of it, again and again as it grows,
-    takes as long as the loading itself."""
+    """Disables garbage collection: nothing that is loaded is garbage, and repeated collections
+    would take as long as the loading itself."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

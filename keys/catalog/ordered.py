@@ -34,7 +34,7 @@ class Names:
         return (chunk for group in self.groups for chunk in group)
 
     def starting(self, low: str) -> Iterator[str]:
-        """From *low* on, itself included."""
+        """Yields from *low* on, itself included."""
         group_index = self._group_of(low)
         for group in islice(self.groups, group_index, None):
             for chunk in islice(group, _chunk_of(group, low), None):

@@ -120,7 +120,7 @@ class Batch:
 
     @property
     def updates(self) -> tuple[CatalogUpdate, ...]:
-        """In order of their versions."""
+        """The updates of the catalog, in order of their versions."""
         return tuple(each.update for each in self.shares if each.update is not None)
 
     def head_after(self, revision: int) -> LogHead:
@@ -130,7 +130,7 @@ class Batch:
 
 
 def _has_moved(before: LogHead, after: LogHead) -> bool:
-    """By an update, or by a time that is closed: both move it."""
+    """Returns whether the log has moved, by an update or by a closed time."""
     return after.at_ms != before.at_ms
 
 
@@ -168,9 +168,9 @@ def _witness(before: LogHead, after: LogHead, shares: Sequence[StampedTxn]) -> b
 class BatchVerdict(Enum):
     DONE = "done"
     REFUSED = "refused"
-    """Nothing was done, under an intact fence."""
+    """The batch was not applied, under an intact fence."""
     FENCED = "fenced"
-    """Nothing by these bytes now; another leads."""
+    """The batch was not applied, now or later; another server leads."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,7 @@ class Committer:
         self._deadline_ms = deadline_ms
         self._arriving: asyncio.Queue[_PendingCommit] = asyncio.Queue(WAITING_MAX)
         self._waiting: deque[_PendingCommit] = deque()
-        """In order; those that a batch had to leave behind go first in the next."""
+        """Waiting commits in order; those that a batch left behind come first in the next."""
         self._in_flight: Sequence[_PendingCommit] = ()
         self._members_max = TXN_OPS_MAX
         """Less where the store allows less than we think; it grows again with each success."""
@@ -116,7 +116,8 @@ class Committer:
         return await answer
 
     async def run(self) -> None:
-        """Until the fence is lost (raises NotLeader) or the term's task group ends."""
+        """Sends batches until the fence is lost (raises NotLeader) or the term's task group
+        ends."""
         try:
             while True:
                 await self._look_who_waits()
@@ -143,7 +144,7 @@ class Committer:
             self._waiting.append(await self._arriving.get())
 
     async def _commit_next(self) -> None:
-        """One batch, sent until it is answered, and what its members are told."""
+        """Sends one batch until it is answered, and tells its members the result."""
         members = [pending.member for pending in self._waiting]
         try:
             packed = pack(self._head, members, self._clock.wall_ms(), members_max=self._members_max)
@@ -224,7 +225,8 @@ class Committer:
                 pending.answer.set_result(Committed(revision, share.stamp))
 
     def _refused(self, judged: Judgement) -> None:
-        """Whose own compares failed is told; the others are numbered anew, and go first."""
+        """Fails the members whose own compares failed; the others are queued first and numbered
+        anew."""
         members, self._in_flight = self._in_flight, ()
         left = []
         for position, pending in enumerate(members):

@@ -54,15 +54,15 @@ class BatchRoom:
     """The share of the store's limits that one transaction uses, each limit counted separately."""
 
     version: Compare
-    """Made, and the version written, once some member is metadata."""
+    """Compared, and written, only once some member changes metadata."""
     compares: set[Compare]
-    """One that several members make is sent once."""
+    """Compares; one that several members make is sent once."""
     writes: int
     size_bytes: int
 
     @classmethod
     def of(cls, head: LogHead) -> "BatchRoom":
-        """With the fence alone."""
+        """Returns the room of a transaction that has the fence alone."""
         return cls(head.version_compare, {head.fence}, 0, _sent_bytes(head.fence))
 
     def has_operations_for(self, txn: Txn) -> bool:
@@ -92,7 +92,7 @@ class BatchRoom:
 
 
 def _sent_bytes(compare: Compare) -> int:
-    """In the compare, and in the read that tells whether it failed."""
+    """Returns the bytes of a compare and of the read that tells whether it failed."""
     return 2 * (len(compare.key) + len(compare.end or b""))
 
 

@@ -16,11 +16,11 @@ FIRST: Mapping[str, int] = {"table_id": 1024, "schema_id": 1024, "catalog_id": 1
 
 @dataclass(eq=False, slots=True)
 class _Reservation:
-    """On its way to the store for all who wait for it."""
+    """A reservation on its way to the store, for all callers that wait for it."""
 
     over: asyncio.Event = field(default_factory=asyncio.Event)
     error: MetaError | None = None
-    """Why it failed; None also where whoever sent it was cancelled."""
+    """The error; None also if the caller that sent it was cancelled."""
 
 
 @dataclass(slots=True)
@@ -32,7 +32,8 @@ class _Block:
 
 @dataclass(slots=True)
 class Sequences:
-    """One per term. Safe for concurrent callers: between two awaits an id is taken at once."""
+    """The id sequences of one term. Safe for concurrent callers: an id is taken without an
+    `await`."""
 
     kv: Kv
     committer: Committer
@@ -57,8 +58,8 @@ class Sequences:
         return stored.next if stored else FIRST[name]
 
     async def _refill(self, name: str, block: _Block) -> None:
-        """By one caller for all: of several that compare one key all but one would be refused, and
-        each refusal sends a whole batch again."""
+        """Reserves a block. One caller does so for all: of several that compare one key all but
+        one would be refused, and each refusal sends a whole batch again."""
         if (coming := block.coming) is not None:
             await coming.over.wait()
             if coming.error is not None:

@@ -100,7 +100,7 @@ class Txn:
     def put_stamped(
         self, key: Key[V], make: Callable[[Stamp], V], *, derived_from: Key[Any] | None = None
     ) -> "Txn":
-        """As `put`, for a value that holds what only the committer knows."""
+        """Writes a key like `put`, with a value that contains parts of the committer's stamp."""
         return self._write(key, lambda stamp: encode(make(stamp)), derived_from)
 
     def delete(self, key: Key[Any], *, derived_from: Key[Any] | None = None) -> "Txn":

@@ -36,7 +36,7 @@ class SchemaInfo(StoredModel):
     options: dict[str, str] = Field(default_factory=dict)
     created_at_ms: int
     dropping: str | None = None
-    """As of a catalog. Its tables are hidden with it, and leave one by one."""
+    """Id of the procedure that drops it; its tables are hidden with it and removed one by one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,7 @@ class Resources(StoredPart):
 
 
 class Cordon(StoredPart):
-    """Why a node takes no new regions. It goes on leading those that it has."""
+    """The cordon of a node: it takes no new regions and continues to lead those that it has."""
 
     reason: str
     by: str
@@ -83,14 +83,15 @@ class Cordon(StoredPart):
 
 
 class Removal(StoredPart):
-    """Why a node is registered no more."""
+    """The removal of a node from the cluster."""
 
     at_ms: int
     by: str
     """The requester of the removal; `metasrv` if the node's retention was over."""
     reason: str
     lost: bool = False
-    """Its disk is gone: what borrows from it, or was dropped there, did not keep it."""
+    """Whether its disk is gone: files of dropped tables and borrowed files on it then do not
+    keep it."""
 
 
 class Returned(StoredPart):
@@ -155,7 +156,7 @@ class RemovedNodeKey(Key[RemovedNode]):
 
 
 class SettingRecord(StoredModel):
-    """Something operators change while the service runs."""
+    """A setting that operators can change while the service runs."""
 
     name: str
     value: Any

@@ -25,7 +25,7 @@ Read them with `etcdctl get --prefix __table_info/`.
 
 
 def pages() -> Mapping[str, str]:
-    """For scripts/generate.py."""
+    """Returns the generated pages; called by scripts/generate.py."""
     return {PATH: keyspace_page()}
 
 

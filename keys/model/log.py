@@ -17,7 +17,7 @@ class CatalogCreated(StoredPart):
 
 
 class CatalogDropping(StoredPart):
-    """From here on it is hidden, with its schemas and their tables."""
+    """A drop of a catalog began: it is hidden, with its schemas and their tables."""
 
     op: Literal["catalog.dropping"] = "catalog.dropping"
     info: CatalogInfo
@@ -34,7 +34,7 @@ class SchemaCreated(StoredPart):
 
 
 class SchemaDropping(StoredPart):
-    """From here on it is hidden, with its tables."""
+    """A drop of a schema began: it is hidden, with its tables."""
 
     op: Literal["schema.dropping"] = "schema.dropping"
     info: SchemaInfo
@@ -96,7 +96,7 @@ class RouteChanged(StoredPart):
     version: int
     """Version of the TableRoute."""
     regions: tuple[RegionRoute, ...]
-    """Only those that changed."""
+    """The regions that changed."""
 
 
 Entry = Annotated[

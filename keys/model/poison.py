@@ -9,14 +9,15 @@ from keys.value import StoredModel
 
 
 class Poison(StoredModel):
-    """Put in the transaction in which an undo is given up, deleted in the one that clears it. Until
-    then the procedure's record stays, and with it its locks of the schema side."""
+    """A mark that an undo was given up: written in the transaction that gives it up, deleted in
+    the one that clears it. Until then the procedure's record stays, and with it its locks of the
+    schema side."""
 
     procedure: str
     kind: str
     resource: Resource
     step: str
-    """Whose undo did not succeed."""
+    """Step whose undo failed."""
     error: StoredError
     """The error of the last attempt to undo."""
     at_ms: int

@@ -76,7 +76,7 @@ class TimelineEntry(StoredPart):
 
     step: str
     at_ms: int
-    """When it ended, wall clock."""
+    """End of the step, wall clock."""
     ms: int
     """Duration in ms."""
 
@@ -162,7 +162,7 @@ class ProcedureRecord(StoredModel):
     """The client asked; the undo then ends as `cancelled`."""
     timeline: tuple[TimelineEntry, ...] = Field(default=(), max_length=TIMELINE_MAX)
     error: StoredError | None = None
-    """Why it is being undone."""
+    """Reason for which it is being undone."""
     catalog_version: int | None = None
     """The last version it made."""
     paused_at_ms: int | None = None
@@ -170,9 +170,10 @@ class ProcedureRecord(StoredModel):
     throttle_percent: int = 0
     """The share of time that its paced steps rest."""
     throttle_rows_per_s: int | None = None
-    """So many rows a reorg may read; None: what the statements beside it allow."""
+    """Limit of a reorg's read rate, in rows/s; None: as fast as concurrent statements allow."""
     turned_at_ms: int | None = None
-    """When its undo began, or was last begun again; for how long it may go on failing."""
+    """Time at which its undo began, or was last restarted; the budget of the undo counts from
+    it."""
     poisoned: bool = False
     """Its undo was given up: its resource bears a poison that names it."""
     controls: tuple[Controlled, ...] = Field(default=(), max_length=CONTROLS_MAX)
@@ -204,7 +205,7 @@ class ProcedureHistory(StoredModel):
 
     outcome: ProcedureOutcome
     last: ProcedureRecord
-    """As it stood before its last step."""
+    """The record before its last step."""
     result: dict[str, Any] | None
     finished_at_ms: int
     catalog_version: int | None
@@ -212,7 +213,7 @@ class ProcedureHistory(StoredModel):
 
     @cached_property
     def stored_form(self) -> StoredForm:
-        """Made once: it is stored, counted, and measured by who keeps the history in memory."""
+        """The stored form, computed once."""
         json, last = StoredModel.pack(self), self.last
         if not 0 <= last.submitted_at_ms < 1 << AT_MS_BITS:
             return StoredForm(json, len(json))
@@ -225,7 +226,7 @@ class ProcedureHistory(StoredModel):
         return self.stored_form.packed
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Without the form of what was copied."""
+        """Copies without the cached stored form."""
         copied = super().model_copy(update=update, deep=deep)
         copied.__dict__.pop("stored_form", None)
         return copied

@@ -39,7 +39,8 @@ class _AnyRecord(ProcedureRecord):
 
 
 def salvaged(key: ProcedureKey, raw: bytes) -> ProcedureRecord:
-    """As far as it is understood; of a text that is no record, the locks and the number in it."""
+    """Returns as much of a record as this server understands; of a damaged one, its locks and
+    number."""
     try:
         return decode(_AnyRecord, raw, key=str(key))
     except Corrupt:

@@ -139,7 +139,7 @@ class RegionState(StrEnum):
 
 
 class RegionRoute(StoredPart):
-    """Where one region is. `epoch` rises at every change of leader and is never reused
+    """Location of one region. `epoch` rises at every change of leader and is never reused
     (docs/protocols.md P3)."""
 
     region_id: str

@@ -24,7 +24,7 @@ class ElementChange(StoredPart):
 
 
 class Went(StrEnum):
-    """Why a holder was waited for no longer."""
+    """Reason for which the wait for a holder ended."""
 
     FOLLOWED = "followed"
     """It acknowledged, and no transaction of it used an older version any more."""
@@ -37,7 +37,7 @@ class LateHolder(StoredPart):
 
     holder: str
     ms: int
-    """From the beginning of the wait."""
+    """Duration from the beginning of the wait, in ms."""
     went: Went
     transaction: str | None = None
     """The last of its transactions that was in the way; None: it had not told of the version."""
@@ -58,7 +58,7 @@ class Transition(StoredPart):
     published_at_ms: int
     """Wall clock, as the one below."""
     drained_at_ms: int | None = None
-    """When nobody used an older version any more. None: nothing has waited for that (yet)."""
+    """Time from which no holder used an older version. None: no wait for that has ended (yet)."""
     holders: int | None = None
     """Number of holders that had acknowledged the version by then."""
     late: tuple[LateHolder, ...] = Field(default=(), max_length=LATE_MAX)

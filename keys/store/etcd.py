@@ -102,7 +102,7 @@ class EtcdKv:
         return LeaseId(answer.ID)
 
     async def keep_alive(self, lease: LeaseId, *, deadline_ms: int) -> bool:
-        """One stream per call: the deadline covers all of it, and no old answer can be mistaken.
+        """Renews a lease. Each call has its own stream: the deadline covers it; answers cannot mix.
 
         etcd asks nobody who renews a lease for a token.
         """

@@ -69,7 +69,8 @@ class Caller:
         return (("token", self._token),)
 
     def forget(self, metadata: Metadata) -> None:
-        """Its token was refused. Whoever comes next gets another, unless there is one by now."""
+        """Forgets a token that etcd refused. The next call gets a new one, unless another call
+        has already."""
         if metadata == (("token", self._token),):
             self._token = ""
 

@@ -31,7 +31,7 @@ class WatchedRange:
 
 @dataclass(frozen=True, slots=True)
 class WatchSource:
-    """Where a watch comes from: the stub, whose name it is opened in, and what it is of."""
+    """Source of a watch: the stub, the user in whose name it is opened, and the watched range."""
 
     stub: Any
     caller: Caller
@@ -95,7 +95,8 @@ class Assembler:
 
 
 async def follow(source: WatchSource, start_revision: int) -> AsyncGenerator[Watched, None]:
-    """Until it is closed, or Conflict("history-expired"), or Refused with a new token too."""
+    """Yields until the watch is closed. Raises Conflict `history-expired`, and Refused if a new
+    token is refused too."""
     next_revision, has_new_token = start_revision, False
     while True:
         assembler = Assembler(source.watched, next_revision)

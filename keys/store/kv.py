@@ -106,7 +106,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """Everything of one revision that falls in the watched range, whole; or only progress.
+    """All events of one revision in the watched range, or a report of progress.
 
     With no events it says: nothing at or below `revision` is still to come.
     """
@@ -116,7 +116,7 @@ class Watched:
 
 
 class ReadableStore(Protocol):
-    """As much of the store as a step of a procedure needs. Errors are those of Kv."""
+    """The part of the store that a step of a procedure uses. Errors are those of Kv."""
 
     async def txn(self, request: Request, *, deadline_ms: int) -> TxnAnswer:
         """Refused("ddl-too-large") when a limit of the store is passed (nothing was done).

@@ -127,7 +127,7 @@ class MemoryKv:
         self._store.compact(revision)
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Does nothing: no resource is held open."""
 
     def defragment(self) -> None:
         """Gives back what deletions and compaction freed; the alarm stays."""
@@ -139,7 +139,7 @@ class MemoryKv:
         self._quota.has_alarm = False
 
     def dump(self) -> tuple[KeyValue, ...]:
-        """Everything that is stored now, in key order; for tests."""
+        """Returns all items stored now, in key order; for tests."""
         return tuple(self._store.scan(b"", b"\0"))
 
     def _check_space(self, call: str, cost_bytes: int) -> None:

@@ -27,7 +27,8 @@ class Mvcc:
         self._log: list[Watched] = []
 
     def holds(self, compare: Compare) -> bool:
-        """As etcd: a range without keys compares as one key that does not exist."""
+        """Returns whether *compare* holds, as in etcd: a range without keys compares as one
+        absent key."""
         items = list(self.scan(compare.key, compare.end))
         return {item.mod_revision for item in items} <= {compare.mod_revision} and (
             bool(items) or compare.mod_revision == 0
@@ -44,7 +45,7 @@ class Mvcc:
         return self._at(key, self.revision)
 
     def scan(self, key: bytes, end: bytes | None, revision: int = 0) -> Iterator[KeyValue]:
-        """In key order, as of *revision* (0: now)."""
+        """Returns items in key order, as of *revision* (0: now)."""
         for name in self._names(key, end):
             item = self._at(name, revision or self.revision)
             if item is not None:

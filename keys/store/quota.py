@@ -32,6 +32,6 @@ class Quota:
 
 
 def request_cost(request: Request) -> int:
-    """In bytes; 0 of a transaction that puts nothing, whatever it deletes."""
+    """Returns the bytes that a transaction adds; 0 if it puts nothing, whatever it deletes."""
     puts = (write for write in request.writes if isinstance(write, Put))
     return sum(PUT_BYTES + len(put.key) + len(put.value) for put in puts)

@@ -66,7 +66,7 @@ class MergedReads:
         )
 
     async def run(self) -> None:
-        """Until the term's task group ends."""
+        """Sends waiting reads until the term's task group ends."""
         try:
             while True:
                 await self._due.wait()
@@ -78,13 +78,14 @@ class MergedReads:
                 pending.fail(Unavailable(reason=OVER))
 
     def _landed(self) -> None:
-        """Nothing is on its way but, if somebody waits, what `run` sends next."""
+        """Notes the end of a read; wakes `run` if others wait."""
         self._in_flight = bool(self._waiting)
         if self._in_flight:
             self._due.set()
 
     async def _send(self, group: list[_PendingRead]) -> None:
-        """One transaction, and what each is told: its own keys, or what happened to all."""
+        """Sends the reads of *group* in one transaction. Each read gets the items of its own
+        keys; an error goes to all."""
         reads = tuple(dict.fromkeys(get for pending in group for get in pending.reads))
         failure: MetaError = Unavailable(reason=OVER)
         try:
@@ -104,7 +105,8 @@ class MergedReads:
             self._landed()
 
     def _take(self) -> list[_PendingRead]:
-        """As many as one transaction holds, without those whose callers have gone."""
+        """Takes as many waiting reads as one transaction holds, without those whose callers have
+        gone."""
         taken: list[_PendingRead] = []
         reads: set[Get] = set()
         while self._waiting:

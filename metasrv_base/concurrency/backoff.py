@@ -11,7 +11,8 @@ class Backoff:
     max_ms: int = 10_000
 
     def delay_ms(self, attempt: int, noise: float) -> int:
-        """Before attempt *attempt* + 1, counted from 1; *noise* in [0, 1) spreads the herd."""
+        """Returns the pause after attempt *attempt*, counted from 1; *noise* in [0, 1) spreads
+        clients."""
         assert attempt >= 1
         assert 0 <= noise < 1
         full = min(self.max_ms, self.first_ms << min(attempt - 1, 32))

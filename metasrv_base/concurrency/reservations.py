@@ -8,7 +8,7 @@ from metasrv_base.errors import Unavailable
 
 
 class Reservations:
-    """One part of a program's memory. Safe for threads.
+    """The memory reserved in one part of a program. Safe for threads.
 
     A holder that finds the part empty is admitted whatever it asks for, so that a request that is
     larger than the part is served alone. So the part is exceeded by one such holder at most.

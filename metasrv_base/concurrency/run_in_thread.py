@@ -22,7 +22,7 @@ def is_small(rows: int, size_bytes: int) -> bool:
 
 
 def is_short_columnar(rows: int, size_bytes: int) -> bool:
-    """For work that Arrow does column by column."""
+    """Returns whether columnar work in Arrow on that much data is short."""
     return rows <= COLUMNAR_ROWS and size_bytes <= COLUMNAR_BYTES
 
 

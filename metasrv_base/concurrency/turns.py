@@ -24,7 +24,8 @@ def slices(items: Iterable[T], size: int = TURN) -> Iterator[tuple[T, ...]]:
 
 
 async def by_turns(work: Turns[T]) -> T:
-    """Its result. What *work* reads of others may change at each turn."""
+    """Runs *work*, yields to other tasks between its turns, and returns its result. Data of
+    others that *work* reads may change at each turn."""
     while True:
         try:
             next(work)
@@ -35,7 +36,7 @@ async def by_turns(work: Turns[T]) -> T:
 
 
 def at_once(work: Turns[T]) -> T:
-    """Its result, without a turn of anybody else."""
+    """Runs *work* without yielding to other tasks, and returns its result."""
     while True:
         try:
             next(work)

@@ -113,7 +113,8 @@ REPLACED_COLUMN = Graph(
     final=True,
 )
 TYPE_CHANGE = (CHANGED_COLUMN, REPLACED_COLUMN)
-"""One comes and one goes, in one change: over the brink in one transaction."""
+"""Graphs of a type change: one column is added and one dropped, both past no return in one
+transaction."""
 
 _CONSTRAINT: Mapping[ElementState, Behaviour] = {
     ABSENT: _UNKNOWN,

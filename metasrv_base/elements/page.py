@@ -81,7 +81,7 @@ one change, which is explored as one.
 
 
 def pages() -> Mapping[str, str]:
-    """For scripts/generate.py."""
+    """Returns the generated files; called by scripts/generate.py."""
     checker = checker_digest()
     proofs = {
         name: PROVED[name] if checker == CHECKER and is_proved(graph, PROVED) else prove(graph)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from metasrv_base.elements.proofs import Proof
 
-CHECKER = "aff2c0f5eb1e67fcd1ad4841b66c7e15e8f94503d3ee3137135076515806c4ca"
+CHECKER = "2607db4899dd6f0bf9da81c37498f7e5e8e322e1b43623f9fdcfe727406b3483"
 """Digest of the files in metasrv_base/elements/proof/."""
 PROVED: Mapping[str, Proof] = {
     "index": Proof(

@@ -19,7 +19,7 @@ class Ref:
 @dataclass(frozen=True, slots=True)
 class Number:
     text: str
-    """As it is written: `12`, `1.50`, `1e3`; never negative."""
+    """The number as it is written: `12`, `1.50`, `1e3`; never negative."""
 
 
 @dataclass(frozen=True, slots=True)

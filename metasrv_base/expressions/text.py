@@ -58,7 +58,7 @@ class _Writer:
         self._name_of = name_of
 
     def write(self, node: Node, level: int) -> str:
-        """In brackets if it binds looser than *level*."""
+        """Returns the text of a part, in brackets if it binds looser than *level*."""
         own, text = self._written(node)
         return f"({text})" if own < level else text
 

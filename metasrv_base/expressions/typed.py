@@ -71,7 +71,8 @@ class Constant:
         return self.value.type
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """As an array of one: Arrow sends a scalar as a Python value, which has no nanoseconds."""
+        """Pickles as an array of one value: Arrow pickles a scalar as a Python value, which has
+        no nanoseconds."""
         return _constant, (pa.repeat(self.value, 1),)
 
 
@@ -285,8 +286,8 @@ def _wrong(pointer: str, actual: str, expected: str) -> Refused:
 
 
 def computed(operand: Typed, columns: Mapping[int, pa.Array]) -> pa.Array | pa.Scalar:
-    """One value for each row; of constants alone one for all. Raises ArrowInvalid if a row's
-    cannot be computed."""
+    """Evaluates *operand* to one value for each row; constants alone give one value for all.
+    Raises ArrowInvalid if the value of a row cannot be computed."""
     match operand:
         case ColumnValues(column):
             return columns[column]

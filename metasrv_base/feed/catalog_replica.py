@@ -113,7 +113,7 @@ class FeedReader:
         return FeedReader(self.mirror)
 
     def heard(self, line: FeedLine) -> "FeedReader":
-        """After *line*. Raises Corrupt for one that cannot follow."""
+        """Returns the reader after *line*. Raises Corrupt for a line that cannot follow."""
         match line:
             case SnapshotLine():
                 return self._heard_part(line)

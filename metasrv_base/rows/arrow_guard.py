@@ -10,7 +10,7 @@ import struct
 from metasrv_base.errors import Refused
 
 PREFIX = struct.Struct("<Ii")
-"""Before each message: a mark, and the size of its metadata; 0: the end."""
+"""Prefix of each message: a mark, and the size of its metadata; 0: the end."""
 CONTINUES = 0xFFFFFFFF
 SCHEMA = 1
 RECORD_BATCH = 3

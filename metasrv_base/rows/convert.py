@@ -39,7 +39,7 @@ def array_of(column: LayoutColumn, values: Sequence[object]) -> pa.Array:
 
 
 def cast_column(column: LayoutColumn, array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """In the exact type of the column, if nothing is lost by it. Raises Refused."""
+    """Converts to the exact type of the column. Raises Refused if that would lose information."""
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     values = array if array.type == column.type.arrow else _exactly(column, array)

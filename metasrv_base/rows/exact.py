@@ -32,8 +32,8 @@ def exactly(type: ColumnType, array: pa.Array) -> pa.Array:
 
 
 def _cast_within(type: ColumnType, array: pa.Array) -> pa.Array:
-    """To another type of its family. A float is rounded to the nearest, as in JSON; one beyond the
-    greatest float32 would become infinite."""
+    """Casts to another type of the same family. A float is rounded to the nearest, as in JSON.
+    Raises ArrowInvalid for one beyond the greatest float32, which would become infinite."""
     values = array.cast(type.arrow)
     if values.type == pa.float32() and array.type == pa.float64():
         overflows = pc.and_(pc.is_inf(values), pc.is_finite(array))

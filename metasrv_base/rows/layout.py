@@ -28,7 +28,7 @@ class LayoutColumn:
 
     @property
     def field(self) -> str:
-        """Its name in batches (metasrv_base/wire/node/batches.py)."""
+        """Name of the column in batches (metasrv_base/wire/node/batches.py)."""
         return f"c{self.id}"
 
     @classmethod
@@ -82,7 +82,7 @@ class Layout:
 
     @property
     def arrow(self) -> pa.Schema:
-        """As users see rows: names, in declared order."""
+        """The Arrow schema for users: columns by name, in declared order."""
         return self.arrow_of(self.columns)
 
     @staticmethod

@@ -22,8 +22,8 @@ ANSWER_MS = 5_000
 ROWS_BYTES_MAX = 256 << 20
 """The longest answer with rows that is read, in bytes."""
 MORE = b"metasrv.more"
-"""In the metadata of a table that was read: the answer ended at its bound of bytes. Its value is
-the key at which a scan of values goes on, in hexadecimal."""
+"""Key in the metadata of a table of rows, present if the response ended at its limit of bytes.
+Its value is the key at which the scan continues, in hexadecimal."""
 BYTES_PER_MS = 2_000
 """Bytes of a body that a slow disk writes in a millisecond."""
 
@@ -34,8 +34,8 @@ def has_more(rows: pa.Table) -> bool:
 
 
 def key_behind(rows: pa.Table) -> bytes:
-    """Where a scan goes on whose last answer was *rows*: as the node says it of values alone, else
-    behind the last key."""
+    """Returns the key from which a scan continues after *rows*: the key that the node names in
+    the metadata, else the one behind the last key."""
     said = (rows.schema.metadata or {}).get(MORE)
     if said:
         return bytes.fromhex(said.decode())

@@ -22,11 +22,11 @@ class RegionOutcome:
     repeated: bool = False
     """It was applied by an earlier copy of the same statement."""
     error: MetaError | None = None
-    """Why it was not applied, or is not known to be; None: it was, or was not sent because the part
-    of another region was refused."""
+    """Reason for which the part was not applied, or may not have been; None: it was applied, or
+    was not sent because the part of another region was refused."""
 
     def shown(self) -> dict[str, Any]:
-        """As an answer about rows has it (`outcome`)."""
+        """Returns the outcome in the form of a response about rows (`outcome`)."""
         fields: dict[str, Any] = {"region_id": self.region_id, "outcome": self.outcome}
         return fields if self.error is None else {**fields, "code": self.error.code}
 

@@ -13,14 +13,14 @@ _POINTER = re.compile(r"/rows/(?P<place>[0-9]+)(?P<rest>/.*)?", re.ASCII | re.DO
 
 
 def numbered(rows: pa.RecordBatch, first: int) -> pa.RecordBatch:
-    """With the column `_place`, counted from *first*."""
+    """Returns *rows* with the column `_place`, counted from *first*."""
     places = pa.array(range(first, first + rows.num_rows), pa.int64())
     return rows.append_column(PLACE, places)
 
 
 def placed(error: MetaError, places: Sequence[int] | pa.Int64Array) -> MetaError:
-    """With a pointer to the place that the row has in the source, which *places* names. A detail
-    that was told with the old one is left out: it is made again of the facts."""
+    """Returns *error* with its pointer changed to the row's place in the source, which *places*
+    lists. A detail with the old place is dropped; it is generated again from the facts."""
     match = _POINTER.fullmatch(str(error.facts.get("pointer")))
     if match is None or int(match["place"]) >= len(places):
         return error

@@ -25,7 +25,8 @@ REGION_BACKOFF = Backoff(first_ms=50, max_ms=1_000)
 
 
 def may_send_again(error: BaseException) -> bool:
-    """To the region that the newest route names, after an answer of a region or none."""
+    """Whether to send again, to the region that the newest route names, after an error or
+    silence."""
     match error:
         case NotLeader() | Unknown():
             return True
@@ -47,7 +48,7 @@ def at_the_end(error: NotFound) -> MetaError:
 
 
 def may_ask_again(error: BaseException) -> bool:
-    """After an answer of metasrv to a request that may be repeated."""
+    """Whether to send a repeatable request to metasrv again after *error*."""
     return isinstance(error, Unavailable | Unknown)
 
 
@@ -73,7 +74,8 @@ class RegionAttempts:
 def attempts(
     until: float, rng: Rng, backoff: Backoff, again: Callable[[BaseException], bool]
 ) -> AsyncRetrying:
-    """Until it succeeds, is final, or the next would begin after *until* (the loop's clock)."""
+    """Returns the attempts of a call: until one succeeds, or fails for good, or the next would
+    begin after *until* (the loop's clock)."""
     loop = asyncio.get_running_loop()
 
     def wait_s(state: RetryCallState) -> float:

@@ -16,7 +16,7 @@ class StatementKey:
 
     text: str
     sent_ms: int
-    """When its first sender made it, by that sender's wall clock."""
+    """Time at which its first sender made it, by that sender's wall clock."""
 
 
 def id_of_key(key: str) -> str:

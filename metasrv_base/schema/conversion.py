@@ -22,7 +22,7 @@ class ConvertedArray:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """From the values of one type to those of another. Null is null, and not asked for here."""
+    """Conversion of values of one type to another. Callers handle null, which stays null."""
 
     source: ColumnType
     target: ColumnType

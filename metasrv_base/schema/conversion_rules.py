@@ -40,7 +40,7 @@ _FLOAT32_DIGITS_MAX = 9
 
 @dataclass(frozen=True, slots=True)
 class ConversionRule:
-    """From the types of one family to those of another."""
+    """The conversion from the types of one family to those of another."""
 
     of_value: OfValue
     is_lossless: IsLossless

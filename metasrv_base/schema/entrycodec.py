@@ -104,7 +104,8 @@ def _parts(type: ColumnType, column: pa.Array) -> list[pa.Array | pa.Scalar]:
 def _with_nulls(
     type: ColumnType, column: pa.Array, is_nan: pa.BooleanArray | None
 ) -> pa.BinaryArray:
-    """Only what has a place among the keys is encoded as one; the rest is put in between."""
+    """Encodes a column with nulls: values that are keys are encoded as such, and marks of null
+    and NaN are put between them."""
     is_null = pc.is_null(column)
     is_key = pc.invert(is_null)
     if is_nan is not None:

@@ -59,7 +59,7 @@ class ColumnType:
 
 
 def parse_type(text: str, pointer: str = "") -> ColumnType:
-    """Only the canonical text is accepted, so a type is compared by its text.
+    """Parses a type. Only the canonical text is accepted, so types compare by their text.
 
     Raises Refused `invalid-request` with the `pointer` to the field that holds the text.
     """

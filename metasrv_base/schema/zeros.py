@@ -21,7 +21,7 @@ _ZEROS: Mapping[str, JsonScalar] = {
 
 
 def zero_of(type: ColumnType) -> JsonScalar:
-    """In JSON form."""
+    """Returns the zero of *type* in JSON form."""
     if type.name == "decimal":
         return f"{0:.{type.scale}f}"
     return _ZEROS[type.name]

@@ -51,7 +51,7 @@ _STYLE = "body { font: 16px/1.6 system-ui, sans-serif; margin: 3rem auto; max-wi
 
 
 class PageLink(BaseModel):
-    """One address of this program, relative to its root."""
+    """An address of this program, relative to its root."""
 
     path: str
     about: str

@@ -33,7 +33,7 @@ Pair: TypeAlias = tuple[int, int]
 
 class Database(NamedTuple):
     rows: tuple[int, ...]
-    """By key: its value, or NO_ROW."""
+    """Value by key; NO_ROW: there is no row."""
     held: frozenset[Pair]
     """Data that the element has stored."""
 
@@ -57,7 +57,7 @@ class ProofStatement(NamedTuple):
 
 
 OUTSIDE = "insert_outside"
-"""Not a statement about the element: a row appears to which rows of a table may belong."""
+"""A statement outside the element: it inserts a row to which rows of a table may belong."""
 
 
 class ProofFault(StrEnum):

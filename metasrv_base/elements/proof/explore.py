@@ -85,7 +85,7 @@ def explore(
 
 
 def _starts(on: ProofSetting) -> Iterator[ProofWorld]:
-    """Nothing is published yet, and everybody knows what was there before."""
+    """Yields the first worlds: nothing is published, and every server has the version before."""
     everybody = (ProofServer(0, True, NONE),) * SERVERS
     for db in on.space.starts(on.nodes[0].line[0]):
         yield ProofWorld(db, 0, OwnerPhase.FLOORED, 0, everybody, None, None)

@@ -13,7 +13,7 @@ from metasrv_base.elements.graph import Graph, Path
 from metasrv_base.elements.states import ElementState
 
 States: TypeAlias = tuple[ElementState, ...]
-"""One of each element of the change, in order."""
+"""States of the elements of the change, in order."""
 Line: TypeAlias = tuple[States, ...]
 
 
@@ -53,7 +53,7 @@ class JourneyNode:
     back: int | None = None
     """The node that publishes the first version of a cancel or an undrop."""
     rival: int | None = None
-    """At the first version of a cancel: what the owner of before would have published."""
+    """For the first version of a cancel: the node that the previous owner would have published."""
     flips: bool = False
     """The next version cannot be undone; every reorg is done before it."""
 

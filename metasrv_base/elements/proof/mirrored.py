@@ -147,7 +147,7 @@ def faults(graphs: Sequence[Graph], states: States, whole: Whole) -> Iterator[Pr
 
 
 def _given(value: int) -> Whole:
-    """As the users of the old column have said it."""
+    """Returns a row with a value that users of the old column gave it."""
     return Database((value,), frozenset()), Database((value,), _only(value))
 
 

@@ -131,7 +131,7 @@ def _puts(on: ProofSetting, world: ProofWorld, job: Job) -> Iterator[Step]:
 
 
 def _put(on: ProofSetting, world: ProofWorld, job: Job, number: int) -> ProofWorld:
-    """One try at one row."""
+    """Returns the world after one attempt to put one row."""
     value, is_stale = divmod(job.tasks[number], 2)
     row, put = on.space.snapshot(world.db)[number], on.protocol.put
     if is_stale and put is EntryPut.REREAD:

@@ -49,7 +49,8 @@ def _text(database: Database | Whole) -> str:
 
 
 def check_pairs(graph: Graph) -> Mapping[Edge, Counterexample | None]:
-    """For each two states of *graph*, the one nearer to ABSENT first: None if they go together."""
+    """Returns, for each two states of *graph*, the one nearer to ABSENT first, a counterexample;
+    None: they go together."""
     states = [state for state in ElementState if state in graph.behaviours]
     return {pair: next(_counterexamples(graph, pair), None) for pair in combinations(states, 2)}
 
@@ -87,7 +88,7 @@ def _faults(graph: Graph, state: ElementState, db: Database) -> Iterator[ProofFa
 
 
 def _mirrored(graph: Graph, pair: Edge) -> Iterator[Counterexample]:
-    """As `_counterexamples`, of two columns that change at once."""
+    """Yields what `_counterexamples` does, for two columns that change at once."""
     graphs = tuple(graph if member.name == graph.name else member for member in TYPE_CHANGE)
     both = {state: mirrored.joined(graph, state) for state in pair}
     for before in mirrored.wholes():

@@ -8,16 +8,16 @@ class EntryPut(StrEnum):
     """The way in which the reorg puts the entry of a row that it has read."""
 
     INGEST = "ingest"
-    """With the version of the row it was read from: it loses to any entry or tombstone of the same
-    key that is newer. What lost is looked at again."""
+    """Put with the version of the row it was read from: an entry or tombstone of the same key
+    that is newer wins, and the row is then read again."""
     INGEST_ONCE = "ingest once"
     """The same, but what lost is taken for done."""
     REREAD = "re-read"
-    """If the row is as it was; else it is read again."""
+    """Put if the row has not changed; else read it again."""
     SKIP = "skip"
-    """If the row is as it was; else it is taken for done."""
+    """Put if the row has not changed; else count it as done."""
     BLIND = "blind"
-    """Whatever has become of the row."""
+    """Put, whether or not the row has changed."""
 
 
 @dataclass(frozen=True, slots=True)

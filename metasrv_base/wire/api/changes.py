@@ -36,8 +36,8 @@ class PurgeRequest(WireModel):
 
     table_id: Int64 | None = None
     table: str | None = Field(default=None, max_length=512)
-    """Its full name as it was dropped, `catalog.schema.table`; with `table_id` where several were
-    dropped under one name."""
+    """Full name of the table when it was dropped, `catalog.schema.table`; with `table_id` if
+    several were dropped under one name."""
     reason: str = Field(min_length=1, max_length=500)
     """Kept with the procedure."""
 
@@ -94,7 +94,7 @@ class AlterType(WireModel):
 
 
 class SetDefault(WireModel):
-    """Another default for rows that come. Rows there are stay as they are."""
+    """Changes the default of a column for rows written later. Existing rows keep their values."""
 
     op: Literal["set_default"]
     name: Identifier
@@ -122,7 +122,7 @@ class AddConstraint(WireModel):
     """A condition over the columns, as `price > 0 and currency in ('CHF', 'EUR')`: a row of which
     it is false is refused; one of which it is null is not."""
     unique: Listed[Identifier] | None = None
-    """Not built yet: make a unique index."""
+    """Makes a unique index. Not implemented yet."""
     not_null: Identifier | None = None
     """A column. Once it holds, the column says so itself, and the name is free again."""
     not_valid: bool = False

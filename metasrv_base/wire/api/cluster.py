@@ -19,7 +19,7 @@ class LeaderBody(WireModel):
 
 
 class MetasrvBody(WireModel):
-    """One metasrv that is up."""
+    """A metasrv that is up."""
 
     id: str
     url: str
@@ -84,7 +84,7 @@ class ClusterBody(WireModel):
     """The server that answers."""
     leader: LeaderBody | None
     metasrvs: Listed[MetasrvBody]
-    """By id; only this one while the store is silent."""
+    """Servers by id; only this one while the store is silent."""
     catalog_version: Int64
     stale: bool
     """This server has not heard from the store for longer than a lease."""
@@ -92,7 +92,7 @@ class ClusterBody(WireModel):
 
 
 class CordonBody(WireModel):
-    """Why a node takes no new regions."""
+    """The cordon of a node: it takes no new regions."""
 
     reason: str
     by: str
@@ -119,8 +119,8 @@ class DecommissionRequest(WireModel):
 
     reason: str = Field(min_length=1, max_length=500)
     lost: bool = False
-    """Its disk is gone: dropped tables there, and regions that still read from it, do not keep it
-    in the cluster. It must be dead."""
+    """Whether its disk is gone. Dropped tables there, and regions that still read from it, then
+    do not keep it in the cluster. It must be dead."""
 
 
 class ReleaseRequest(WireModel):
@@ -137,7 +137,7 @@ class RebindRequest(WireModel):
 
 
 class RemovalBody(WireModel):
-    """Why a node is registered no more."""
+    """The removal of a node from the cluster."""
 
     reason: str
     by: str
@@ -150,7 +150,8 @@ NodeState = Literal["alive", "suspect", "dead", "offline", "removed"]
 
 
 class FailoverHeldBody(WireModel):
-    """Why the failover of a dead node is not begun, although it leads regions."""
+    """The hold on the failover of a dead node: it has not begun, although the node leads
+    regions."""
 
     reason: str
     since: str
@@ -180,7 +181,7 @@ class NodeBody(WireModel):
     heard_ms_ago: Int64 | None
     """Null: not heard by this leader."""
     lease_left_ms: Int64
-    """Until it surely holds no lease."""
+    """Time until it surely holds no lease."""
     cordon: CordonBody | None
     """Null: it takes new regions."""
     dead_since: str | None = None
@@ -195,7 +196,7 @@ class NodeBody(WireModel):
     failover_held: FailoverHeldBody | None = None
     """Null: nothing holds a failover of it back."""
     resources: NodeResources | None
-    """As last reported."""
+    """Resources as last reported."""
     leads: Int64
     """Regions it leads, by the catalog."""
     reported: Mapping[str, Int64] = {}
@@ -206,7 +207,8 @@ class NodeDetailBody(NodeBody):
     """A node, with regions that it reports."""
 
     regions: Listed[RegionStat]
-    """As last reported, by id; the first thousand. `GET /v1/regions?node=` has all it leads."""
+    """Regions as last reported, by id; the first thousand. `GET /v1/regions?node=` lists all it
+    leads."""
 
 
 class NodeList(WireModel):

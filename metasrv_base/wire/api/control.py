@@ -20,7 +20,7 @@ class ThrottleRequest(WireModel):
 
 
 class LockPlaceBody(WireModel):
-    """One procedure on one key."""
+    """The claim of one procedure on one key."""
 
     procedure_id: str
     kind: str
@@ -28,15 +28,15 @@ class LockPlaceBody(WireModel):
 
 
 class LockBody(WireModel):
-    """One key that somebody holds or waits for."""
+    """A key that procedures hold or wait for."""
 
     key: str
-    """As `table:1024`; `route:` and `region:` are the placement side."""
+    """Key of the lock, such as `table:1024`; `route:` and `region:` are the placement side."""
     holders: Listed[LockPlaceBody]
-    """They hold all their locks."""
+    """Procedures that hold all their locks."""
     queue: Listed[LockPlaceBody]
-    """They wait, for this key or another, in order of submission; a procedure of the placement side
-    alone goes before those that wait for a lock of the schema side."""
+    """Procedures that wait, for this key or another, in order of submission; one that claims
+    only the placement side precedes those that wait for a lock of the schema side."""
 
 
 class LockList(WireModel):
@@ -56,7 +56,7 @@ class PoisonBody(WireModel):
     """`retry` it to try its undo again; or finish the undo by hand, and clear this."""
     kind: str
     step: str
-    """Whose undo did not succeed."""
+    """Step whose undo failed."""
     error: ProcedureError
     at: str
     """RFC 3339."""

@@ -8,7 +8,7 @@ from metasrv_base.wire.model import Int64, Listed, WireModel
 
 
 class RegionCoverage(WireModel):
-    """One region of the table."""
+    """Progress of one region of the table."""
 
     region_id: str
     state: Literal["pending", "read", "filled", "violated"]
@@ -38,7 +38,7 @@ class RepeatedValues(WireModel):
 
 
 class IndexDuplicates(WireModel):
-    """Why an index is not public."""
+    """Duplicate values because of which an index is not public."""
 
     total: Int64
     """Number of duplicate values, over all regions."""

@@ -28,12 +28,12 @@ class PlannedLockBody(WireModel):
     """A lock, held from its grant to the end of the procedure."""
 
     key: str
-    """As `table:1024`."""
+    """Key of the lock, such as `table:1024`."""
     mode: Literal["shared", "exclusive"]
 
 
 class BlockerBody(WireModel):
-    """Something that stands in the way as things are now."""
+    """A blocker: something that the change would wait for as things are now."""
 
     kind: BlockerKind
     holder: str
@@ -41,7 +41,7 @@ class BlockerBody(WireModel):
     key: str | None = None
     """Key of a lock or a poison."""
     expires_in_s: Int64 | None = None
-    """After this long it is over by itself."""
+    """Time until it ends by itself."""
     waits: bool
     """False: the change would be refused, or undone, rather than wait."""
     transaction: str | None = None
@@ -63,7 +63,7 @@ class PlannedScanBody(WireModel):
     job: Literal["move", "backfill", "validate", "check"]
     region_id: str
     rows: Int64 | None
-    """As the region's node last reported, like `bytes`; null: it has not."""
+    """Rows as last reported by the region's node, like `bytes`; null: it has not reported."""
     bytes: Int64 | None
 
 
@@ -81,7 +81,7 @@ class PlannedEditBody(WireModel):
 
     what: Literal["column", "table"]
     name: str
-    """As it was before."""
+    """Name before the change."""
     attribute: str
     """`name`, `default` or `option NAME`."""
     before: JsonValue
@@ -90,7 +90,8 @@ class PlannedEditBody(WireModel):
 
 
 class PlannedDrainBody(WireModel):
-    """Before a step commits, nobody may use the table below that version."""
+    """A wait for holders: before the step commits, no holder may use the table below that
+    version."""
 
     table_id: Int64
     schema_version: Int64
@@ -100,7 +101,7 @@ class PlannedDrainBody(WireModel):
 
 
 class PlannedStepBody(WireModel):
-    """One step, and what becomes true at once when it commits."""
+    """One step, with the effects of its commit."""
 
     step: str
     puts: Listed[str]
@@ -114,11 +115,11 @@ class PlannedStepBody(WireModel):
     edits: Listed[PlannedEditBody] = ()
     drains: Listed[PlannedDrainBody] = ()
     scans: Listed[PlannedScanBody] = ()
-    """If the regions hold any rows by then."""
+    """Scans that happen only if the regions hold rows by then."""
     cancellable: bool = True
     """Whether a cancel before it commits undoes everything."""
     eta_s: Int64 = 0
-    """For what is in its way now, and for the rows that it reads."""
+    """Estimate of its waits and of its reads of rows."""
 
 
 class PlannedProcedure(WireModel):
@@ -130,16 +131,16 @@ class PlannedProcedure(WireModel):
     locks: Listed[PlannedLockBody] = ()
     steps: Listed[PlannedStepBody] = ()
     last_cancellable_step: str | None = None
-    """Until its commit a cancel undoes everything."""
+    """Last step before whose commit a cancel undoes everything."""
     blockers: Listed[BlockerBody] = ()
     scan_rows: Int64 = 0
     """All that its steps read, as far as it is known; like `scan_bytes`."""
     scan_bytes: Int64 = 0
     scan_rows_per_s: Int64 | None = None
-    """At which `eta_s` takes them to be read. Null: none are."""
+    """Rate by which `eta_s` is estimated, in rows/s. Null: no rows are read."""
     scan_rate_reorgs: Int64 = 0
-    """Over how many earlier reorgs, of this table or else of any, that rate was measured; 0: it is
-    assumed."""
+    """Number of earlier reorgs, of this table or else of any, over which that rate was measured;
+    0: it is assumed."""
     eta_s: Int64 | None = 0
     """Estimate for all steps. Null: a blocker has no known end."""
     complete: bool = True

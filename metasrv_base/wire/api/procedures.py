@@ -56,7 +56,7 @@ class ProgressBody(WireModel):
 
 
 class WaitingBody(WireModel):
-    """Something that must happen first."""
+    """Something that the procedure waits for."""
 
     kind: str
     """`lock`, `admission`, `region_lease`, `schema_lease`, `node`, `child`, `spark`, `maintenance`,
@@ -68,7 +68,7 @@ class WaitingBody(WireModel):
     since: str
     """RFC 3339."""
     expires_in_s: Int64 | None = None
-    """After this long the wait is over whatever the holder does."""
+    """Time after which the wait is over whatever the holder does."""
     have: Int64 | None = None
     """Catalog version that the holder of a schema lease has acknowledged, if any."""
     need: Int64 | None = None
@@ -79,11 +79,11 @@ class WaitingBody(WireModel):
 
 
 class BeatBody(WireModel):
-    """One finished step."""
+    """A finished step."""
 
     step: str
     at: str
-    """When it ended, RFC 3339."""
+    """End of the step, RFC 3339."""
     ms: Int64
     """Duration in ms."""
 
@@ -100,7 +100,7 @@ class ControlBody(WireModel):
 
 
 class ProcedureError(WireModel):
-    """Why a procedure is tried again, is being undone, or has ended without its effect."""
+    """The error of a procedure that is retried, is being undone, or has ended without effect."""
 
     code: str
     """A problem code."""
@@ -122,10 +122,10 @@ class ProcedureBody(WireModel):
     progress: ProgressBody | None
     waiting_for: Listed[WaitingBody]
     stalled: bool
-    """It runs, yet nothing has moved for a minute."""
+    """Whether it runs without progress for a minute."""
     cancelable: bool
     point_of_no_return: bool
-    """It can only go forward now."""
+    """The procedure has passed its point of no return."""
     allowed_actions: Listed[str]
     """Actions that `POST /v1/procedures/{id}/...` accepts now."""
     attempt: Int64

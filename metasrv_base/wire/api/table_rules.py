@@ -56,7 +56,7 @@ _LATER = ("colocation_columns", "storage_profile", "tablespace", "placement")
 
 
 def validate_spec(spec: TableSpec) -> tuple[FieldError, ...]:
-    """Everything wrong with a table to create; empty: nothing. Needs no catalog."""
+    """Returns all errors of a table to create; empty: it is valid. Needs no catalog."""
     types = _types(spec.columns)
     return (
         *name_errors(spec.name, "/name"),

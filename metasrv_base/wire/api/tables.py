@@ -135,7 +135,8 @@ class IndexBody(WireModel):
     coverage: IndexCoverage | None = None
     """While it is filled."""
     duplicates: IndexDuplicates | None = None
-    """In the answer to who asked for an index with `not_valid`, and got one that is write-only."""
+    """Duplicate values, in the response to a request with `not_valid` whose index stayed
+    write-only."""
 
 
 class IndexList(WireModel):
@@ -161,7 +162,7 @@ class ConstraintBody(WireModel):
 
 
 class RegionRouteBody(WireModel):
-    """Where one region is."""
+    """Location of one region."""
 
     region_id: str
     """table_id << 32 | number, in decimal."""

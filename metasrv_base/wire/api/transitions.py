@@ -7,7 +7,7 @@ from metasrv_base.wire.model import Int64, Listed, WireModel
 
 
 class ShiftBody(WireModel):
-    """One element of a table, from state to state."""
+    """A change of state of one element of a table."""
 
     what: Literal["column", "index", "constraint", "table"]
     id: Int64
@@ -21,15 +21,16 @@ class LateBody(WireModel):
 
     holder: str
     waited_ms: Int64
-    """From the beginning of the wait."""
+    """Duration from the beginning of the wait, in ms."""
     went: Literal["followed", "removed"]
-    """It acknowledged; or it signed off, or its lease had ended."""
+    """The holder acknowledged; or it signed off, or its lease expired."""
     transaction: str | None
     """The last one of it that kept an older version in use."""
 
 
 class TransitionBody(WireModel):
-    """One schema version of one table: when it was published, and when every holder was there."""
+    """A published schema version of a table: the time of its publication, and the wait for its
+    holders."""
 
     table_id: Int64
     schema_version: Int64
@@ -44,9 +45,9 @@ class TransitionBody(WireModel):
     published_at: str
     """RFC 3339, like the one below."""
     drained_at: str | None
-    """When nobody used an older version any more; null: nothing has waited for that (yet)."""
+    """Time from which no holder used an older version; null: no wait for that has ended (yet)."""
     drain_ms: Int64 | None
-    """From the one to the other."""
+    """Duration from publication to that time, in ms."""
     holders: Int64 | None
     """Number of holders that had acknowledged the version by then."""
     late: Listed[LateBody]

@@ -38,7 +38,7 @@ class FeedColumn(WireModel):
 
 
 class FeedIndex(WireModel):
-    """Its entries are family `id` of every region of the table."""
+    """An index. Its entries are family `id` of every region of the table."""
 
     id: Int64
     name: str
@@ -60,7 +60,7 @@ class FeedConstraint(WireModel):
 
 
 class FeedRegion(WireModel):
-    """Where one region is; the address of its leader is among the addresses of the nodes."""
+    """Location of one region; the address of its leader is among the addresses of the nodes."""
 
     region_id: str
     """table_id << 32 | number, in decimal."""
@@ -83,7 +83,8 @@ class FeedTable(WireModel):
     schema_floor: Int64
     """The oldest schema version that regions take, or soon will."""
     state: ElementState = ElementState.PUBLIC
-    """In any other one no statement may find it; those that have found it go on."""
+    """State of the table. In any but public, no new statement may find it; statements that have
+    found it continue."""
     columns: Listed[FeedColumn]
     indexes: Listed[FeedIndex] = ()
     constraints: Listed[FeedConstraint] = ()

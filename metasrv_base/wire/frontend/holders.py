@@ -50,7 +50,7 @@ class HolderRegisterAnswer(WireModel):
     term: Int64
     lease_ms: Int64
     acknowledge_ms: Int64
-    """At most so long between acknowledgements: several fit in a lease."""
+    """Longest interval between acknowledgements, in ms; several fit in a lease."""
     transaction_age_max_ms: Int64
     """A transaction that is older ends: `transaction-too-old`."""
     catalog_version: Int64
@@ -73,8 +73,8 @@ class AcknowledgeRequest(WireModel):
     version: int = Field(ge=0, lt=2**53)
     """Version of the catalog that the holder has applied."""
     pinned: Listed[Pin] = Field(default=(), max_length=PINS_MAX)
-    """One for each table that open transactions use, scans and index reads included. Who uses a
-    table as `version` has it may be left out."""
+    """Pins: one for each table that open transactions use, scans and index reads included. Uses
+    of a table as of `version` may be left out."""
     statement_p99_ms: float | None = Field(default=None, ge=0)
     """The p99 of the statements since the last acknowledgement; null: there were none."""
 
@@ -103,7 +103,7 @@ class PinBody(Pin):
 
 
 class SchemaLeaseBody(WireModel):
-    """One holder, as the leader knows it."""
+    """A holder, as the leader knows it."""
 
     holder_id: str
     incarnation: str
@@ -115,7 +115,7 @@ class SchemaLeaseBody(WireModel):
     """The catalog version it acknowledged; null: not heard by this leader yet."""
     acknowledged_ms_ago: Int64 | None
     lease_left_ms: Int64
-    """Until no lease of it can be alive, by the clock of the leader."""
+    """Time until no lease of it can be alive, by the clock of the leader."""
     pinned: Listed[PinBody]
     statement_p99_ms: float | None
 
@@ -127,7 +127,7 @@ class RefusedBody(WireModel):
     table: str | None
     """`catalog.schema.name`; null: there is no such table any more."""
     holder_id: str | None
-    """Whose batches; null: reads, and batches that name nobody."""
+    """Holder whose batches were refused; null: reads, and batches without a holder."""
     count: Int64
     """As nodes last reported it: since each of them started."""
 

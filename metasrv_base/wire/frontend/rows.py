@@ -47,7 +47,7 @@ class RegionDone(WireModel):
     version: Int64 | None
     """Row version given to all of them, of a stream to the last; null: there was nothing to do."""
     repeated: bool
-    """It was applied by an earlier copy of the same statement."""
+    """Whether an earlier copy of the same statement was applied."""
 
 
 class WriteAnswer(WireModel):

@@ -1,4 +1,4 @@
-"""Where programs of a cluster can be: which addresses are taken for one, and connected to. Pure."""
+"""Validation of the addresses under which programs of a cluster are reached. Pure."""
 
 import re
 from collections.abc import Iterable

@@ -97,7 +97,8 @@ async def read_body(
 
 
 def replaying(body: bytes, receive: Receive) -> Receive:
-    """For the application: the whole body as one message, then what comes after."""
+    """Returns a receive channel for the application: the whole body as one message, then
+    *receive*."""
     sent = False
 
     async def again() -> Message:

@@ -119,7 +119,7 @@ class HttpClient:
 
     @property
     def urls(self) -> tuple[str, ...]:
-        """In the order in which they will be asked."""
+        """Servers in the order in which they are tried."""
         rest = [url for url in self._urls if url != self._preferred]
         return (self._preferred, *rest)
 
@@ -160,7 +160,7 @@ class HttpClient:
         raise last
 
     async def _try(self, url: str, call: "_Call") -> HttpAnswer:
-        """One server, once."""
+        """Sends the request to one server, once."""
         response = await self._send(url, call)
         if response.status_code < 300 or response.status_code == 304:
             return HttpAnswer(response.status_code, response.headers, response.content, url)
@@ -229,7 +229,7 @@ class _Call:
         return max(0.0, min(self.try_s, self.until - now))
 
     def request(self, url: str, always: Mapping[str, str], now: float) -> httpx.Request:
-        """For that server. *always*: headers that every request bears."""
+        """Returns the request to the server *url*. *always*: headers of every request."""
         share = self.share(now)
         connect_s = min(CONNECT_MS_MAX / 1000, share / 2)
         timeout = {"connect": connect_s, "read": share, "write": share, "pool": share}
@@ -256,7 +256,7 @@ def _ask_another(error: MetaError, call: _Call) -> bool:
 
 
 def _worse(last: MetaError, error: MetaError) -> MetaError:
-    """Once a request is perhaps done, no later server can make that undone."""
+    """Returns the error to raise: an Unknown stays, since no later server can undo a request."""
     return last if isinstance(last, Unknown) else error
 
 

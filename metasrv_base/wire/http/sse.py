@@ -14,6 +14,6 @@ BOUNDARY = b"\n\n"
 
 
 def event(name: str, data: str, event_id: str) -> bytes:
-    """One event. *data* is JSON on one line."""
+    """Returns one event as bytes. *data* is JSON on one line."""
     assert "\n" not in data + name + event_id, "a line break would end the field"
     return f"id: {event_id}\nevent: {name}\ndata: {data}\n\n".encode()

@@ -31,8 +31,8 @@ class BatchHeader(WireModel):
     statement_id: str = Field(min_length=1, max_length=64)
     """A region answers a repeated statement with its first result."""
     sent_ms: Int64 | None = Field(default=None, ge=1)
-    """When its first sender made the statement, by that sender's wall clock: the same in all
-    copies, whoever passes them on. Null: nobody said, and its arrival counts."""
+    """Time at which the first sender made the statement, by that sender's wall clock: the same
+    in all copies, also those passed on. Null: not given, and the time of arrival counts."""
     maintains_indexes: bool = False
     """The sender writes what the table's indexes ask for at that schema version, be it nothing. A
     region with indexes takes no batch of anybody else."""
@@ -45,7 +45,7 @@ class BatchResult(WireModel):
     version: Int64
     """Row version given to every row of the batch."""
     rows: Int64
-    """With the entries."""
+    """Rows written, entries included."""
     repeated: bool = False
     """True: this is the first answer, given again."""
 
@@ -78,8 +78,8 @@ class ScanRows(ReadHeader):
     stream or JSON, by `Accept`."""
 
     index: Int32 | None = None
-    """Its entries and their rows are seen at one moment. In Arrow their keys are `_entry`. None: by
-    the keys of rows."""
+    """Index to scan; entries and their rows are read at one moment, and the keys of entries are
+    `_entry` in Arrow. None: scan by the keys of rows."""
     entries_only: bool = False
     """With `index`: entries alone, with their own versions and no values, also those without a
     row."""

@@ -32,11 +32,11 @@ class DataRule(StrEnum):
     CONSTRAINT_BROKEN = "constraint-broken"
     """A public constraint does not hold of a row; or several rows share values that must differ."""
     BYTES_UNEXPLAINED = "bytes-unexplained"
-    """Something else is stored."""
+    """Data is stored that belongs to no element of the table."""
 
 
 class DataFault(WireModel):
-    """One of them. What does not apply is null."""
+    """A fault. Fields that do not apply are null."""
 
     rule: DataRule
     element: Int64 | None = None
@@ -73,8 +73,8 @@ class CheckedIndex(WireModel):
     """Column ids, in the order of the entries' keys."""
     unique: bool = False
     complete: bool
-    """It is public: every row must have its entry, and rows of a unique one must differ. Entries of
-    one that is on its way may be missing, and may not be wrong."""
+    """Whether the index is public: every row must then have its entry, and rows of a unique one
+    must differ. Entries of any other index may be missing, but not wrong."""
 
 
 Rule = Annotated[DataRule, Strict(False)]

@@ -32,7 +32,7 @@ class Borrowed(WireModel):
     """The region's own root, under which the job's attempt folder lies."""
     columns: list[RegionColumn]
     indexes: list[Int32] = Field(default_factory=list)
-    """Whose entries the files and segments may hold; those of others are left behind."""
+    """Indexes whose entries the files and segments may hold; entries of others are left behind."""
     marks: list[Int64]
     """Open marks: row versions at which the newest version of each key must survive."""
     files: list[BorrowedFile]

@@ -59,7 +59,7 @@ class RowCheck(WireModel):
     """A condition that every row must satisfy."""
 
     constraint: SignedInt64
-    """By which violations name it."""
+    """Number by which violations name the check."""
     kind: Literal["not-null", "check", "convertible"]
     """Convertible: each value of the one column is a value of another type, too."""
     columns: list[Int64]
@@ -92,7 +92,7 @@ class CheckJob(WireModel):
     job_id: str
     procedure: str
     snapshot: Snapshot
-    """With files of every family that the region lists."""
+    """Snapshot with files of every family that the region lists."""
     owned: list[Int64]
     """Column ids that the table has or had."""
     required: list[Int64]
@@ -153,7 +153,7 @@ class LoadJob(WireModel):
 
     @property
     def region_id(self) -> None:
-        """It is about no one region."""
+        """None: the job is not about one region."""
 
 
 class ThrottleJob(WireModel):

@@ -51,7 +51,7 @@ class RegisterAnswer(WireModel):
 
 
 class RegionStat(WireModel):
-    """One region as a node has it open."""
+    """The state of one region that is open on a node."""
 
     region_id: RegionId
     epoch: Int64
@@ -73,7 +73,7 @@ class RefusedStat(WireModel):
 
     table_id: Int64
     holder_id: str | None
-    """Whose batches; null: reads, and batches of clients."""
+    """Holder whose batches were refused; null: reads, and batches of clients."""
     count: int = Field(ge=1, lt=INT64_END)
     """Since the node started."""
 
@@ -94,7 +94,7 @@ class HeartbeatRequest(WireModel):
     resources: NodeResources
     regions: list[RegionStat] = Field(max_length=HEARTBEAT_REGIONS_MAX)
     refused: list[RefusedStat] = Field(default_factory=list, max_length=1_000)
-    """One for each table and holder."""
+    """Refusals: one entry for each table and holder."""
 
 
 class Grant(WireModel):
@@ -118,7 +118,7 @@ class HeartbeatAnswer(WireModel):
 
 
 class SettingBody(WireModel):
-    """Something operators change while the service runs."""
+    """A setting that operators can change while the service runs."""
 
     name: str
     value: Any

@@ -49,7 +49,7 @@ class LeaseGrant(WireModel):
 
 
 class OrderSender(WireModel):
-    """On whose behalf the leader gives an order."""
+    """The procedure and step on whose behalf the leader gives an order."""
 
     procedure: str
     step: str
@@ -206,7 +206,7 @@ class DataFile(WireModel):
     min_key: str
     """Hexadecimal, like every key in JSON. At or below every key of the file: long keys are cut."""
     max_key: str
-    """At or above every key of the file."""
+    """A key at or above every key of the file."""
     min_version: Int64
     max_version: Int64
     checksum: str

@@ -27,7 +27,7 @@ _MEMBERS = ("procedure_id", "blocked_by", "did_you_mean", "regions")
 
 
 class FieldError(WireModel):
-    """One thing wrong with one field of a request."""
+    """An error in one field of a request."""
 
     pointer: str
     """JSON pointer (RFC 6901) into the body; "" is the whole body."""
@@ -301,13 +301,13 @@ def _fields(template: str) -> set[str]:
 
 
 def _said(value: JsonValue) -> str:
-    """In a sentence: a text as it is, anything else as JSON."""
+    """Returns a fact for use in a sentence: a text as it is, anything else as JSON."""
     if isinstance(value, list):
         return _cut(", ".join(map(_said, value)))
     return _cut(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 def _cut(text: str) -> str:
-    """At most 200 characters, and none that JSON in UTF-8 cannot carry."""
+    """Cuts *text* to at most 200 characters and replaces those that UTF-8 cannot carry."""
     clean = text[:ECHO_CHARS_MAX].encode("utf-8", "replace").decode()
     return clean if len(text) <= ECHO_CHARS_MAX else clean[:-1] + "…"
