@@ -67,6 +67,7 @@ def whole_answer(
 
 
 def in_pieces(body: bytes) -> Iterator[bytes]:
+    """A body of one piece is not copied."""
     for start in range(0, len(body), PIECE_BYTES):
         yield body[start : start + PIECE_BYTES]
 

@@ -25,7 +25,7 @@ def to_users(columns: Sequence[LayoutColumn], batch: pa.RecordBatch) -> pa.Recor
 
 
 def to_json_rows(
-    columns: Sequence[LayoutColumn], batch: pa.RecordBatch
+    columns: Sequence[LayoutColumn], batch: pa.RecordBatch | pa.Table
 ) -> list[dict[str, JsonScalar | None]]:
     """Values in their JSON form, by name; *batch* as `to_users` makes it."""
     values = [json_column(column.type, batch.column(column.name)) for column in columns]

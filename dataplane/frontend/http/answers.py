@@ -1,6 +1,6 @@
 """The answers of a frontend: pages of rows as JSON, NDJSON or Arrow, and its version. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
 import orjson
@@ -69,7 +69,7 @@ def _page_body(page: PageOf, form: MediaType) -> tuple[bytes, dict[str, str]]:
     if form is MediaType.LINES:
         return lines(page), headers
     stream = ArrowParts(arrow_schema(page.columns, page.schema_version))
-    return arrow_part(stream, page) + stream.end(), headers
+    return b"".join([*arrow_parts(stream, page), stream.end()]), headers
 
 
 def lines(page: PageOf) -> bytes:
@@ -82,5 +82,7 @@ def arrow_schema(columns: Sequence[LayoutColumn], schema_version: int) -> pa.Sch
     return Layout.arrow_of(columns).with_metadata(metadata)
 
 
-def arrow_part(stream: ArrowParts, page: PageOf) -> bytes:
-    return stream.part(page.rows.replace_schema_metadata(None))
+def arrow_parts(stream: ArrowParts, page: PageOf) -> Iterator[bytes]:
+    """The messages of a page, each made when the one before has been taken."""
+    rows = page.rows.replace_schema_metadata(None)
+    return map(stream.part, rows.to_batches() if isinstance(rows, pa.Table) else [rows])

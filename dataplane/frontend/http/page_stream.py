@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
+from itertools import chain
 
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from dataplane.frontend.http.answers import MediaType, arrow_part, arrow_schema, lines
+from dataplane.frontend.http.answers import MediaType, arrow_parts, arrow_schema, lines
 from dataplane.frontend.statements.reads import PageOf
 from dataplane.frontend.statements.scanning import Scanning
 from dataplane.frontend.statements.scans import OpenScan, Place
@@ -75,7 +76,7 @@ class PageStream(StreamingResponse):
             await send({"type": "http.response.body", "body": end, "more_body": False})
 
     async def _pass_on(self, send: Send, page: PageOf) -> None:
-        body = lines(page) if self._arrow is None else arrow_part(self._arrow, page)
-        for piece in in_pieces(body):
+        bodies = [lines(page)] if self._arrow is None else arrow_parts(self._arrow, page)
+        for piece in chain.from_iterable(map(in_pieces, bodies)):
             async with asyncio.timeout(self._send_s):
                 await send({"type": "http.response.body", "body": piece, "more_body": True})

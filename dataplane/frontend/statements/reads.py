@@ -25,7 +25,8 @@ class PageOf:
     """An answer to a read."""
 
     columns: Sequence[LayoutColumn]
-    rows: pa.RecordBatch
+    rows: pa.RecordBatch | pa.Table
+    """A table: in the parts in which a stream sends it."""
     schema_version: int
     next_page_token: str | None = None
 

@@ -45,8 +45,9 @@ class Place:
 class Found:
     """One page."""
 
-    rows: pa.RecordBatch
-    """With the names that users know."""
+    rows: pa.RecordBatch | pa.Table
+    """With the names that users know. A table: of a scan of values, in the parts that regions
+    sent."""
     following: Place | None
     """None: it is the last."""
 
@@ -131,7 +132,8 @@ class RowScan:
             cursor = following if is_last else Place(cursor.number, key_behind(part))
             if taken_bytes >= bytes_max:
                 break
-        return Found(shown(self.columns, parts), None if cursor.number >= end else cursor)
+        rows = (shown_in_parts if self.values_only else shown)(self.columns, parts)
+        return Found(rows, None if cursor.number >= end else cursor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +241,17 @@ def shown(columns: Sequence[LayoutColumn], parts: Sequence[pa.Table]) -> pa.Reco
     """Joins the answers of regions to one batch, with the names that users know."""
     arrays = [_whole(column, parts) for column in columns]
     return pa.RecordBatch.from_arrays(arrays, schema=Layout.arrow_of(columns))
+
+
+def shown_in_parts(columns: Sequence[LayoutColumn], parts: Sequence[pa.Table]) -> pa.Table:
+    """As `shown`, with the chunks as they came: nothing is gathered."""
+    schema = Layout.arrow_of(columns)
+    tables = []
+    for part in parts:
+        values = [(part.column(column.field), column.type.arrow) for column in columns]
+        arrays = [array if array.type == kind else array.cast(kind) for array, kind in values]
+        tables.append(pa.Table.from_arrays(arrays, schema=schema))
+    return pa.concat_tables(tables) if tables else schema.empty_table()
 
 
 def _whole(column: LayoutColumn, parts: Sequence[pa.Table]) -> pa.Array:

@@ -1,17 +1,21 @@
 """A streamed scan asks regions for values alone; what it says is what pages with keys say."""
 
+import json
 from collections.abc import Mapping
 
 import httpx
 import pyarrow as pa
 import pytest
 
+from dataplane.frontend.catalog.schema import Schema
 from dataplane.frontend.http import api
 from dataplane.frontend.planning.row_input import Op
+from dataplane.frontend.statements.scans import shown_in_parts
 from dataplane.region.files import file_writer
 from dataplane.region.format.parts import PartSize
 from dataplane.region.reads import value_scan
-from metasrv_base.wire.node import batches
+from metasrv_base.rows.layout import Layout
+from metasrv_base.wire.node import batches as node_batches
 from tests.dataplane.frontend.bench import NODE_URL, Bench, T, running
 from tests.dataplane.frontend.http.requests import ARROW, SCAN, get
 from tests.dataplane.frontend.tables import A, B, feed_table
@@ -63,6 +67,48 @@ async def test_given_files_and_rows_in_memory_when_streamed_then_rows_are_those_
     assert all(b"values_only" in body for body in asked[:requests])
 
 
+@pytest.mark.usefixtures("_small")
+async def test_given_a_page_of_many_parts_when_streamed_then_each_part_is_a_message(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing is gathered: a stream of Arrow may have as many messages as it likes."""
+    monkeypatch.setattr(api, "STREAM_BYTES", 1 << 20)
+    async with running(feed_table(A, B, regions=2)) as bench:
+        await _filled(bench)
+        streamed = await get(bench, SCAN, ARROW)
+        paged = await get(bench, SCAN)
+        by_line = await get(bench, SCAN, "application/x-ndjson")
+
+    batches = list(pa.ipc.open_stream(streamed.body))
+    assert pa.Table.from_batches(batches).to_pylist() == paged.json["rows"]
+    assert {batch.num_rows for batch in batches} <= {1, 2, 3, 4, 5}, "as the node cut them"
+    assert [json.loads(row) for row in by_line.body.splitlines()] == paged.json["rows"]
+
+
+async def test_given_parts_of_a_page_when_shown_then_only_other_types_are_copied() -> None:
+    columns = Schema.of(feed_table(A, B, regions=1)).layout.columns
+    parts = [
+        pa.table(
+            {
+                "c3": pa.array(["x", "y"][:rows]),
+                "c1": pa.array(range(rows), pa.int64()),
+                "c2": pa.array(range(rows), pa.int32()),  # as it was before its type was changed
+            }
+        )
+        for rows in (2, 1)
+    ]
+
+    page = shown_in_parts(columns, parts)
+
+    assert page.schema == Layout.arrow_of(columns)
+    assert page.to_pydict() == {"id": [0, 1, 0], "a": [0, 1, 0], "b": ["x", "y", "x"]}
+    assert [batch.num_rows for batch in page.to_batches()] == [2, 1]
+    for name, field in (("id", "c1"), ("b", "c3")):
+        given = [part.column(field).chunk(0).buffers()[-1].address for part in parts]
+        assert [chunk.buffers()[-1].address for chunk in page.column(name).chunks] == given
+    assert shown_in_parts(columns, []).schema == page.schema
+
+
 REFUSED: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "JSON has keys": ("application/json", {}),
     "an index is read by its entries": (ARROW, {"index": 1}),
@@ -92,4 +138,4 @@ async def test_given_no_rows_when_values_are_asked_for_then_the_answer_has_their
 
     found = pa.ipc.open_stream(streamed.body).read_all()
     assert (found.num_rows, found.schema.names) == (0, ["id", "a", "b"])
-    assert batches.NEXT_KEY not in (found.schema.metadata or {})
+    assert node_batches.NEXT_KEY not in (found.schema.metadata or {})
