@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from metasrv.sdk.rows.table import AsyncTable
 
 PATIENCE_MS = 15_000
-"""How long a request waits for a service that does not answer: an election takes less."""
+"""The time for which a request waits for a service that does not answer, in ms: an election takes
+less."""
 
 
 class AsyncClient:
@@ -58,7 +59,7 @@ class AsyncClient:
 
     @property
     def urls(self) -> tuple[str, ...]:
-        """Of the service, the one that answered last first."""
+        """URLs of the service, the one that answered last first."""
         return self._http.urls
 
     @cached_property

@@ -29,7 +29,7 @@ SPARK_UNIT = "us"
 
 
 class Session(Protocol):
-    """What is used of a `SparkSession`, classic or Connect."""
+    """The part of a `SparkSession` that is used, classic or Connect."""
 
     def range(self, start: int, end: int, step: int, numPartitions: int) -> Any: ...  # noqa: N803  # Spark's name
 
@@ -57,7 +57,7 @@ def read_table(
 
 
 def ddl_type(types: dict[str, str], column: str) -> str:
-    """Of a column, as Spark writes it. Raises Refused."""
+    """The type of a column, as Spark writes it. Raises Refused."""
     if column not in types:
         raise Refused("invalid-request", pointer="/columns", found=column, expected="a column")
     text = types[column]
@@ -69,7 +69,8 @@ def ddl_type(types: dict[str, str], column: str) -> str:
 def reader(
     urls: Sequence[str], name: str, numbers: Sequence[int], planned: pa.Schema
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What an executor runs: places in `numbers` come in, the rows of those regions go out."""
+    """Returns the function that executors run: it takes places in `numbers` and yields the rows of
+    those regions."""
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with connect(urls) as client:

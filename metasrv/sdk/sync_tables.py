@@ -163,13 +163,14 @@ class SyncIndexes:
         return self._portal.call(self._origin.get(table, name))
 
     def list(self, table: str) -> list[IndexBody]:
-        """Those on their way in or out too."""
+        """All indexes of a table, also those being created or dropped."""
         return self._portal.call(self._origin.list(table))
 
     def drop(
         self, table: str, name: str, grace_s: int = 0, **options: Unpack[ChangeOptions]
     ) -> None:
-        """*grace_s*: as long it can be undropped; this waits for the end of that, too."""
+        """*grace_s*: seconds during which the index can be undropped; the call waits for their end,
+        too."""
         self._portal.call(self._origin.drop(table, name, grace_s, **options))
 
     def undrop(self, table: str, name: str, **options: Unpack[ChangeOptions]) -> ProcedureBody:

@@ -29,7 +29,7 @@ def infer_spec(name: str, schema: pa.Schema, key: Sequence[str], partitions: int
 
 
 def type_text(field: pa.Field) -> str:
-    """Of our types the narrowest that holds every value of an Arrow type. Raises Refused."""
+    """Returns the narrowest column type that holds every value of an Arrow type. Raises Refused."""
     column_type = holding(field.type)
     if column_type is None:
         raise Refused(

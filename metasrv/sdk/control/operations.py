@@ -1,4 +1,4 @@
-"""What operators do: follow procedures, look at nodes and regions, fail over, maintain."""
+"""Clients for operators: procedures, nodes, regions, failovers, maintenance and settings."""
 
 import builtins
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What a change with `dry_run=True` comes to: its plan, raised, since nothing was changed."""
+"""The plan of a change with `dry_run=True`, as an exception, since nothing was changed."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What became of a procedure, as an error or none. Pure."""
+"""The outcome of a procedure, as an error or None. Pure."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING

@@ -31,26 +31,28 @@ P = TypeVar(
 PAGE = 500
 """Items of one answer of a list."""
 LEARN_MS_MAX = 1_000
-"""For the list of servers: nobody waits longer for it."""
+"""The time to read the list of servers, in ms: nobody waits longer for it."""
 Params = Mapping[str, str | int | bool]
 
 TRY_MS_MAX = 5_000
-"""How long one server may be silent, beside what it was asked to wait."""
+"""The time for which one server may be silent, in ms, beside the wait that the request asks for."""
 DEFAULT_WAIT_S = 60.0
 """Seconds that a change waits for its end if the caller gives no `wait_s`."""
 WAIT_S_MAX = 10
-"""Of one long poll: a follower that dies under it is noticed by then."""
+"""Seconds of one long poll: a follower that dies under it is noticed by then."""
 WATCH_S = 1
-"""The same while somebody watches the progress."""
+"""Seconds of one long poll while somebody watches the progress."""
 SETTLE_S = 0.1
-"""Between polls that said the same: an answer that did not wait must not make a busy loop."""
+"""Seconds between polls with the same answer: a server that does not wait must not cause a busy
+loop."""
 
 
 class ChangeOptions(TypedDict, total=False):
     """Keyword arguments of every change."""
 
     wait_s: float
-    """How long to wait for the end. Default 60. Then: Unknown with `procedure_id`; it goes on."""
+    """Seconds to wait for the end, by default 60. Then Unknown with `procedure_id` is raised; the
+    procedure goes on."""
     on_progress: OnProgress
     idempotency_key: str
     """Default: a new one. The same key again is answered by the same procedure."""

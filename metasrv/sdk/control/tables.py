@@ -243,13 +243,14 @@ class Indexes:
         return await self._service.read_catalog(IndexBody, f"{indexes_path(table)}/{name}")
 
     async def list(self, table: str) -> list[IndexBody]:
-        """Those on their way in or out too."""
+        """All indexes of a table, also those being created or dropped."""
         return [*(await self._service.read_catalog(IndexList, indexes_path(table))).indexes]
 
     async def drop(
         self, table: str, name: str, grace_s: int = 0, **options: Unpack[ChangeOptions]
     ) -> None:
-        """*grace_s*: as long it can be undropped; this waits for the end of that, too."""
+        """*grace_s*: seconds during which the index can be undropped; the call waits for their end,
+        too."""
         path, params = f"{indexes_path(table)}/{name}", {"grace_s": grace_s} if grace_s else {}
         await self._service.change("DELETE", path, params=params, **options)
 

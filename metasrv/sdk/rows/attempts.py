@@ -1,4 +1,4 @@
-"""What is known of one statement over all copies that were sent, to whichever frontends."""
+"""The state of one statement over all copies that were sent, to whichever frontends."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,18 +13,18 @@ class Copies:
     perhaps: bool = False
     """One was perhaps done: its answer was lost."""
     partly: MetaError | None = None
-    """What was said of one of which some regions took their rows."""
+    """The last error of a copy of which some regions took their rows."""
 
     def refused(self, error: MetaError) -> None:
-        """Perhaps by some regions alone."""
+        """Notes a refusal, which some regions alone may have made."""
         if any(region.get("outcome") == "applied" for region in _regions(error)):
             self.partly = error
 
     @contextmanager
     def settled(self) -> Iterator[None]:
-        """What a later copy is told says nothing of an earlier one, not even what is refused: the
-        table was perhaps another then. Raises Unknown in its place, once one was perhaps done, and
-        what is known of the regions, once some have taken their rows."""
+        """Raises Unknown in place of an error of the block if an earlier copy was perhaps done: a
+        refusal of this copy says nothing of that one, since the table may have changed. Else raises
+        the noted error, if some regions have taken their rows and the new one names none."""
         try:
             yield
         except Unknown:

@@ -24,13 +24,14 @@ from metasrv_base.wire.http.client import HttpAnswer, HttpClient
 from metasrv_base.wire.http.pooled_transport import KeptTransport
 
 TRY_MS = 12_000
-"""How long one may be silent: longer than a transaction is, so that its own word is heard."""
+"""The time for which one frontend may be silent, in ms: longer than a transaction lives, so that
+its answer is heard."""
 LOOK_S = 60.0
-"""Between looks at who there is, while all is well."""
+"""Seconds between reads of the list of frontends, while all is well."""
 LOOK_AGAIN_S = 5.0
-"""Between looks while nobody says who there is, as during an election."""
+"""Seconds between reads of the list while nobody answers, as during an election."""
 LOOK_S_MAX = 3.0
-"""For a look: what is known may still do."""
+"""Seconds for one read of the list: the frontends known before may still do."""
 
 
 class RequestArgs(TypedDict, total=False):
@@ -43,7 +44,7 @@ class RequestArgs(TypedDict, total=False):
 
 
 class Frontends:
-    """Of one client."""
+    """The frontends that one client uses."""
 
     def __init__(
         self,
@@ -77,10 +78,10 @@ class Frontends:
     async def ask(
         self, method: str, path: str, until: float, copies: Copies, **sent: Unpack[RequestArgs]
     ) -> HttpAnswer:
-        """Of the first that gives an answer; again and again until *until*, of the loop's clock.
+        """Returns the first answer of a frontend; tries until *until*, of the loop's clock.
 
-        Give a key with what is not repeatable by nature. Raises what was said last, and notes in
-        *copies* if one was perhaps done.
+        A request that is not repeatable by nature needs a key. Raises the last error, and notes in
+        *copies* if a request was perhaps done.
         """
         answers: list[HttpAnswer] = []
         async for attempt in attempts(until, self._rng, REGION_BACKOFF, _again):

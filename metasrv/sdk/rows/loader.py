@@ -144,7 +144,8 @@ class Load:
                 self.plan.on_progress(self._rows)
 
     def _failure(self) -> MetaError:
-        """What `settle` says of the newest batch of each region, and how far the load has come."""
+        """Returns the error that `settle` raises for the newest batch of each region, with the rows
+        loaded so far."""
         newest = {outcome.region_id: outcome for outcome in self.outcomes}
         try:
             settle([outcome for outcome in newest.values() if outcome.error is not None])

@@ -38,12 +38,12 @@ class StatementOptions(TypedDict, total=False):
     """Default 60,000. Regions refuse what they are sent later than two minutes after it was made
     (`statement-too-old`), whatever the deadline."""
     statement_id: str
-    """Of writes: the same id again is answered by what it did the first time, within two minutes
-    of the first."""
+    """The id of a write: the same id again is answered with the first result, within two minutes of
+    the first."""
     sent_ms: int
-    """Of writes with a `statement_id`: when it was made, in milliseconds since 1970. The same id
-    with the same time is never applied twice, however late it comes. Default: the time of this
-    call, so that a later call with the same id is known for two minutes only."""
+    """The time at which a write with a `statement_id` was made, in ms since 1970. The same id with
+    the same time is never applied twice, however late it comes. Default: the time of this call, so
+    that a later call with the same id is known for two minutes only."""
 
 
 @dataclass(frozen=True, slots=True)

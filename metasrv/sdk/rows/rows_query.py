@@ -12,7 +12,8 @@ from metasrv_base.rows.named import key_batch, named_batch
 
 Op = Literal["insert", "upsert", "update", "delete"]
 Ends = tuple[KeyLike | None, KeyLike | None]
-"""Of a scan: inclusive, and exclusive; keys, or the first values of one."""
+"""The ends of a scan, the first inclusive, the second exclusive: keys, or the first values of
+one."""
 
 
 @dataclass(frozen=True, slots=True)

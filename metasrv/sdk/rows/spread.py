@@ -1,4 +1,5 @@
-"""Which of several equal servers is asked first: whoever has least to do for us. Pure.
+"""Chooses the server to ask first, of several equal ones: the one with the fewest open requests of
+ours. Pure. Pure.
 
 One that is slow has more of our requests open than others, so it is given fewer; one that did not
 answer rests, for longer each time, and is asked last meanwhile.
@@ -20,10 +21,11 @@ class Spread:
         self.addresses = tuple(addresses)
         self._turns = 0
         self._last_turn: dict[str, int] = {}
-        """Of those that have equally little to do, the one that was first longest ago is."""
+        """The turn in which each was last first. Of those with equally few requests, the one with
+        the oldest turn is first."""
         self._open = Counter[str]()
         self._failed = Counter[str]()
-        """Times in a row."""
+        """Failures in a row."""
         self._rests_until: dict[str, float] = {}
 
     def order(self, now: float) -> tuple[str, ...]:
@@ -52,7 +54,7 @@ class Spread:
         self._rests_until[address] = now + rest_ms / 1000
 
     def replace(self, addresses: Sequence[str]) -> None:
-        """What is known of those that stay is kept."""
+        """Replaces the servers; the state of those that stay is kept."""
         self.addresses = tuple(addresses)
         gone = self._failed.keys() - set(addresses)
         for address in gone:

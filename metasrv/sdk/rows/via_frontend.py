@@ -44,7 +44,7 @@ Query = list[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class _Keyed:
-    """What all copies of one statement share."""
+    """The facts that all copies of one statement share."""
 
     key: StatementKey
     until: float
