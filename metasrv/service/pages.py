@@ -19,7 +19,7 @@ Position = Sequence[str | int]
 
 @dataclass(frozen=True, slots=True)
 class ListName:
-    """Which list it is: its path and filters, and the cluster it belongs to."""
+    """The identity of a list: its path and filters, and the cluster that it belongs to."""
 
     cluster: str
     path: str

@@ -199,8 +199,8 @@ def _error(code: str, facts: Mapping[str, object]) -> ProcedureError:
 
 
 def _children(record: ProcedureRecord, living: Iterable[str]) -> tuple[str, ...]:
-    """Those that its record names, and those under way that name it. The others that are over are
-    listed by their parent."""
+    """Returns the ids of children that its record names, and of those under way that name it. The
+    list by parent has the others, which are over."""
     kind = PROCEDURES.get(record.kind)
     named = () if kind is None else kind.shown_children(record.state)
     return tuple(dict.fromkeys((*named, *living)))

@@ -33,20 +33,21 @@ Addresses = Mapping[str, str]
 
 
 def table_etag(table_id: int, version: int) -> str:
-    """Of the table as defined: another table that later bears its name never has it.
+    """The ETag of the table as defined: another table that later bears its name never has it.
 
-    Where its regions are has an ETag of its own, at `T/route`.
+    The regions' places have an ETag of their own, at `T/route`.
     """
     return f'"t{table_id}-{version}"'
 
 
 def dropped_etag(table_id: int, version: int) -> str:
-    """A drop is no new version of the table, but another answer."""
+    """The ETag of a dropped table: the drop makes no new version of the table, but another
+    answer."""
     return f'"t{table_id}-{version}.dropped"'
 
 
 def route_etag(route: RouteBody) -> str:
-    """Of version and addresses: a node that moves to another port changes no route."""
+    """The ETag of version and addresses: a node that moves to another port changes no route."""
     addresses = "\n".join(region.address or "" for region in route.regions)
     return f'"r{route.version}-{crc32(addresses.encode()):08x}"'
 

@@ -19,7 +19,8 @@ from metasrv_base.wire.frontend.feed import ALIVE_MS
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a reader asks for. `version`: what it has applied; None: nothing."""
+    """The position and the tables that a reader asks for. `version`: the one that it has applied;
+    None: nothing."""
 
     version: int | None
     wanted: Wanted

@@ -1,4 +1,4 @@
-"""How far the filling of an index has come, read from the procedure's record: on any server."""
+"""The progress of filling an index, read from the procedure's record, on any server."""
 
 from keys.catalog.catalog import CatalogTable
 from keys.model.records import ProcedureHistory, ProcedureKey, ProcedureRecord
@@ -11,7 +11,7 @@ from procedures.kinds.registry import KINDS
 
 
 async def coverages(state: ServerState, table: CatalogTable) -> dict[int, IndexCoverage]:
-    """Of the indexes of *table* that are being filled, by id."""
+    """Returns the progress of the indexes of *table* that are being filled, by id."""
     items, _ = await scan(state.kv, ProcedureKey.under(), deadline_ms=state.facts.store_deadline_ms)
     covered = {}
     for row in readable(ProcedureKey, ProcedureRecord, items, untold):
@@ -43,7 +43,7 @@ def coverage_of(procedure: str, reorg: IndexReorg, table: CatalogTable) -> Index
 
 
 def duplicates_of(history: ProcedureHistory) -> IndexDuplicates | None:
-    """What is in the way of an index that was left write-only; None: nothing."""
+    """The duplicate keys that keep an index write-only; None: there are none."""
     result = history.result or {}
     if not result.get("duplicates"):
         return None

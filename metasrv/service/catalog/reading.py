@@ -19,7 +19,7 @@ _VERSION = re.compile(r"version:(0|[1-9][0-9]{0,15})")
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """What a reader requires of the catalog it is answered from."""
+    """The conditions of a reader on the catalog of its answer."""
 
     min_version: int = 0
     as_of: str | None = None

@@ -1,4 +1,4 @@
-"""Who leads and who is up: answered by any server, leader or not."""
+"""The leader and the servers that are up: answered by any server, leader or not."""
 
 from keys.model.cluster import Candidate, CandidateKey, LeaderKey, LeaderRecord
 from keys.store.kv import Get, KeyValue, Request

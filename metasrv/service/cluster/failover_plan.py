@@ -1,4 +1,4 @@
-"""What a request for failover comes to: which procedures, or why not. Pure."""
+"""Plans the procedures of a failover request, or refuses it. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ FAILOVERS = frozenset({FAILOVER_NODE.name, FAILOVER_TABLE.name})
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What is known at the moment of judging."""
+    """The facts at the moment of judging."""
 
     catalog: Catalog
     statuses: tuple[NodeStatus, ...]
@@ -48,7 +48,8 @@ class Leaving:
     kind: Kind[Any]
     state: ProcedureState
     expected_epoch: int | None = None
-    """Of every region it moves, as the client requires; compared again under the locks."""
+    """The epoch of every region it moves, as the client requires; compared again under the
+    locks."""
 
 
 def validate(request: FailoverRequest) -> None:

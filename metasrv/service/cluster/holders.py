@@ -1,4 +1,5 @@
-"""What holders of schema leases say to the leader, checked before it is heard; and who holds."""
+"""Requests of holders of schema leases, checked before the registry takes them; and the list of
+leases."""
 
 from collections.abc import Iterator, Mapping
 

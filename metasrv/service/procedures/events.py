@@ -1,4 +1,4 @@
-"""What happens to one procedure, as it happens: each event is the procedure as it stands then.
+"""Streams the changes of one procedure: each event is the procedure as it stands then.
 
 So nothing is lost by resuming: what a client did not see is in the timeline of the next event.
 """

@@ -36,7 +36,7 @@ class Filter:
 
     @property
     def parts(self) -> tuple[str | int | bool | None, ...]:
-        """What tells this list from others."""
+        """The facts that tell this list from others."""
         words = ("state", *sorted(self.states), "kind", *sorted(self.kinds))
         return (*words, self.resource, self.since_ms, self.until_ms, self.stalled, self.parent)
 
@@ -54,7 +54,7 @@ class Filter:
         return LAST_ID if self.until_ms is None else first_id(self.until_ms)
 
     def takes(self, body: ProcedureBody) -> bool:
-        """Of one whose id is in its time."""
+        """Whether the list has a procedure whose id lies in its time."""
         names = (f"{body.resource.type}:{body.resource.id}", body.resource.name)
         return (
             (not self.states or body.state in self.states)

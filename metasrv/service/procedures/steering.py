@@ -1,4 +1,4 @@
-"""What operators look at before they steer: who holds which lock, and what is poisoned."""
+"""Reads the locks and poisons that operators look at, and clears a poison."""
 
 from keys.commit.txn import snapshot
 from keys.model.poison import Poison, PoisonKey

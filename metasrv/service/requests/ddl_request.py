@@ -22,7 +22,7 @@ from procedures.scheduling.manager import Manager
 
 @dataclass(frozen=True, slots=True)
 class RequestFacts:
-    """What a wish is judged by: all of one moment."""
+    """The facts by which a request is judged, all of one moment."""
 
     catalog: Catalog
     nodes: tuple[NodeView, ...]
@@ -51,7 +51,7 @@ class AlreadySatisfied:
     """The kind of procedure that would have fulfilled the wish."""
     found: CatalogTable | SchemaInfo | CatalogInfo
     index: str | None = None
-    """Of the table, if that is what was wished for."""
+    """The name of the table's index, if the request was for one."""
 
     @property
     def resource(self) -> Resource:

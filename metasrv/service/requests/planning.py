@@ -45,7 +45,7 @@ async def _rate_of(term: Term, kind: Kind[Any], state: ProcedureState) -> Rate:
 
 
 def _at_the_door(kind: Kind[Any], manager: Manager) -> Iterator[Blocker]:
-    """What everybody who comes now meets, whatever it wants. Named as `waiting_for` names it."""
+    """Yields the blockers that every request meets now. Named as in `waiting_for`."""
     if not manager.gate.is_open:
         yield Blocker(Obstacle.MAINTENANCE, manager.gate.reason)
     if not manager.has_room(kind):
@@ -55,7 +55,7 @@ def _at_the_door(kind: Kind[Any], manager: Manager) -> Iterator[Blocker]:
 
 
 def _holders(locks: Sequence[Lock], manager: Manager) -> Iterator[Blocker]:
-    """Who has its locks, or stands before it; not those that it would go before (P2)."""
+    """Procedures that hold its locks, or wait before it; not those that it would overtake (P2)."""
     overtaken = manager.locks.overtaken_by(tuple(locks), {})
     for procedure, key in manager.locks.conflicts(locks):
         entry = manager.entry(procedure)

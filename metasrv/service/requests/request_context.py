@@ -50,13 +50,13 @@ class RequestContext:
     """False (`on_conflict=fail`): refused instead of waiting for another change's locks."""
     dry_run: bool = False
     cascade: bool = False
-    """Of a drop: with all that is inside."""
+    """True: a drop with all that is inside."""
     grace_s: int = 0
-    """Of the drop of a part of a table: how long it can be undropped."""
+    """Seconds for which a dropped part of a table can be undropped."""
 
     @property
     def fingerprint(self) -> str:
-        """Of method, path and canonical body: an equal request has an equal one.
+        """A digest of method, path and canonical body: an equal request has an equal one.
 
         Not by orjson, which refuses the integers beyond 64 bits that a default may hold.
         """
@@ -79,7 +79,7 @@ class RequestContext:
         table_id: int | None = None,
         expected_epoch: int | None = None,
     ) -> ClientRequirements:
-        """What the procedure's record keeps of it."""
+        """Returns the part of the request that the procedure's record keeps."""
         return ClientRequirements(
             submitted_by=self.principal,
             request_id=self.request_id,
@@ -104,7 +104,7 @@ class RequestContext:
 
 
 def _digest(*parts: bytes) -> str:
-    """Of *parts* with their lengths, so that no two lists of parts run together."""
+    """A digest of *parts* with their lengths, so that no two lists of parts run together."""
     whole = sha256()
     for part in parts:
         whole.update(b"%d:" % len(part) + part)

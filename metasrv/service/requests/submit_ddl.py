@@ -45,7 +45,7 @@ class AcceptedChange:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRequest:
-    """What a wish comes to."""
+    """The procedure that a request leads to, if one is needed."""
 
     change: ProcedureToSubmit | AlreadySatisfied
     catalog_version: int
@@ -61,7 +61,7 @@ class PlannedChange:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a client waits for its answer."""
+    """The time that a client waits for its answer."""
 
     state: ServerState
     until_ms: int

@@ -67,7 +67,7 @@ class FeedLines:
             yield _filled(line_of(rest), b",".join(part))
 
     def update(self, update: CatalogUpdate, after: Catalog, table_ids: Wanted) -> bytes:
-        """What *update* changed; *after* is the catalog that it made."""
+        """Returns the line for *update*; *after* is the catalog that it made."""
         assert after.version == update.version
         if table_ids is not None:
             return self._update(update, after, table_ids)

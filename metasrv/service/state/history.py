@@ -1,4 +1,5 @@
-"""What is over, from the newest backwards: ids are UUIDv7, so their order is that of time.
+"""Procedures that are over, from the newest backwards: ids are UUIDv7, so their order is that of
+time.
 
 It is read in windows of time, so that a look at the newest costs what it sees, not what there ever
 was.
@@ -28,7 +29,8 @@ Ended: TypeAlias = Mapping[str, ProcedureHistory]
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What is over, with ids from `first` up to and without `end`; `now_ms` is no younger."""
+    """The procedures that are over, with ids from `first` to `end`, exclusive; `now_ms` is no
+    younger."""
 
     kv: ReadableStore
     deadline_ms: int

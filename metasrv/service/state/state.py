@@ -1,4 +1,4 @@
-"""What one server knows at this moment: its catalog, who leads, and its term while it leads."""
+"""The state of one server: its catalog, the leader, and its term while it leads."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -50,7 +50,7 @@ class StateDeps(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ServerFacts:
-    """What never changes while the process runs."""
+    """Facts that never change while the process runs."""
 
     server: str
     url: str
@@ -92,15 +92,15 @@ class ServerState:
     term: Term | None = None
     """While this server leads."""
     leader: LeaderRecord | None = None
-    """Who led when we last looked; None: nobody."""
+    """The leader at the last look; None: nobody."""
     is_valid: Callable[[], bool] = field(default=_never)
     """Whether our own lease surely lives: beyond it we no longer act as the leader."""
     streams: int = 0
     """Event streams that are open."""
     is_stopping: bool = False
-    """This server was told to end: nobody waits here any more."""
+    """True: this server was told to end, and requests wait no longer."""
     on_term: list[Callable[[Term], None]] = field(default_factory=list)
-    """Told of each term of this server as it begins."""
+    """Called with each term of this server as it begins."""
     _watching: dict[_Ending, None] = field(default_factory=dict)
     """Looked at whenever we hear who leads, or that we end; in order, so that a simulation of it
     can be repeated."""

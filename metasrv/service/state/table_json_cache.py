@@ -17,7 +17,8 @@ _SLOT = b'"catalog_version":'
 
 @dataclass(frozen=True, slots=True)
 class TableJson:
-    """What it was made of, by identity, and the JSON before and after the catalog's version."""
+    """The values it was made of, by identity, and the JSON before and after the catalog's
+    version."""
 
     table: CatalogTable
     addresses: Addresses
