@@ -46,7 +46,7 @@ class HttpNodes:
     """No longer than the callers that wait."""
     _ended: bool = False
     token: OwnToken | str | None = None
-    """What nodes are shown."""
+    """The token that this server shows to nodes."""
     named_by: Sequence[str] = ()
     """This server's own URL: behind TLS it shows its token to nobody without."""
     _clients: dict[str, HttpClient] = field(default_factory=dict)

@@ -51,7 +51,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """How the driver is started, and how long it may take."""
+    """Settings of the Spark driver: its start, its memory, its deadlines."""
 
     work_dir: Path
     """For Spark's own files, and for the driver's log."""
@@ -62,9 +62,9 @@ class SparkSettings:
     is_warm: bool = False
     """Start the driver at once instead of with the first job."""
     import_folders: tuple[str, ...] = ()
-    """Below which users' files are read; none: nowhere."""
+    """Folders below which users' files are read; none: no file is."""
     jobs_max: int = 1024
-    """Jobs that run or wait; one more is told to come again."""
+    """The most jobs that run or wait; a further one is refused as Unavailable."""
     start_ms: int = 120_000
     """A loaded machine takes 30 s."""
     job_ms: int = 3_600_000
@@ -179,7 +179,7 @@ class SparkJobs:
         return result
 
     async def load(self, job: LoadJob, *, progress: Progress) -> LoadJobResult:
-        """Of files in the folders that are open to it. Raises Refused for others."""
+        """Loads files in the configured folders. Raises Refused for others."""
         allowed = job.model_copy(update={"folders": list(self._settings.import_folders)})
         result = await self._done(allowed, progress)
         assert isinstance(result, LoadJobResult), "an answer fits its job"

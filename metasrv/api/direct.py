@@ -1,4 +1,4 @@
-"""What is asked most often goes to its route at once, past the framework's search for it.
+"""Calls the routes of the most frequent requests directly, past the framework's search.
 
 The framework takes longer to find a route and to fill its parameters than such an answer takes.
 Only plain requests go this way: with a query, or a body that is not right, they go the long one,

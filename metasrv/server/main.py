@@ -115,8 +115,8 @@ async def run(config: ServerConfig) -> None:
 
 
 async def settle(follower: Follower) -> None:
-    """What was loaded stays: the collector passes over it from here on. To look through 100,000
-    tables takes it a second, in which no heartbeat is answered."""
+    """Excludes the loaded catalog from garbage collection. A collection over 100,000 tables takes a
+    second, in which no heartbeat is answered."""
     await follower.loaded.wait()
     gc.freeze()
 

@@ -1,4 +1,4 @@
-"""What each route documents beside its success: the problems it answers with, and its headers."""
+"""OpenAPI documentation that routes share: the problems of each route, and its headers."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -77,7 +77,7 @@ def _problem(codes: Iterable[str]) -> dict[str, Any]:
 
 
 def read(*codes: str) -> Responses:
-    """Of a read of the catalog."""
+    """The responses of a read of the catalog."""
     return {**_found("As the catalog has it."), **problems(*READ, *codes)}
 
 
@@ -93,7 +93,8 @@ def _found(described: str) -> Responses:
 
 
 def change(status: int, model: type[BaseModel] | None, *codes: str) -> Responses:
-    """Of a change: 202 with the procedure; its own status and body for a client that waited."""
+    """The responses of a change: 202 with the procedure; its own status and body for a client that
+    waited."""
     if status == 204:
         ended: Responses = {
             204: {"description": "Done.", "headers": _without("ETag", "Catalog-Stale")},

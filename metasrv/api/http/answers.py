@@ -50,7 +50,7 @@ def read_answer(
 
 
 def definition_etag(body: CatalogBody | SchemaBody) -> str:
-    """Of what it is, whatever else in the catalog has changed since."""
+    """The ETag of the definition; other changes of the catalog do not change it."""
     return _etag_of(_json(body.model_copy(update={"catalog_version": 0})))
 
 

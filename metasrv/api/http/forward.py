@@ -1,4 +1,4 @@
-"""What only the leader can answer is passed to it: one hop, marked, never in a circle.
+"""Forwards requests that only the leader can answer: one hop, marked, never in a circle.
 
 Pure ASGI, inside the door: what arrives here is a well-formed request for a route that exists.
 """
@@ -176,7 +176,8 @@ def _wait_ms(scope: Scope) -> int:
 
 
 def _lost(error: Exception, *, writes: bool) -> MetaError:
-    """What never left was not done; of what did, only a read is surely without effect."""
+    """Returns the error for a request without an answer: one that never left was not done; of those
+    that left, only a read is surely without effect."""
     if isinstance(error, _UNSENT) or not writes:
         return Unavailable("no-leader")
     return Unknown("outcome-unknown", reason="the leader's answer was lost")

@@ -1,4 +1,4 @@
-"""What a leader counts of the holders of schema leases."""
+"""Metrics of a leader about the holders of schema leases."""
 
 from prometheus_client import CollectorRegistry, Gauge, Histogram
 

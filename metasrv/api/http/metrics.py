@@ -112,7 +112,7 @@ class ServerMetrics:
         )
 
     def ended(self, history: ProcedureHistory) -> None:
-        """Of a procedure that ended here, whoever began it."""
+        """Counts a procedure that ended here, whoever began it."""
         last = history.last
         self._ended.labels(last.kind, history.outcome.value).inc()
         self._took.labels(last.kind).observe((history.finished_at_ms - last.submitted_at_ms) / 1000)
@@ -181,7 +181,7 @@ class ServerMetrics:
         return generate_latest(self._registry)
 
     def _of_term(self, state: ServerState, term: Term | None) -> None:
-        """What only a leader knows; a follower shows none of it."""
+        """Sets the metrics that only a leader knows; a follower shows none of them."""
         self._leader.set(int(term is not None))
         living = [entry for _, entry in term.manager.living()] if term else []
         running = Count(entry.held.record.kind for entry in living if entry.is_run)

@@ -36,7 +36,7 @@ class Query(BaseModel):
 
 
 class ReadQuery(Query):
-    """Of every read of the catalog."""
+    """Parameters of every read of the catalog."""
 
     min_version: Whole = Field(default=0, ge=0)
     """Waits until this version of the catalog is known here: read your own writes."""
@@ -136,7 +136,7 @@ class FailoversQuery(Query):
 
 
 class ChangeQuery(Query):
-    """Of every change."""
+    """Parameters of every change."""
 
     on_conflict: Literal["queue", "fail"] = "queue"
     """`fail`: 409 `object-locked` instead of waiting for another change of the same object."""
@@ -145,15 +145,15 @@ class ChangeQuery(Query):
 
 
 class ElementDropQuery(ChangeQuery):
-    """Of the drop of a part of a table."""
+    """Parameters of the drop of a part of a table."""
 
     grace_s: Whole = Field(default=0, ge=0, le=GRACE_S_MAX)
-    """How long it is kept, hidden and maintained: until then an undrop brings it back at once. No
-    other change of the table begins meanwhile."""
+    """Seconds for which it is kept, hidden and maintained: until then an undrop brings it back at
+    once. No other change of the table begins meanwhile."""
 
 
 class DropQuery(ChangeQuery):
-    """Of the drop of what may hold something."""
+    """Parameters of the drop of a catalog or a schema."""
 
     cascade: Flag = False
     """Drop all that it holds, too. It is hidden at once; its tables go one by one."""

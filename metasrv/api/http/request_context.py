@@ -55,7 +55,7 @@ Prefer = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What the headers of a change say."""
+    """The conditions in the headers of a change."""
 
     key: str | None
     if_match: TableTag | None

@@ -1,4 +1,4 @@
-"""Which route a request meets, judged before its body is read: 404, 405, or what it takes."""
+"""Finds the route of a request before its body is read: 404, 405, or the body that it takes."""
 
 from collections import defaultdict
 from collections.abc import Iterable

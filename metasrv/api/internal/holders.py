@@ -104,5 +104,6 @@ async def watch_catalog(state: Server, query: Annotated[WatchQuery, Query()]) ->
 async def list_schema_leases(
     state: Server, query: Annotated[SchemaLeasesQuery, Query()]
 ) -> Response:
-    """Who computes statements from the catalog, by id; or exactly who a schema change waits for."""
+    """The processes that compute statements from the catalog, by id; with `table` and `older_than`,
+    exactly those that a schema change waits for."""
     return answer(await holders.leases(state, query.table, query.older_than))

@@ -44,7 +44,7 @@ async def metrics(request: Request, state: Server) -> Response:
 
 @router.get("/version", response_model=VersionBody, responses=problems())
 async def version(state: Server) -> Response:
-    """Of this server."""
+    """The version, id and cluster of this server."""
     facts = state.facts
     return answer(
         VersionBody(version=facts.version, server_id=facts.server, cluster_id=state.cluster_id)

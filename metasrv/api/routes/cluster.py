@@ -16,5 +16,5 @@ router = APIRouter(prefix="/v1", tags=["cluster"])
 
 @router.get("/cluster", response_model=ClusterBody, responses=problems("invalid-request"))
 async def get_cluster(state: Server, query: Annotated[NoQuery, Query()]) -> Response:
-    """Who leads, and who is up."""
+    """The leader, and the servers that are up."""
     return answer(await cluster.cluster(state))

@@ -33,7 +33,7 @@ async def follow_procedure(
     query: Annotated[NoQuery, Query()],
     last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
 ) -> Response:
-    """What happens to one procedure, as server-sent events, until it is over."""
+    """The changes of one procedure, as server-sent events, until it is over."""
     events.must_have_room(state)
     first = await procedures.get(state, procedure)
     if first.body.done and last_event_id == events.id_of(first):

@@ -62,7 +62,7 @@ async def set_pause(state: Server, context: AskedFor, request: PauseRequest) -> 
 
 @router.get("/settings", response_model=SettingList, responses=READ)
 async def get_settings(state: Server, query: Annotated[NoQuery, Query()]) -> Response:
-    """What operators can change while the service runs."""
+    """The settings that operators can change while the service runs."""
     return answer(await settings.settings(state))
 
 

@@ -24,18 +24,18 @@ REASON_MAX = 500
 
 
 class ControlQuery(NoQuery):
-    """Of every control: kept in the procedure's history, with when and by whom."""
+    """Parameters of every control: kept in the procedure's history, with the time and the user."""
 
     reason: str | None = Field(default=None, min_length=1, max_length=REASON_MAX)
     by: str | None = Field(default=None, min_length=1, max_length=128)
-    """Who says so, where no token does: the holder of a token is named as such."""
+    """The name of the user, where requests carry no token: the holder of a token is named by it."""
     dry_run: Flag = False
     """Judge it, and answer the procedure as it would be; store nothing."""
 
 
 class ClearQuery(ControlQuery):
     reason: str = Field(min_length=1, max_length=REASON_MAX)
-    """What was mended, and how."""
+    """The repair that was made, and how."""
 
 
 class LocksQuery(NoQuery):
@@ -46,7 +46,7 @@ class LocksQuery(NoQuery):
 
 @dataclass(frozen=True, slots=True)
 class Steer:
-    """Who steers, and why."""
+    """The user who steers, and the reason."""
 
     by: str
     reason: str | None
@@ -54,7 +54,8 @@ class Steer:
 
     @classmethod
     def of(cls, query: ControlQuery, principal: str) -> "Steer":
-        """What a client says of itself counts only where nothing is known of it."""
+        """The name of the token's holder counts; a name in the request counts only without a
+        token."""
         named = principal if principal != ANONYMOUS else query.by
         return cls(named or ANONYMOUS, query.reason, query.dry_run)
 
@@ -95,7 +96,7 @@ async def _control(
 
 
 def _shown(shown: Shown, steer: Steer, status: int = 200) -> Response:
-    """Of a dry run there is nothing that an ETag could be compared with."""
+    """Answers without an ETag for a dry run, which has none."""
     return answer(shown.body) if steer.dry_run else answer(shown.body, status, {"ETag": shown.etag})
 
 
@@ -131,8 +132,8 @@ async def retry_procedure(state: Server, procedure: str, steer: Steered) -> Resp
 async def throttle_procedure(
     state: Server, procedure: str, steer: Steered, request: ThrottleRequest
 ) -> Response:
-    """How much the steps that move data rest, and how many rows a reorg reads; a reorg in flight
-    follows within seconds, another step goes on as it is."""
+    """Set how much the steps that move data rest, and how many rows a reorg reads. A reorg in
+    flight follows within seconds; another step goes on as it is."""
     command = steer.command(Control.THROTTLE)
     command = replace(command, percent=request.percent, rows_per_s=request.rows_per_s)
     return await _control(state, procedure, steer, command)
@@ -146,7 +147,7 @@ async def throttle_procedure(
 async def list_locks(
     request: Request, state: Server, query: Annotated[LocksQuery, Query()]
 ) -> Response:
-    """Who holds what, and who waits for it."""
+    """The locks, with their holders and the procedures that wait for them."""
     path = request.url.path
     return answer(await steering.locks(state, path, query.page_size, query.page_token))
 
@@ -155,7 +156,7 @@ async def list_locks(
     "/poisons", response_model=PoisonList, responses=problems("not-ready", "invalid-request")
 )
 async def list_poisons(state: Server, query: Annotated[NoQuery, Query()]) -> Response:
-    """What failed changes have left half undone."""
+    """The resources that failed changes have left half changed."""
     return answer(await steering.poisons(state))
 
 

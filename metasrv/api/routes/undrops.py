@@ -1,4 +1,4 @@
-"""What was dropped with a grace time comes back at once: it was maintained all along."""
+"""Routes that bring back an index or a column within its grace time, at once."""
 
 from typing import Annotated
 
