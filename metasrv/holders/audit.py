@@ -1,9 +1,9 @@
-"""What must never be heard of a holder, looked for in everything that holders say (P6).
+"""Checks that holders never report a version that must not be in use (P6).
 
 Once nobody used a table below a version, nobody begins to: a pin below the table's floor that was
 not there before says that a third version is in use. The floor keeps rows safe even then; but what
-the next transition counts on does not hold, so the table's schema stands still until that holder
-is gone. Pure.
+the next transition counts on does not hold, so the table's schema stands still until that holder is
+gone. Pure.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,12 +30,12 @@ class AuditViolation:
 
 @dataclass(slots=True)
 class SchemaAudit:
-    """Of one term."""
+    """The audit of one term."""
 
     checks: int = 0
     """Pins that were looked at."""
     found: int = 0
-    """Violations, those that are over too."""
+    """Violations, also those that are over."""
     _standing: dict[tuple[str, int], AuditViolation] = field(default_factory=dict)
     """By holder and table."""
 
@@ -82,8 +82,8 @@ class SchemaAudit:
 
 
 def versions_in_use(pins: Iterable[Iterable[Pin]]) -> Iterator[tuple[int, int]]:
-    """Of every table that any holder keeps an older version of: the table, and how many different
-    ones; the newest, which all use, is not among them."""
+    """Yields each table of which a holder keeps an older version, with the number of different
+    versions kept. The newest version, which all use, is not counted."""
     used: dict[int, set[int]] = {}
     for of_holder in pins:
         for pin in of_holder:

@@ -1,4 +1,5 @@
-"""Who may still use an older schema: the leader's book of one term (docs/protocols.md P4 and P6).
+"""The leader's registry of holders that may still use an older schema, for one term
+(docs/protocols.md P4 and P6).
 
 Pure: times are arguments, in monotonic milliseconds of this server. A holder counts its lease from
 before it sent its acknowledgement; we count from when we send the answer. What an earlier leader
@@ -30,7 +31,7 @@ class HolderEntry:
     pinned: Mapping[int, Pin] = field(default_factory=dict)
     """Table id -> the oldest version in use there."""
     sequence: int = -1
-    """Of the last acknowledgement heard from this incarnation; -1: none yet."""
+    """The sequence of the last acknowledgement heard from this incarnation; -1: none yet."""
     heard_ms: int | None = None
     statement_p99_ms: float | None = None
     is_leaving: bool = False
@@ -66,8 +67,8 @@ class Wait:
 
 @dataclass(slots=True)
 class HolderRegistry:
-    """What this term knows of the holders. A registration goes before its lease is granted, and a
-    removal is told here after it was committed."""
+    """The holders as this term knows them. A registration is stored before its lease is granted,
+    and a removal is told here after it was committed."""
 
     lease_ms: int
     election_ttl_ms: int
@@ -168,7 +169,7 @@ class HolderRegistry:
         self._waits.remove(wait)
 
     def behind(self, wait: Wait, now_ms: int) -> tuple[Behind, ...]:
-        """Who is waited for, by id. *wait* need not have begun."""
+        """Holders that block *wait*, by id. May be called before the wait starts."""
         return tuple(
             _behind(entry, wait, max(0, entry.free_at_ms - now_ms))
             for _, entry in sorted(self._entries.items())
@@ -182,11 +183,12 @@ class HolderRegistry:
 
     @property
     def waits(self) -> int:
-        """How many steps wait for holders."""
+        """The number of steps that wait for holders."""
         return sum(bool(wait.pending) for wait in self._waits)
 
     def ended(self, now_ms: int) -> tuple[HolderRecord, ...]:
-        """Whose lease has ended, by the arithmetic of P4, and whose removal is not on its way."""
+        """Holders whose lease has ended, by the arithmetic of P4, and whose removal has not
+        begun."""
         return tuple(
             entry.holder
             for entry in self._entries.values()
@@ -196,7 +198,7 @@ class HolderRegistry:
     # Asking -------------------------------------------------------------------------------------
 
     def entries(self) -> tuple[HolderEntry, ...]:
-        """By id."""
+        """All holders, by id."""
         return tuple(self._entries[holder_id] for holder_id in sorted(self._entries))
 
     def entry(self, holder_id: str) -> HolderEntry | None:

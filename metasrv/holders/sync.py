@@ -222,9 +222,9 @@ class HolderSync:
     def _wait(
         self, table_id: int, schema_version: int | None, over: Callable[[], None] = lambda: None
     ) -> Wait:
-        """Who knows the version of the catalog that published it knows the transition, and who
-        knows that a table is hidden begins nothing with it; of a table that is gone for good, all
-        that this server knows must be known."""
+        """Returns the wait for a schema version. A holder that has the catalog version that
+        published it knows the transition; one that knows that a table is hidden starts nothing with
+        it; for a table that is gone, a holder must have the newest catalog version known here."""
         catalog = self.follower.catalog
         table = catalog.tables.get(table_id)
         if table is None:
@@ -285,7 +285,7 @@ class HolderSync:
     async def _write(
         self, holder_id: str, change: Callable[[HolderRecord | None], HolderRecord | None]
     ) -> None:
-        """What *change* makes of the stored registration, judged anew after a race; None: deleted.
+        """Stores the result of *change* for the registration, again after a race; None: deletes it.
 
         Raises Conflict("object-locked") after too many races, and as Committer.commit.
         """

@@ -1,4 +1,5 @@
-"""Who leads: one key under one etcd lease; the revision of the transaction that won is the fence.
+"""Elects a leader: one key under one etcd lease; the revision of the transaction that won is the
+fence.
 
 Safety rests on that revision, which every write compares, never on the lease. The lease only says
 when to try. A leader steps down before its lease can end, by its own clock, counted from before the
@@ -109,16 +110,16 @@ class Election:
             pause_ms = self._timing.keep_alive_ms
 
     async def look(self) -> LeaderRecord | None:
-        """Who sits there now. Raises Unavailable."""
+        """Returns the leader that is stored now; None: nobody leads. Raises Unavailable."""
         key = LeaderKey()
         page = await self._kv.range(Get(bytes(key)), deadline_ms=self._timing.deadline_ms)
         return _seated(page.items[0]) if page.items else None
 
     async def campaign(self, session: ElectionSession) -> Compare | None:
-        """The fence, if we won; None if somebody sits there.
+        """Returns the fence if this server won; None if another one leads.
 
-        An unknown outcome is settled by sending the same bytes again: whoever finds its own lease
-        in the seat has won, at the revision found there.
+        An unknown outcome is settled by sending the same bytes again: a server that finds its own
+        lease in the record has won, at the revision found there.
         """
         key = bytes(LeaderKey())
         mine = LeaderRecord(server=self._me.server, url=self._me.url, lease=str(session.lease))

@@ -46,7 +46,8 @@ class KeySweep:
         return deleted
 
     async def _delete(self, rows: tuple[Known, ...]) -> int:
-        """Those of *rows* that lead to no procedure, alive or over."""
+        """Deletes those of *rows* that lead to no procedure, alive or over. Returns their
+        number."""
         txn, deleted = Txn(), 0
         for row, leads in zip(rows, await self._lead(rows), strict=True):
             if not leads:

@@ -52,7 +52,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class ServerDeps:
-    """What a server has whether it leads or not."""
+    """The parts of a server that it has whether it leads or not."""
 
     config: ServerConfig
     kv: Kv
@@ -62,9 +62,9 @@ class ServerDeps:
     follower: Follower
     jobs: Jobs
     token: OwnToken | None = None
-    """What it shows to nodes."""
+    """The token that it shows to nodes."""
     transport: httpx.AsyncBaseTransport | None = None
-    """How nodes are reached. None: the network."""
+    """The transport to nodes. None: the network."""
 
 
 async def ensure_cluster(world: ServerDeps, fence: Compare) -> ClusterRecord:

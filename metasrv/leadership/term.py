@@ -33,7 +33,7 @@ class Term:
     ready: asyncio.Event
     """Set once every record has been read and its locks computed; nothing is admitted before."""
     background: tuple[Callable[[], Coroutine[Any, Any, None]], ...] = ()
-    """What adapters of this term need to run while it lasts."""
+    """Coroutines that adapters of this term run while it lasts."""
 
     @property
     def number(self) -> int:

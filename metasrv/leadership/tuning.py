@@ -1,4 +1,4 @@
-"""What the settings of a term do to its parts, at its start and after every change."""
+"""Applies the settings to the parts of a term, at its start and after every change."""
 
 from dataclasses import dataclass, replace
 

@@ -39,8 +39,8 @@ class PhiDetector:
     """Sums over the intervals, and over their squares; whole numbers, so they never drift."""
 
     def heard(self, now_ms: int) -> None:
-        """Of an outage only as much is learnt as it took to call the node dead: else the next one
-        would look normal."""
+        """Records an interval, but of an outage only as much as it took to call the node dead: else
+        the next outage would look normal."""
         interval = max(0, now_ms - self.last_ms)
         self._remember(min(interval, self._dead_after_ms()))
         self.last_ms = now_ms
@@ -85,5 +85,5 @@ class PhiDetector:
 
 @cache
 def _deviations(threshold: float) -> float:
-    """How many deviations above the mean phi reaches *threshold*."""
+    """The number of deviations above the mean at which phi reaches *threshold*."""
     return -NormalDist().inv_cdf(10**-threshold)

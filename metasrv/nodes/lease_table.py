@@ -1,4 +1,4 @@
-"""Who may still believe that it holds a region: the leader's side of region leases (P4).
+"""Nodes that may still believe that they hold a region: the leader's side of region leases (P4).
 
 Pure: times are arguments, in monotonic milliseconds of this server. A node counts its lease from
 before it sent a heartbeat; we count from when we send the answer, which is later. So a lease that

@@ -1,4 +1,4 @@
-"""What a heartbeat is answered: a pure function of the applied catalog and the node's report.
+"""Computes the answer to a heartbeat: a pure function of the applied catalog and the node's report.
 
 Leases are granted for what the catalog calls open, at its epoch. What the node lacks it is told to
 open; what it should not have, to close; what nobody has ever heard of, to drop.
@@ -101,8 +101,8 @@ def _close(stat: RegionStat) -> Order:
 
 
 def _drop(stat: RegionStat) -> Order:
-    """What a create that was undone has left on a node that was away then. Where its files lie only
-    the node knows: after an undrop its root is one of an epoch before."""
+    """Drops the files of a create that was undone while the node was away. Only the node knows
+    their root: after an undrop it is one of an earlier epoch."""
     if stat.root is None:
         return _close(stat)
     return DropRegion(number=UNNUMBERED, region_id=stat.region_id, epoch=stat.epoch, root=stat.root)

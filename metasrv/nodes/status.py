@@ -1,4 +1,4 @@
-"""What the leader knows of a node: its registration, its last report, and how alive it looks."""
+"""The status of a node as the leader knows it: registration, last report, and suspicion."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,14 +33,14 @@ class NodeEntry:
     node: NodeRecord
     detector: PhiDetector
     sequence: int = -1
-    """Of the last heartbeat heard from this incarnation; -1: none yet."""
+    """The sequence of the last heartbeat heard from this incarnation; -1: none yet."""
     heard_ms: int | None = None
     resources: NodeResources | None = None
     regions: Mapping[str, RegionStat] = field(default_factory=dict)
     reported: Mapping[str, int] = field(default_factory=dict)
     """Counts of these regions, by state: kept, so that a list of nodes looks at no region."""
     refused: Sequence[RefusedStat] = ()
-    """By its regions, as last reported: since it started."""
+    """Requests refused by its regions since it started, as last reported."""
     returns: Returns = field(default_factory=Returns)
     is_offline: bool = False
     """Once it is dead. Set by the ticker that removes nodes (metasrv/leadership/retirement.py)."""
