@@ -1,4 +1,4 @@
-"""What is judged: every key at one revision, the log folded, the nodes' reports, their files.
+"""The input of rules: every key at one revision, the log folded, the nodes' reports, their files.
 
 Frozen and complete: a rule reads nothing else, so a world that a rule judges can be made in a test.
 """
@@ -43,7 +43,7 @@ class Item:
     key: Key[Any] | None
     value: StoredModel | None
     error: str | None = None
-    """What does not decode, or does not parse."""
+    """The reason why the key does not decode, or the value does not parse."""
     is_newer: bool = False
     """Written in a format newer than this program knows."""
 
@@ -82,19 +82,19 @@ class ServerReport(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """What was learned beside the store. A node that is missing was not asked, or did not answer:
-    nothing is concluded from that."""
+    """The facts learned beside the store. From a node that is missing, since it was not asked or
+    did not answer, nothing is concluded."""
 
     reports: Mapping[str, NodeReport] = field(default_factory=dict)
-    """Node -> what it says it has open."""
+    """Reports of open regions, by node."""
     roots: Mapping[str, InspectedRoot] = field(default_factory=dict)
-    """Root of a region -> what lies there."""
+    """The content of each root of a region."""
     folders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Node -> every folder of a region under its storage root."""
+    """Every folder of a region under a node's storage root, by node."""
     servers: Mapping[str, ServerReport] = field(default_factory=dict)
-    """URL -> what a metasrv says."""
+    """Reports of metasrvs, by URL."""
     unseen: Mapping[str, str] = field(default_factory=dict)
-    """What could not be looked at -> why."""
+    """Nodes, roots and servers that could not be read, with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,8 @@ def _fold(items: Iterable[Item]) -> Fold:
 
 
 def _locks_in(raw: bytes) -> list[str]:
-    """Of a record that this program cannot read, as far as it is understood: they are kept too."""
+    """Returns the keys of locks in a record that this program cannot read, as far as it is
+    understood: they are kept too."""
     try:
         return [str(lock["key"]) for lock in json.loads(raw)["locks"]]
     except (ValueError, LookupError, TypeError):

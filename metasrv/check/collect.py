@@ -31,22 +31,22 @@ EVERYTHING = Range(b"", b"\0")
 
 
 class Inspector(Protocol):
-    """What looks beyond the store. Raises Unavailable for what cannot be looked at."""
+    """Reads nodes, their files and servers. Raises Unavailable for one that cannot be read."""
 
     async def report(self, node: NodeRecord) -> NodeReport: ...
 
     async def inspect(self, node: NodeRecord, request: InspectRequest) -> Inspection:
-        """What lies under the node's root. Unavailable: it is on another host."""
+        """Returns the files under the node's root. Raises Unavailable if it is on another host."""
         ...
 
     async def servers(self) -> Mapping[str, ServerReport | str]:
-        """Each metasrv that is known, and what it says, or why it could not be asked."""
+        """Returns the report of each known metasrv, or the reason why it has none."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a check came to."""
+    """The result of a check."""
 
     facts: CheckInput
     violations: tuple[Violation, ...]
@@ -64,8 +64,8 @@ async def check(kv: Kv, eyes: Inspector, clock: Clock, *, deep: bool = False) ->
 
 
 def confirmed(first: Sequence[Violation], second: Sequence[Violation]) -> tuple[Violation, ...]:
-    """Of the second look all that the store alone proves, and what was seen at the first too: a
-    node that was on its way then has had the time to arrive."""
+    """Returns the violations of the second look that the store alone proves, and those that the
+    first look had too: a node that was on its way then has had the time to arrive."""
     before = {(violation.rule, violation.subject) for violation in first}
     return tuple(
         violation

@@ -1,4 +1,4 @@
-"""What a rule is, and how rules are run over facts."""
+"""Rules, their violations, and the function that runs rules over facts."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class Severity(StrEnum):
 
 
 class Scope(StrEnum):
-    """What a rule looks at."""
+    """The facts that a rule reads."""
 
     STORE = "store"
     """Keys of one revision: what it finds is certain."""

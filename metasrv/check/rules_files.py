@@ -46,7 +46,7 @@ def manifests(facts: CheckInput) -> Iterator[CheckFault]:
 
 
 def _files(facts: CheckInput) -> Iterator[InspectedFile]:
-    """Of rows, of entries and of statements: of the last only bytes are listed."""
+    """Files of rows, of entries and of statements; the last list bytes alone."""
     return (file for _, root in facts.looked_at() for file in (*root.files, *root.statements))
 
 
@@ -104,7 +104,7 @@ def _segments(facts: CheckInput) -> Iterator[InspectedSegment]:
 
 
 def sealed(facts: CheckInput) -> Iterator[CheckFault]:
-    """What stands before a seal was acknowledged; nobody reads beyond it."""
+    """The bytes before a seal were acknowledged; nobody reads beyond it."""
     for segment in _segments(facts):
         right = segment.sealed
         if right is None or segment.found == right:

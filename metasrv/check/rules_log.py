@@ -76,7 +76,7 @@ def foldable(facts: CheckInput) -> Iterator[CheckFault]:
 
 
 def same_story(facts: CheckInput) -> Iterator[CheckFault]:
-    """What servers believe, since they read only the log, is what is stored."""
+    """The log, which is all that servers read, says what is stored."""
     if facts.fold.catalog is None:
         return
     told = dict(_told(facts.fold.catalog))

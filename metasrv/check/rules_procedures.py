@@ -57,7 +57,8 @@ def locks(facts: CheckInput) -> Iterator[CheckFault]:
 
 
 def submissions(facts: CheckInput) -> Iterator[CheckFault]:
-    """Who holds a lock is decided by this order; two with one number would have no order."""
+    """Submission numbers decide which procedure holds a lock; two procedures with one number have
+    no order."""
     records = facts.records()
     numbers = Counter(record.submission for record in records.values())
     for procedure, record in records.items():

@@ -271,7 +271,7 @@ def _busiest(rows: pa.Table) -> tuple[str, str]:
 
 
 def _ids_there(rows: pa.Table | pa.RecordBatch) -> list[int]:
-    """Of the flights that the writer leaves alone: they do not change between two readings."""
+    """Ids of the flights that the writer leaves alone, which do not change between two reads."""
     return [id for id in rows.column("id").to_pylist() if id < FIRST_ID]
 
 

@@ -1,4 +1,4 @@
-"""What the demo prints: one line per thing that happened, with how long it took, and a summary."""
+"""The output of the demo: a line for each event, with the time that it took, and a summary."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager

@@ -235,7 +235,7 @@ class Story:
         raise DemoFailed(f"no {kind} began within {within_s} s")
 
     async def _leader(self) -> LeaderBody:
-        """Who leads. Raises DemoFailed if nobody does."""
+        """Returns the leader. Raises DemoFailed if nobody leads."""
         leader = (await self.client.cluster.get()).leader
         if leader is None:
             raise DemoFailed("nobody leads")

@@ -65,7 +65,7 @@ class Traffic:
         await self._client.close()
 
     async def _send(self, op: str, rows: Sequence[JsonRow]) -> None:
-        """How it ended is noted, and how long it took."""
+        """Sends one statement, and notes its error, if any, and the time that it took."""
         begun = self._clock.mono_ms()
         request = RowsRequest.model_validate({"op": op, "rows": rows})
         try:

@@ -1,4 +1,4 @@
-"""Which folders may be the storage root of a node: P5 asks for a linearizable one."""
+"""Judges whether a folder may be the storage root of a node: P5 needs a linearizable one."""
 
 import os
 from dataclasses import dataclass

@@ -1,4 +1,5 @@
-"""Which Java and which etcd this checkout uses, and why: chosen once by the bootstrap, then read.
+"""The Java and the etcd that this checkout uses, with the reasons: chosen once by the bootstrap,
+then read.
 
 Pure and standard library only, because `scripts/bootstrap.py` uses it before anything is installed.
 """
@@ -41,7 +42,7 @@ class Tool:
 
 @dataclass(frozen=True)
 class Toolchain:
-    """What `.run/toolchain.json` holds. A tool is None where nothing acceptable was found."""
+    """The content of `.run/toolchain.json`. A tool is None where nothing acceptable was found."""
 
     java_home: str | None
     java: Tool | None

@@ -28,7 +28,7 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Of the last process, which may have ended."""
+        """The id of the last process, which may have ended."""
         assert self._process is not None, "it was never started"
         return self._process.pid
 

@@ -14,7 +14,7 @@ from metasrv_base.errors import Unavailable
 
 RESTART_BACKOFF = Backoff(first_ms=500, max_ms=10_000)
 HEALTHY_MS = 30_000
-"""Who ran this long before it died is started again at once, as for the first time."""
+"""A program that ran this long before it died is started again at once, as for the first time."""
 
 log = structlog.get_logger()
 

@@ -1,4 +1,4 @@
-"""What a playground consists of: each program with its command line, address and folders. Pure."""
+"""The programs of a playground, each with its command line, address and folders. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ READY = "ready.json"
 
 @dataclass(frozen=True)
 class PlaygroundOptions:
-    """What was asked for."""
+    """The options of a playground."""
 
     data_dir: Path
     """Absolute; everything of the cluster lies below it."""
@@ -31,14 +31,14 @@ class PlaygroundOptions:
     datanodes: int = 3
     frontends: int = 0
     port: int | None = None
-    """Of the first metasrv; None: a free one."""
+    """The port of the first metasrv; None: a free one."""
     etcd: tuple[str, ...] = ()
-    """URLs of an etcd that is there; empty: one of its own."""
+    """URLs of an etcd that runs already; empty: the playground starts its own."""
     key_prefix: str = KEY_PREFIX
     reset: bool = False
     """Delete what an earlier playground left in `data_dir`."""
     supervise: bool = False
-    """Start again what died."""
+    """Start again a program that died."""
     metasrv_flags: Mapping[str, str] = field(default_factory=dict)
     """More flags of each metasrv, by name without dashes; tests shorten times by them."""
     datanode_flags: Mapping[str, str] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class PlaygroundOptions:
     """More flags of each frontend."""
 
     def faults(self) -> Iterator[str]:
-        """What cannot be; empty: nothing."""
+        """Yields the faults of these options; none: they are right."""
         if not self.data_dir.is_absolute():
             yield "the data folder is not absolute"
         if not 0 <= self.metasrvs <= METASRVS_MAX:
@@ -75,13 +75,13 @@ class Program:
     url: str
     folder: Path
     ready_file: Path | None
-    """What the program writes once it listens; None: it writes none."""
+    """The file that the program writes once it listens; None: it writes none."""
     probe: str
     """URL that answers 200 once it serves."""
 
     @property
     def root(self) -> Path:
-        """Of a datanode."""
+        """The storage root of a datanode."""
         return self.folder / "root"
 
 

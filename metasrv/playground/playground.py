@@ -175,7 +175,7 @@ class Playground:
 
 
 def _environment(has_etcd: bool) -> tuple[dict[str, str], str]:
-    """What children are started with, and etcd's path. Raises Refused without one."""
+    """Returns the environment of children, and etcd's path. Raises Refused without an etcd."""
     chosen = toolchain()
     env = {**os.environ, **chosen.environment(os.environ.get("PATH", ""))}
     if chosen.etcd is not None:
