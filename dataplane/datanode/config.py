@@ -19,30 +19,31 @@ class DatanodeConfig(ProgramConfig):
     env_prefix: ClassVar[str] = "METASRV_DATANODE_"
 
     node_id: str
-    """Names this node in routes; never given to another one."""
+    """The id of this node, which routes name; never given to another node."""
     root: str
-    """Absolute folder of its regions and of its own memory. One process at a time."""
+    """Absolute folder of its regions and its journal. One process at a time may use it."""
     shared_roots: str = ""
     """Absolute folders, separated by commas, that the nodes of the cluster share: below them, and
     below its root, the node deletes folders that regions have left. Default: below its root alone;
     what a failover leaves in other nodes' roots then stays there, and is reported."""
     zone: str = "default"
-    """Where the node stands, for placement."""
+    """The zone of the node, for placement: nodes of one zone may fail together."""
     memtable_bytes: int = Field(default=32 << 20, ge=MEMTABLE_BYTES_MIN)
-    """Rows of one region in memory before they are written to a file; at most twice this."""
+    """The size at which the rows of one region in memory are written to a file; they take at most
+    twice this."""
     flush_age_ms: int = Field(default=300_000, ge=100)
-    """Rows older than this are written to a file, so that a restart replays little."""
+    """The age at which rows in memory are written to a file, so that a restart replays few."""
     block_cache_bytes: int = Field(default=64 << 20, ge=0)
-    """Decoded parts of files, shared by all regions of the node."""
+    """Memory for decoded parts of files, shared by all regions of the node."""
     memory_bytes: int = Field(default=1 << 30, ge=ROWS_BYTES_MIN)
-    """For all regions together: a quarter for reads, an eighth for batches that are being received
-    and written, the block cache, and the rest for rows that are in no file yet and for applied
-    statements, which may have an eighth of it. When half of that rest is taken, the largest regions
-    are flushed; when seven eighths are, writes are refused with 503, as reads are when theirs is.
-    The last eighth is for flushes and merges."""
+    """Memory for all regions together: a quarter for reads, an eighth for batches that are being
+    received and written, block_cache_bytes, and the rest for rows that are in no file yet and for
+    applied statements, which may take an eighth of it. When half of that rest is taken, the largest
+    regions are flushed; when seven eighths are taken, writes are refused with 503. Reads are
+    refused with 503 when their quarter is taken. The last eighth is for flushes and merges."""
     statement_window_ms: int = Field(default=120_000, ge=2 * SENT_MS_MAX, le=3_600_000)
-    """Regions remember an applied statement for so long after its first sender made it, so that a
-    copy has no effect. A copy that comes later is refused with 409 `statement-too-old`."""
+    """The time for which regions remember an applied statement after its first sender made it, so
+    that a copy has no effect. A copy that comes later is refused with 409 `statement-too-old`."""
     clock_drift_ms: int = Field(default=5_000, ge=0, le=60_000)
     """The most by which clocks of senders and nodes may differ. A statement that is further ahead
     of the node's clock is refused with 409 `clock-skew`."""

@@ -16,7 +16,7 @@ class FrontendConfig(ProgramConfig):
     env_prefix: ClassVar[str] = "METASRV_FRONTEND_"
 
     frontend_id: str
-    """Names this frontend among those that hold schema leases; two never have one at a time."""
+    """The id of this frontend, unique among the processes that hold schema leases."""
 
     answer_bytes: int = Field(default=256 << 20, ge=ANSWER_BYTES_MIN)
     """Memory for answers with rows that readers have not received yet: half for pages, half for

@@ -19,66 +19,70 @@ class ServerConfig(StartConfig):
     env_prefix: ClassVar[str] = "METASRV_SERVER_"
 
     server_id: str
-    """Unique among the metasrvs of a cluster."""
+    """The id of this server, unique among the metasrvs of a cluster."""
     etcd: list[str] = Field(default=["http://127.0.0.1:2379"], min_length=1)
-    """Endpoints, as URLs: all http://, or all https://."""
+    """URLs of etcd's endpoints: all http://, or all https://."""
     etcd_ca_file: Path | None = None
-    """PEM; who signed etcd's certificates. Default: whom this machine trusts."""
+    """PEM file of the authority that signed etcd's certificates. Default: the authorities that this
+    machine trusts."""
     etcd_cert_file: Path | None = None
-    """PEM; what we show to etcd."""
+    """PEM file of the certificate that this server shows to etcd."""
     etcd_key_file: Path | None = None
-    """PEM, mode 0600; of etcd_cert_file."""
+    """PEM file of the key of etcd_cert_file, mode 0600."""
     etcd_server_name: str | None = None
-    """A name in the certificate of every endpoint; needed with several of them."""
+    """A name in the certificate of every endpoint; needed with several endpoints."""
     etcd_user: str | None = None
-    """Of etcd's own users."""
+    """The user of etcd that this server logs in as."""
     etcd_password_file: Path | None = None
-    """Mode 0600; its first line is the password. It is never logged."""
+    """File with the password of etcd_user in its first line, mode 0600. It is never logged."""
     key_prefix: str = "metasrv/"
-    """All keys of this cluster stand under it."""
+    """The prefix of all keys of this cluster in etcd."""
     data_dir: Path
-    """For the Spark driver's temporary files; holds nothing that must be kept."""
+    """Folder for the Spark driver's temporary files; holds nothing that must be kept."""
 
     leader_ttl_ms: int = Field(default=5_000, ge=1_000)
-    """How long the seat of a silent leader stays taken."""
+    """The time after which a silent leader can be replaced."""
     keep_alive_ms: int = Field(default=1_600, ge=100)
-    """Between renewals of the leader's lease; three fit in leader_ttl_ms."""
+    """The interval at which the leader renews its lease; leader_ttl_ms must hold three of them."""
     store_deadline_ms: int = Field(default=2_000, ge=100)
-    """Of one request to etcd."""
+    """The deadline of one request to etcd."""
     heartbeat_ms: int = Field(default=2_000, ge=100)
-    """Between heartbeats of a node; it is told by the leader."""
+    """The interval of nodes' heartbeats; nodes learn it from the leader."""
     region_lease_ms: int = Field(default=10_000, ge=500)
-    """How long a node may serve its regions unheard; holds three heartbeats."""
+    """The time for which a node may serve its regions without an answer to a heartbeat; it must
+    hold three heartbeat_ms."""
     schema_lease_ms: int = Field(default=15_000, ge=1_000)
-    """How long a frontend may serve unheard, and what a silent one costs a schema change, once. It
-    outlives an election: four fifths of it, for it may be a fifth old, hold leader_ttl_ms and
-    store_deadline_ms."""
+    """The time for which a frontend may serve without an answer from the leader; a silent frontend
+    delays a schema change by it, once. Four fifths of it must hold leader_ttl_ms and
+    store_deadline_ms, so that a lease outlives an election."""
     transaction_age_max_ms: int = Field(default=10_000, ge=100, le=SENT_MS_MAX)
-    """A transaction on a frontend ends at this age; below schema_lease_ms."""
+    """The age at which a transaction on a frontend ends; it must be below schema_lease_ms."""
     phi_threshold: float = Field(default=8.0, gt=0, le=300)
-    """Surprise at which a silent node counts as dead: 8 is once in 10^8 by chance."""
+    """The suspicion (phi) at which a silent node counts as dead: 8 is once in 10^8 by chance."""
     phi_pause_ms: int = Field(default=3_000, ge=0)
-    """Silence beyond the usual interval that is always forgiven."""
+    """The silence beyond a node's usual interval that raises no suspicion."""
     running_max: int = Field(default=128, ge=1)
-    """Procedures of clients that run at once."""
+    """The most procedures of clients that run at once."""
     queue_max: int = Field(default=10_000, ge=1)
-    """Procedures that may be unfinished; more are answered 429."""
+    """The most procedures that are not over; further requests are answered 429."""
     repair_max: int = Field(default=32, ge=1)
-    """Failovers and repairs that run at once, in places of their own."""
+    """The most failovers and repairs that run at once, beside running_max."""
     stalled_ms: int = Field(default=60_000, ge=1_000)
-    """A procedure that runs for so long without a finished step or progress is called stalled."""
+    """The time without a finished step or progress after which a running procedure counts as
+    stalled."""
 
     spark_master: str = "local[2]"
-    """`local[N]`: in the driver's own process; `spark://HOST:PORT`: a cluster."""
+    """The Spark master: `local[N]` runs in the driver's own process, `spark://HOST:PORT` is a
+    cluster."""
     spark_driver_host: str = "127.0.0.1"
-    """The host of this server by which executors of a cluster reach the driver."""
+    """The host of this server at which executors of a cluster reach the driver."""
     spark_driver_memory: str = "512m"
-    """Heap of the driver, as Java writes it."""
+    """The heap of the Spark driver, as Java writes it, such as `512m`."""
     spark_warm: bool = False
     """Start Spark with the server instead of with the first job."""
     import_folders: list[Path] = Field(default=[])
-    """Absolute. Files below them, as Spark's executors see them, may be imported by whoever may
-    change tables here. None: nothing may."""
+    """Absolute folders, as Spark's executors see them. Users who may change tables may import the
+    files below them. None: no file can be imported."""
 
     @field_validator("server_id")
     @classmethod

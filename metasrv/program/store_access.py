@@ -1,4 +1,4 @@
-"""How etcd is reached: endpoints, TLS, a user. Secrets are files that nobody else can read."""
+"""Access to etcd: endpoints, TLS, a user. Secrets are files that nobody else can read."""
 
 import os
 import stat
@@ -34,7 +34,7 @@ class StoreAccess(BaseModel):
     """A name that every endpoint's certificate bears; needed with several of them."""
     user: str | None = None
     password_file: Path | None = None
-    """Of `user`; its first line is the password."""
+    """The file with the password of `user`, in its first line."""
 
     @model_validator(mode="after")
     def _is_safe(self) -> "StoreAccess":

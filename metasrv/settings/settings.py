@@ -1,4 +1,5 @@
-"""What operators change while the service runs, as it is stored and as the leader holds it."""
+"""The settings that operators change while the service runs, as stored and as the leader holds
+them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -28,7 +29,7 @@ _WHEN_UNREADABLE: Mapping[str, Maintenance | Pause] = {
 
 @dataclass(frozen=True, slots=True)
 class StoredSettings:
-    """What the store says of every setting, at one revision."""
+    """The stored value of every setting, at one revision."""
 
     values: Tunables = field(default_factory=Tunables)
     changes: Mapping[str, SettingRecord] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """Every setting that operators change while the service runs: its type, default, unit and meaning.
 
-The field's name is the setting's. `null`: as the program that it concerns was started.
+The field's name is the setting's. `null`: the value with which the program was started.
 """
 
 from typing import Any, Self
@@ -64,31 +64,34 @@ class Tunables(_Strict):
     procedures: Pause = Pause()
     """Stops all procedures. Better set by `PUT /v1/cluster/procedures`."""
     flapping_returns: int = _of(3, "returns", ge=2, le=100)
-    """A node that comes back so often in `flapping_window_ms` is reported as flapping."""
+    """The number of returns within `flapping_window_ms` from which a node is reported as
+    flapping."""
     flapping_window_ms: int = _of(600_000, "ms", ge=1_000, le=86_400_000)
-    """The window that `flapping_returns` counts in."""
+    """The window in which `flapping_returns` counts."""
     safe_lost_time_ms: int = _of(3_600_000, "ms", ge=60_000, le=365 * 86_400_000)
-    """A node that has been dead for so long is offline."""
+    """The time after which a dead node is offline."""
     node_retention_ms: int = _of(30 * 86_400_000, "ms", ge=60_000, le=3_650 * 86_400_000)
-    """A node that has been dead for so long is removed, unless something still names it."""
+    """The time after which a dead node is removed, unless something still names it."""
     drop_retention_ms: int = _of(7 * 86_400_000, "ms", ge=60_000, le=3_650 * 86_400_000)
-    """How long a dropped table can be undropped; then it is purged, with its files."""
+    """The time for which a dropped table can be undropped; then it is purged, with its files."""
     history_retention_ms: int = _of(7 * 86_400_000, "ms", ge=86_400_000, le=3_650 * 86_400_000)
     """The time for which a procedure that is over can be read, and its idempotency key is known."""
     history_bytes_max: int = _of(1_000 << 20, "bytes", ge=1 << 20, le=1 << 40)
-    """Bytes of etcd. Beyond it the oldest procedures go early, but none of the last hour."""
+    """The most bytes of etcd for procedures that are over. Beyond it the oldest are deleted early,
+    but none of the last hour."""
     phi_threshold: float | None = _of(None, "phi", gt=0, le=300)
-    """Suspicion from which on a node counts as dead."""
+    """The suspicion (phi) at which a silent node counts as dead."""
     running_max: int | None = _of(None, "procedures", ge=1, le=100_000)
-    """Changes that run at once; the others queue."""
+    """The most changes that run at once; the others queue."""
     repair_max: int | None = _of(None, "procedures", ge=1, le=100_000)
-    """Failovers that run at once, beside the changes."""
+    """The most failovers that run at once, beside the changes."""
     queue_max: int | None = _of(None, "procedures", ge=1, le=1_000_000)
-    """Changes that are not over; one more is answered 429."""
+    """The most changes that are not over; further ones are answered 429."""
     reorg_jobs_max: int = _of(4, "jobs", ge=1, le=64)
-    """Jobs of one reorg that Spark has at a time, from its next round on."""
+    """The most Spark jobs of one reorg at a time, from its next round on."""
     reorg_regions_max: int = _of(16, "regions", ge=1, le=64)
-    """Regions that one round of a reorg reads: its record lists the files of so many."""
+    """The most regions that one round of a reorg reads: its record lists the files of all of
+    them."""
 
     def changed(self, name: str, value: object) -> Self:
         """With another value of one setting. Raises NotFound, Refused("invalid-request")."""
