@@ -19,10 +19,22 @@ from serving.left_out import leave_out_httpx_command
 
 # Command -> (its module, what it does).
 COMMANDS: tuple[tuple[str, str, str], ...] = (
-    ("demo", "metasrv.cli.programs.demo", "See the main job on real data, with everything dying."),
-    ("check", "metasrv.cli.tools.check", "Verify what is promised, on real keys and files."),
+    (
+        "demo",
+        "metasrv.cli.programs.demo",
+        "Load real data while nodes, leaders and Spark are killed.",
+    ),
+    (
+        "check",
+        "metasrv.cli.tools.check",
+        "Verify the invariants of a cluster on its keys and files.",
+    ),
     ("playground", "metasrv.cli.programs.playground", "Run a whole cluster on this machine."),
-    ("doctor", "metasrv.cli.tools.doctor", "Say what this machine has, and what mends the rest."),
+    (
+        "doctor",
+        "metasrv.cli.tools.doctor",
+        "Check this machine for what metasrv needs, and advise.",
+    ),
     (
         "config",
         "metasrv.cli.tools.config",

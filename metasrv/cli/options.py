@@ -57,9 +57,13 @@ GraceS = Annotated[
         "--grace",
         min=0,
         max=GRACE_S_MAX,
-        help="Seconds for which what is dropped can be undropped; the drop waits as long.",
+        help="Seconds in which the drop can be undone; the drop waits for their end.",
     ),
 ]
+IfNotExists = Annotated[
+    bool, typer.Option("--if-not-exists", help="Succeed if an equal object exists already.")
+]
+Limit = Annotated[int, typer.Option(min=1, help="The most to list.")]
 Cascade = Annotated[
     bool, typer.Option("--cascade", help="Drop all that it holds too; it is hidden at once.")
 ]
@@ -70,7 +74,7 @@ IdempotencyKey = Annotated[
     str,
     typer.Option(
         metavar="KEY",
-        help="Repeated with the same key, it is done once. Default: a new one.",
+        help="Requests with the same key are carried out once. Default: a new key.",
     ),
 ]
 TableArg = Annotated[

@@ -77,7 +77,7 @@ def _words(blocker: BlockerBody) -> str:
 
 
 def _total(plan: PlannedProcedure) -> str:
-    """What it costs and how long it takes, as far as anybody knows."""
+    """The rows that are read, and the time that it takes, as far as either is known."""
     reads = ""
     if plan.scan_rows:
         reads = f"reads {plan.scan_rows:,} rows ({_bytes(plan.scan_bytes)}){_rate(plan)}"

@@ -4,7 +4,11 @@ from metasrv.cli.catalog.namespaces import Namespace, commands
 from metasrv.cli.options import AsJson, Url, service
 from metasrv.cli.output import show, show_table
 
-app = commands(Namespace("catalog", "schema", "As `main`.", lambda client: client.catalogs))
+app = commands(
+    Namespace(
+        "catalog", "schema", "Name of the catalog, e.g. `main`.", lambda client: client.catalogs
+    )
+)
 
 
 @app.command("list")

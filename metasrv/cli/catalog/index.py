@@ -13,6 +13,7 @@ from metasrv.cli.options import (
     DryRun,
     GraceS,
     IdempotencyKey,
+    IfNotExists,
     TableArg,
     Url,
     WaitS,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True)
 
-IndexArg = Annotated[str, typer.Argument(metavar="INDEX")]
+IndexArg = Annotated[str, typer.Argument(metavar="INDEX", help="Name of the index.")]
 
 
 @app.command("create")
@@ -45,7 +46,7 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
             "--not-valid", help="If rows have the same values, keep the index write-only."
         ),
     ] = False,
-    if_not_exists: Annotated[bool, typer.Option("--if-not-exists")] = False,
+    if_not_exists: IfNotExists = False,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
     idempotency_key: IdempotencyKey = "",
@@ -80,7 +81,7 @@ def validate(  # noqa: PLR0913  # a parameter is an option of the command
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a unique index public that was left write-only, once no two rows have its values."""
+    """Make a write-only unique index public, if no two rows have the same values."""
     with service(metasrv, as_json) as client, procedure_bar("validate") as tell:
         body = client.indexes.validate(
             table,

@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Protocol, Unpack
 
 import typer
 
-from metasrv.cli.options import WAIT_S, AsJson, Cascade, DryRun, IdempotencyKey, Url, WaitS, service
+from metasrv.cli.options import (
+    WAIT_S,
+    AsJson,
+    Cascade,
+    DryRun,
+    IdempotencyKey,
+    IfNotExists,
+    Url,
+    WaitS,
+    service,
+)
 from metasrv.cli.output import show, show_facts
 from metasrv.cli.progress import procedure_bar
 
@@ -36,9 +46,9 @@ class Namespace:
 
     word: str
     holds: str
-    """What a drop without --cascade asks to be gone, as `schema`."""
+    """The objects that must be gone before a drop without --cascade, as `schema`."""
     argument: str
-    """Help of its name."""
+    """The help of its name argument."""
     of: Callable[["Client"], NamespaceClient]
 
 
@@ -51,10 +61,10 @@ def commands(namespace: Namespace) -> typer.Typer:
 
 
 def _add_create(app: typer.Typer, namespace: Namespace) -> None:
-    @app.command("create", help=f"Make a {namespace.word}; it begins without a {namespace.holds}.")
+    @app.command("create", help=f"Create a {namespace.word} without a {namespace.holds}.")
     def create(  # noqa: PLR0913  # a parameter is an option of the command
         name: Annotated[str, _argument(namespace)],
-        if_not_exists: Annotated[bool, typer.Option("--if-not-exists")] = False,
+        if_not_exists: IfNotExists = False,
         wait: WaitS = WAIT_S,
         dry_run: DryRun = False,
         idempotency_key: IdempotencyKey = "",
@@ -74,7 +84,7 @@ def _add_create(app: typer.Typer, namespace: Namespace) -> None:
 
 
 def _add_get(app: typer.Typer, namespace: Namespace) -> None:
-    @app.command("get", help=f"What a {namespace.word} is.")
+    @app.command("get", help=f"Show one {namespace.word}.")
     def get(
         name: Annotated[str, _argument(namespace)], metasrv: Url = None, as_json: AsJson = False
     ) -> None:

@@ -15,7 +15,9 @@ app = commands(Namespace("schema", "table", NAMED, lambda client: client.schemas
 
 @app.command("list")
 def list_(
-    catalog: Annotated[str, typer.Argument()] = "main", metasrv: Url = None, as_json: AsJson = False
+    catalog: Annotated[str, typer.Argument(help="Name of the catalog.")] = "main",
+    metasrv: Url = None,
+    as_json: AsJson = False,
 ) -> None:
     """List the schemas of a catalog, by name."""
     with service(metasrv, as_json) as client:

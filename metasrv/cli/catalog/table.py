@@ -26,6 +26,7 @@ from metasrv.cli.options import (
     DryRun,
     GraceS,
     IdempotencyKey,
+    IfNotExists,
     TableArg,
     Url,
     WaitS,
@@ -72,7 +73,7 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
     schema: Annotated[
         str, typer.Option(help="With --file: the schema of the table.")
     ] = "main.public",
-    if_not_exists: Annotated[bool, typer.Option("--if-not-exists")] = False,
+    if_not_exists: IfNotExists = False,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
     idempotency_key: IdempotencyKey = "",
@@ -138,7 +139,7 @@ def list_(  # a parameter is an option of the command
 @app.command("rename")
 def rename(  # noqa: PLR0913  # a parameter is an option of the command
     name: TableArg,
-    new_name: str,
+    new_name: Annotated[str, typer.Argument(help="The new name, without a schema.")],
     new_schema: Annotated[
         str | None, typer.Option(help="Move the table to this schema of the catalog.")
     ] = None,
@@ -293,12 +294,12 @@ app.command("purge")(purge)
 @app.command("undrop-column")
 def undrop_column(
     name: TableArg,
-    column: str,
+    column: Annotated[str, typer.Argument(help="Name of the column.")],
     wait: WaitS = WAIT_S,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring a column back in the grace time of its drop, and undo the rest of that alter."""
+    """Bring back a column within the grace time of its drop; undo the rest of that alter."""
     with service(metasrv, as_json) as client:
         procedure = client.tables.undrop_column(name, column, wait_s=wait)
     show(

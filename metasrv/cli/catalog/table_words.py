@@ -65,7 +65,7 @@ def constraint_operations(
     *,
     not_valid: bool,
 ) -> list[dict[str, Any]]:
-    """Of an alter: what rows must satisfy, in this order."""
+    """The operations of an alter on constraints, in this order."""
     return [
         *({"op": "set_nullable", "name": name, "nullable": False} for name in required),
         *(

@@ -23,6 +23,9 @@ class Switch(StrEnum):
     SHOW = "show"
 
 
+SwitchArg = Annotated[Switch, typer.Argument(help="The new state; `show` changes nothing.")]
+
+
 @app.command("get")
 def get(metasrv: Url = None, as_json: AsJson = False) -> None:
     """Show the servers, the leader and the version of the catalog."""
@@ -47,7 +50,7 @@ def get(metasrv: Url = None, as_json: AsJson = False) -> None:
 
 @app.command("maintenance")
 def maintenance(
-    switch: Annotated[Switch, typer.Argument()] = Switch.SHOW,
+    switch: SwitchArg = Switch.SHOW,
     reason: Annotated[
         str | None, typer.Option(help="A reason, shown with the status of the cluster.")
     ] = None,
@@ -73,7 +76,7 @@ def maintenance(
 
 @app.command("pause")
 def pause(
-    switch: Annotated[Switch, typer.Argument()] = Switch.SHOW,
+    switch: SwitchArg = Switch.SHOW,
     reason: Annotated[
         str | None, typer.Option(help="A reason, shown with the status of the cluster.")
     ] = None,

@@ -8,7 +8,7 @@ import typer
 
 from metasrv.cli.cluster.node import held_lines
 from metasrv.cli.cluster.procedure_text import show_procedures
-from metasrv.cli.options import WAIT_S, AsJson, DryRun, IdempotencyKey, Url, WaitS, service
+from metasrv.cli.options import WAIT_S, AsJson, DryRun, IdempotencyKey, Limit, Url, WaitS, service
 from metasrv.cli.output import show_json
 from metasrv.cli.progress import procedure_bar
 
@@ -21,7 +21,7 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.command("run")
 def run(  # noqa: PLR0913  # a parameter is an option of the command
-    node: Annotated[str | None, typer.Argument(metavar="[NODE]")] = None,
+    node: Annotated[str | None, typer.Argument(metavar="[NODE]", help="Id of a node.")] = None,
     region: Annotated[
         list[str] | None, typer.Option(help="Id of a region. May be repeated.")
     ] = None,
@@ -41,9 +41,9 @@ def run(  # noqa: PLR0913  # a parameter is an option of the command
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fail over a NODE, or the regions of --region; waits for the end."""
+    """Fail over all regions of a NODE, or those of --region; waits for the end."""
     if (node is None) == (not region):
-        raise typer.BadParameter("either a NODE or --region")
+        raise typer.BadParameter("name either a NODE or regions with --region")
     from metasrv_base.wire.api.procedures import FailoverRequest
 
     request = FailoverRequest(
@@ -63,9 +63,7 @@ def run(  # noqa: PLR0913  # a parameter is an option of the command
 
 
 @app.command("list")
-def list_(
-    limit: Annotated[int, typer.Option(min=1)] = 50, metasrv: Url = None, as_json: AsJson = False
-) -> None:
+def list_(limit: Limit = 50, metasrv: Url = None, as_json: AsJson = False) -> None:
     """List failovers, newest first; then those that are held back."""
     with service(metasrv, as_json) as client:
         procedures = client.failovers.list(limit)

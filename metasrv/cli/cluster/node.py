@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True)
 
 
-NodeArg = Annotated[str, typer.Argument(metavar="NODE", autocompletion=node_ids)]
-Reason = Annotated[str, typer.Option(help="Kept, and shown to everybody.")]
+NodeArg = Annotated[
+    str, typer.Argument(metavar="NODE", help="Id of the node.", autocompletion=node_ids)
+]
+Reason = Annotated[str, typer.Option(help="A reason, shown with the node.")]
 
 
 @app.command("list")
@@ -97,7 +99,7 @@ def uncordon(node: NodeArg, metasrv: Url = None, as_json: AsJson = False) -> Non
 
 @app.command("release")
 def release(node: NodeArg, reason: Reason, metasrv: Url = None, as_json: AsJson = False) -> None:
-    """End the quarantine of what a removed node brought back; `node get` lists it."""
+    """End the quarantine of regions that a removed node brought back (see `node get`)."""
     with service(metasrv, as_json) as client:
         released = client.nodes.release(node, reason)
     if as_json:
@@ -152,14 +154,16 @@ def decommission(  # noqa: PLR0913  # a parameter is an option of the command
     reason: Reason,
     lost: Annotated[
         bool,
-        typer.Option("--lost", help="Dead, and its disk is gone: moves its regions first."),
+        typer.Option(
+            "--lost", help="The node is dead and its disk is gone: move its regions first."
+        ),
     ] = False,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Remove it from the cluster. Refused, with a list, while anything names it."""
+    """Remove a node from the cluster. Refused, with a list, while anything names it."""
     with service(metasrv, as_json) as client:
         if lost and not dry_run:
             with procedure_bar("decommission") as tell:

@@ -18,7 +18,7 @@ from metasrv.cli.cluster.procedure_text import (
 )
 from metasrv.cli.complete import procedure_ids
 from metasrv.cli.near import must_be_among
-from metasrv.cli.options import WAIT_S, AsJson, Url, WaitS, service
+from metasrv.cli.options import WAIT_S, AsJson, Limit, Url, WaitS, service
 from metasrv.cli.output import show, show_facts, show_json, show_table
 from metasrv.cli.progress import procedure_bar
 from metasrv_base.errors import Refused
@@ -40,7 +40,7 @@ IdArg = Annotated[
 Reason = Annotated[
     str | None, typer.Option(help="A reason, stored in the history of the procedure.")
 ]
-By = Annotated[str, typer.Option(help="Who asks for it; stored in the history of the procedure.")]
+By = Annotated[str, typer.Option(help="Your name, stored in the history of the procedure.")]
 USER = getuser()
 SEARCHED_MAX = 1_000
 """Procedures among which the beginning of an id is looked up, newest first."""
@@ -70,7 +70,7 @@ def list_(  # noqa: PLR0913  # a parameter is an option of the command
             "--stalled/--moving", help="Only procedures that are stalled, or only others."
         ),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1)] = 50,
+    limit: Limit = 50,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
@@ -184,14 +184,16 @@ def resume(
 def retry(
     id: IdArg, reason: Reason = None, by: By = USER, metasrv: Url = None, as_json: AsJson = False
 ) -> None:
-    """Retry a procedure now; of a poisoned one, its undo."""
+    """Retry a procedure now, or the undo of a poisoned one."""
     _control(id, "retry", (by, reason, None), metasrv, as_json)
 
 
 @app.command("throttle")
 def throttle(  # noqa: PLR0913  # a parameter is an option of the command
     id: IdArg,
-    percent: Annotated[int, typer.Argument(min=0, max=PERCENT_MAX)] = 0,
+    percent: Annotated[
+        int, typer.Argument(min=0, max=PERCENT_MAX, help="Percentage of time to rest; 0: no rest.")
+    ] = 0,
     rows_per_s: Annotated[
         int | None,
         typer.Option(min=1, help="Rows per second of a reorg. Default: it adapts its rate."),
@@ -200,7 +202,7 @@ def throttle(  # noqa: PLR0913  # a parameter is an option of the command
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let the steps that move data rest for this percentage of the time; 0: no rest."""
+    """Slow down the steps that move data, or limit the rows that a reorg reads."""
     from metasrv_base.wire.api.control import ThrottleRequest
 
     request = ThrottleRequest(percent=percent, rows_per_s=rows_per_s)
@@ -209,7 +211,7 @@ def throttle(  # noqa: PLR0913  # a parameter is an option of the command
 
 @app.command("locks")
 def locks(metasrv: Url = None, as_json: AsJson = False) -> None:
-    """List locks, with their holders and those that wait."""
+    """List locks, with their holders and the procedures that wait for them."""
     with service(metasrv, as_json) as client:
         all_locks = client.procedures.locks()
     if as_json:
@@ -226,7 +228,7 @@ def locks(metasrv: Url = None, as_json: AsJson = False) -> None:
 
 @app.command("poisons")
 def poisons(metasrv: Url = None, as_json: AsJson = False) -> None:
-    """List resources that failed changes left half undone."""
+    """List resources that failed changes left half changed."""
     with service(metasrv, as_json) as client:
         poisoned = client.procedures.poisons()
     if as_json:
@@ -249,7 +251,7 @@ def clear(
     resource: Annotated[
         str, typer.Argument(help="A resource as `poisons` shows it, e.g. `table:1024`.")
     ],
-    reason: Annotated[str, typer.Option(help="What was repaired, and how.")],
+    reason: Annotated[str, typer.Option(help="The repair that was made, and how.")],
     by: By = USER,
     metasrv: Url = None,
     as_json: AsJson = False,

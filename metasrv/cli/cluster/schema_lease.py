@@ -35,7 +35,7 @@ def list_(
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """List holders; with both options exactly those that a change of the table waits for."""
+    """List holders; with both options, exactly those that block a change of the table."""
     with service(metasrv, as_json) as client:
         table_id = None if table is None else client.tables.get(table).id
         leases = client.nodes.schema_leases(table_id, older_than)

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True)
 
-NameArg = Annotated[str, typer.Argument(metavar="NAME", autocompletion=setting_names)]
+NameArg = Annotated[
+    str,
+    typer.Argument(metavar="NAME", help="Name of the setting.", autocompletion=setting_names),
+]
 
 
 @app.command("list")

@@ -43,7 +43,7 @@ def command(
 
 
 def look(client: "Client") -> "Look":
-    """What the leader says; while nobody leads, what any server knows."""
+    """Reads the facts that only a leader knows; while nobody leads, those that any server knows."""
     from metasrv.cli.cluster.top_view import Look
     from metasrv_base.wire.api.procedures import NO_ENDS
 

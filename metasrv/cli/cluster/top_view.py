@@ -25,7 +25,7 @@ class Look:
     pause: PauseBody | None = None
     nodes: Sequence[NodeBody] = ()
     procedures: Sequence[ProcedureBody] = ()
-    """Those that are not over, newest first."""
+    """The procedures that are not over, newest first."""
 
 
 def page(look: Look) -> RenderableType:
@@ -33,7 +33,7 @@ def page(look: Look) -> RenderableType:
 
 
 def head(look: Look) -> Iterator[str]:
-    """Who leads, who is up, and what an operator has switched off."""
+    """The leader, the servers that are up, and the switches that an operator has set."""
     cluster, leader = look.cluster, look.cluster.leader
     who = f"leader {leader.id} at {leader.url}, term {leader.term}" if leader else "nobody leads"
     yield f"{who}   catalog version {cluster.catalog_version}{' (stale)' if cluster.stale else ''}"

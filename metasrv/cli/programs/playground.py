@@ -47,10 +47,10 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     data_dir: Annotated[
         Path, typer.Option(help="Folder of the cluster's files, which are kept.")
     ] = Path(".run/playground"),
-    metasrvs: Annotated[int, typer.Option(min=1, max=9)] = 1,
-    datanodes: Annotated[int, typer.Option(min=0, max=64)] = 3,
+    metasrvs: Annotated[int, typer.Option(min=1, max=9, help="Number of metasrv servers.")] = 1,
+    datanodes: Annotated[int, typer.Option(min=0, max=64, help="Number of datanodes.")] = 3,
     frontends: Annotated[
-        int, typer.Option(min=0, max=16, help="Frontends take statements on rows.")
+        int, typer.Option(min=0, max=16, help="Number of frontends, which take statements on rows.")
     ] = 1,
     port: Annotated[
         int | None,
@@ -89,7 +89,7 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
 
 
 class _Up:
-    """What is said while it starts and when it is up."""
+    """Prints the progress of the start, and the addresses when the cluster is up."""
 
     def __init__(self, settings: PlaygroundOptions, shown: ProgressBar, as_json: bool) -> None:
         own = 0 if settings.etcd else 1

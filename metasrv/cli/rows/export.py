@@ -15,7 +15,8 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE", help="x.parquet, x.csv, x.ndjson, x.csv.gz; `-` is stdout: --format"
+            metavar="FILE",
+            help="x.parquet, x.csv, x.ndjson or x.csv.gz; `-` is stdout, with --format",
         ),
     ],
     format: Annotated[

@@ -22,7 +22,8 @@ class FileFormat(StrEnum):
     NDJSON = "ndjson"
 
 
-Delimiter = Annotated[str, typer.Option(help="CSV: between fields, one character; `\\t` is a tab.")]
+BatchRows = Annotated[int, typer.Option(min=1, max=1_000_000, help="Rows that are sent together.")]
+Delimiter = Annotated[str, typer.Option(help="CSV: character between fields; `\\t` is a tab.")]
 Format = Annotated[
     FileFormat | None, typer.Option(help="Format. Default: by the extension of the file.")
 ]
@@ -37,8 +38,8 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
         Path,
         typer.Argument(
             metavar="FILE",
-            help="x.parquet, x.csv, x.ndjson, x.csv.gz; `-` is stdin: --format. A folder of "
-            "x.parquet: --bulk.",
+            help="x.parquet, x.csv, x.ndjson or x.csv.gz; `-` is stdin, with --format. A folder of "
+            "x.parquet is loaded as with --bulk.",
         ),
     ],
     create: Annotated[
@@ -56,23 +57,23 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
         bool,
         typer.Option(
             "--bulk",
-            help="Parquet, all or nothing, read and sorted by the servers' Spark, where the same "
-            "path leads to it. The table has no index.",
+            help="Have the servers' Spark load Parquet files, all or nothing, from the same path "
+            "there. The table must have no index.",
         ),
     ] = False,
     null: Annotated[
         list[str] | None,
-        typer.Option(help="CSV: a field that is null besides the empty one, as NA. Repeated."),
+        typer.Option(help="CSV: a text that means null, as the empty one does. Repeated."),
     ] = None,
-    encoding: Annotated[str, typer.Option(help="CSV: of the text, as latin-1.")] = UTF_8,
+    encoding: Annotated[str, typer.Option(help="CSV: encoding of the text, e.g. latin-1.")] = UTF_8,
     delimiter: Delimiter = ",",
     format: Format = None,
     dry_run: JudgeOnly = False,
-    batch_rows: Annotated[int, typer.Option(min=1, max=1_000_000)] = 5000,
+    batch_rows: BatchRows = 5000,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Load a file into a table. May be done again from the start, unless --insert."""
+    """Load a file into a table. Can be repeated from the start, except with --insert."""
     bulk = bulk or file.is_dir()
     _must_go_together(bool(key), create=create, by_rows=insert or dry_run, bulk=bulk)
     ending = f".{format}" if format else None

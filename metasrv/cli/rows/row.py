@@ -43,19 +43,19 @@ def get(name: TableArg, key: KeyArg, metasrv: Url = None, as_json: AsJson = Fals
 
 @app.command("insert")
 def insert(name: TableArg, values: ValuesArg, metasrv: Url = None, as_json: AsJson = False) -> None:
-    """Insert a row. Exit 1: its key is there."""
+    """Insert a row. Exit 1: a row with its key exists."""
     _write(name, values, "insert", metasrv, as_json)
 
 
 @app.command("upsert")
 def upsert(name: TableArg, values: ValuesArg, metasrv: Url = None, as_json: AsJson = False) -> None:
-    """Write a row, in the place of one with its key if there is one."""
+    """Insert a row, or replace the one with its key."""
     _write(name, values, "upsert", metasrv, as_json)
 
 
 @app.command("update")
 def update(name: TableArg, values: ValuesArg, metasrv: Url = None, as_json: AsJson = False) -> None:
-    """Change columns of the row whose key is among the values. Exit 1: it is not there."""
+    """Change columns of the row whose key the values name. Exit 1: there is none."""
     _write(name, values, "update", metasrv, as_json)
 
 

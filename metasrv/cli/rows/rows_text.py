@@ -55,7 +55,8 @@ def entry_of(
 def first_values(
     body: TableBody, columns: Sequence[str], text: str | None, option: str
 ) -> tuple[Value | None, ...] | None:
-    """Of some columns, in their order. Raises Refused."""
+    """Parses the values of the first of *columns*, in their order; None: no text. Raises
+    Refused."""
     if text is None:
         return None
     try:

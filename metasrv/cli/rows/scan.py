@@ -8,7 +8,7 @@ import typer
 from metasrv.cli.options import TableArg, Url, service
 
 TABLE_ROWS = 100
-"""Of the format for people, unless --limit says another number."""
+"""Rows in the format for people, unless --limit gives another number."""
 
 
 class Format(StrEnum):
@@ -29,11 +29,12 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     index: Annotated[
         str | None,
         typer.Option(
-            help="Read by this index, in its order; --eq, --from and --to are of its columns."
+            help="Read in the order of this index; --eq, --from and --to name its columns."
         ),
     ] = None,
     eq: Annotated[
-        str | None, typer.Option(help="With --index: values, or the first ones: 5, '[5, \"a\"]'.")
+        str | None,
+        typer.Option(help="With --index: the values, or the first ones: 5, '[5, \"a\"]'."),
     ] = None,
     from_: Annotated[
         str | None, typer.Option("--from", help="First key, or its first values: 5, '[5, \"a\"]'.")
@@ -43,11 +44,12 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
         list[str] | None,
         typer.Option(
             metavar="COLUMN=VALUE",
-            help="Rows with that value, by the key or by an index that begins with it. Repeated.",
+            help="Rows with that value; the key or an index must begin with COLUMN. Repeated.",
         ),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help=f"Rows. Default: {TABLE_ROWS} for table, else all.")
+        int | None,
+        typer.Option(min=1, help=f"Most rows to read. Default: {TABLE_ROWS} for table, else all."),
     ] = None,
     metasrv: Url = None,
     as_json: Annotated[bool, typer.Option("--json", help="A list of rows as JSON.")] = False,

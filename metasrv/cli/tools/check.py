@@ -38,11 +38,11 @@ PREFIX = "metasrv/"
 
 
 Access = Mapping[str, Path | str | None]
-"""What StoreAccess is told beside the endpoints."""
+"""Settings of StoreAccess beside the endpoints."""
 
 
 class PlaygroundDocument(BaseModel):
-    """What `playground.json` says that matters here."""
+    """The part of `playground.json` that a check reads."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -70,13 +70,17 @@ def command(  # noqa: PLR0913
     etcd: Annotated[
         str | None, typer.Option(help="Endpoints of etcd, separated by commas.")
     ] = None,
-    prefix: Annotated[str | None, typer.Option(help=f"Of the cluster's keys; {PREFIX}.")] = None,
+    prefix: Annotated[
+        str | None, typer.Option(help=f"Prefix of the cluster's keys; {PREFIX}.")
+    ] = None,
     playground: Annotated[
         Path | None, typer.Option(help="A playground.json, in place of the options above.")
     ] = None,
-    deep: Annotated[bool, typer.Option(help="Read every value of every row in files too.")] = False,
+    deep: Annotated[
+        bool, typer.Option(help="Also read every value of every row in files.")
+    ] = False,
     data: Annotated[
-        bool, typer.Option(help="Rows and entries of all tables too, read by the servers' Spark.")
+        bool, typer.Option(help="Also read rows and entries of all tables, by the servers' Spark.")
     ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON document instead of text.")
@@ -177,8 +181,8 @@ def document(checked: Checked, *, deep: bool) -> dict[str, object]:
 
 
 async def check_target(target: Target, *, deep: bool) -> Checked:
-    """What a check of *target* comes to. Raises Unavailable where it could not look, ValueError
-    where etcd may not be reached so."""
+    """Returns the result of a check of *target*. Raises Unavailable if it could not look,
+    ValueError if etcd may not be reached so."""
     urls = [url if "://" in url else f"http://{url}" for url in target.etcd]
     access = StoreAccess.model_validate({"endpoints": urls, **target.access})
     kv = await access.connect(target.prefix.encode())

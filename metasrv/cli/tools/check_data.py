@@ -22,7 +22,7 @@ RIGHT = {
 
 @dataclass(frozen=True, slots=True)
 class CheckedData:
-    """What the tables of a cluster came to."""
+    """The results of a check of all tables of a cluster."""
 
     tables: tuple[TableCheckBody, ...]
 

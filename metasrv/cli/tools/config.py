@@ -17,7 +17,7 @@ PROGRAMS = {
     "datanode": "dataplane.datanode.settings",
     "frontend": "dataplane.frontend.settings",
 }
-"""Of the data plane, each with the module that says what it is told here."""
+"""The programs of the data plane, each with the module of its settings."""
 HEAD = ("flag", "environment", "value", "source", "unit", "meaning")
 
 

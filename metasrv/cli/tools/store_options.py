@@ -10,12 +10,14 @@ CaFile = Annotated[
     typer.Option(
         "--etcd-ca-file",
         envvar="METASRV_SERVER_ETCD_CA_FILE",
-        help="Issuer of etcd's certificates.",
+        help="PEM file of the issuer of etcd's certificates.",
     ),
 ]
 CertFile = Annotated[
     Path | None,
-    typer.Option("--etcd-cert-file", envvar="METASRV_SERVER_ETCD_CERT_FILE", help="Shown to etcd."),
+    typer.Option(
+        "--etcd-cert-file", envvar="METASRV_SERVER_ETCD_CERT_FILE", help="PEM file shown to etcd."
+    ),
 ]
 KeyFile = Annotated[
     Path | None,

@@ -27,7 +27,7 @@ def new(
         Path, typer.Option(help="File of hashes to add to; the `tokens_file` of programs.")
     ],
 ) -> None:
-    """Make a token: the secret into one file, its hash into another, both mode 0600."""
+    """Create a token: its secret in one file, its hash in another, both mode 0600."""
     token = new_token()
     try:
         line = line_of(name, token)
