@@ -11,6 +11,8 @@ BY_CODE: Mapping[str, str] = {
     "being-dropped": "wait for the procedure, or choose another name",
     "table-not-found": "`metasrv table list` shows the tables; with --dropped, dropped ones too",
     "object-locked": "repeat the command later; `metasrv procedure locks` shows who holds it",
+    "table-poisoned": "`metasrv procedure poisons` says what is left; repair it, then clear it "
+    "with `metasrv procedure clear`",
     "action-not-allowed": "`metasrv procedure get ID` shows the actions that are allowed",
     "maintenance-mode": "end the maintenance: `metasrv cluster maintenance off`",
     "check-violation": "correct the rows, or add it with --not-valid, which exempts the rows "

@@ -113,7 +113,7 @@ REFUSALS = (
         NotFound,
         "There is no such object",
         ("There is no {what} {name}.", "There is no {name}.", "There is nothing of that name."),
-        "Check the name; list what exists.",
+        "Check the name; a list shows the objects that exist.",
     ),
     ProblemKind(
         "table-not-found",
@@ -140,7 +140,7 @@ REFUSALS = (
             "The change needs {needs}; the limit is {limit}.",
             "The change does not fit into one transaction.",
         ),
-        "Split it, or use fewer regions.",
+        "Split the change into smaller ones, or use fewer regions.",
     ),
     ProblemKind(
         "limit-exceeded",
@@ -148,7 +148,7 @@ REFUSALS = (
         Refused,
         "A row or key is larger than its limit",
         (
-            "Its {limit} are {found_bytes}; the limit is {limit_bytes}.",
+            "Its {limit} are {found_bytes}; at most {limit_bytes} are allowed.",
             "A row or key is larger than its limit.",
         ),
         "Store large values elsewhere and their address in the row; keep keys short. `facts.limit` "
@@ -185,14 +185,14 @@ REFUSALS = (
         Refused,
         "The history is no longer kept",
         ("The oldest version that is kept is {oldest}.", "History that old is not kept."),
-        "Ask for the latest, or for a version that is kept.",
+        "Read the latest version, or one that is kept.",
     ),
     ProblemKind(
         "page-token-expired",
         410,
         Refused,
         "The page token has expired",
-        ("The version it lists is not kept any more.",),
+        ("The catalog version that the list shows is no longer kept.",),
         "Begin the list again without a page token.",
     ),
     ProblemKind(
@@ -201,15 +201,15 @@ REFUSALS = (
         Refused,
         "A newer process is registered under this id",
         ("{node_id} is at incarnation {current}.", "A newer process is registered under this id."),
-        "Register again; if two processes share an id, stop one.",
+        "Register again. If two processes have the same id, stop one.",
     ),
     ProblemKind(
         "method-not-allowed",
         405,
         Refused,
         "The method is not allowed here",
-        ("{method} is not allowed; {allowed} is.", "The method is not allowed here."),
-        "The `Allow` header says which methods there are.",
+        ("{method} is not allowed here; allowed: {allowed}.", "The method is not allowed here."),
+        "The `Allow` header names the methods that are allowed.",
     ),
     ProblemKind(
         "unauthenticated",
@@ -224,7 +224,7 @@ REFUSALS = (
         403,
         Refused,
         "The request needs a token of the cluster's programs",
-        ("The token is one of a client; programs of the cluster alone make this request.",),
+        ("The token is a client's; only programs of the cluster may make this request.",),
         "Send a token of the file `cluster_tokens_file`, if this is a program of the cluster.",
     ),
     ProblemKind(
@@ -236,7 +236,7 @@ REFUSALS = (
             "{node_id} registered with the token of {principal}; this one is of {shown}.",
             "The node registered with another token.",
         ),
-        "Show the token with which the node registered. If another is to speak for it from now on: "
+        "Send the token with which the node registered. To bind the node to another token: "
         "`metasrv node rebind NODE --principal NAME`.",
     ),
     ProblemKind(
@@ -258,8 +258,8 @@ REFUSALS = (
         Refused,
         "Rows break the constraint",
         ("{name}: at least {total} rows violate it.", "Existing rows violate it."),
-        "Correct the rows that are listed and ask again; or add it with `not_valid`: it "
-        "holds for new rows at once, and for all after `validate_constraint`.",
+        "Correct the rows that are listed, and send the request again; or add the constraint with "
+        "`not_valid`: it holds for new rows at once, and for all rows after `validate_constraint`.",
     ),
     ProblemKind(
         "unique-violation",
@@ -270,6 +270,6 @@ REFUSALS = (
             "{total} values of the unique index {index} are in more than one row.",
             "Values of a unique index are in more than one row.",
         ),
-        "Change or delete the rows that are listed, and ask again.",
+        "Change or delete the rows that are listed, and send the request again.",
     ),
 )

@@ -14,7 +14,7 @@ MOVES = (
         Conflict,
         "The object exists already",
         ("{what} {name} exists already.", "{name} exists already.", "The object exists already."),
-        "Choose another name, or say `if_not_exists`.",
+        "Choose another name, or pass `if_not_exists`.",
     ),
     ProblemKind(
         "row-missing",
@@ -22,7 +22,7 @@ MOVES = (
         Conflict,
         "There is no such row",
         ("There is no row with the key {keys}.", "A row to update is not there."),
-        "Insert it, or say `upsert`; the other rows of its region were not updated either.",
+        "Insert the row, or use `upsert`. The other rows of its region were not updated either.",
     ),
     ProblemKind(
         "schema-conflict",
@@ -38,7 +38,7 @@ MOVES = (
         Conflict,
         "Several dropped tables have that name",
         ("Dropped tables named {name}: {candidates}.", "Several dropped tables have that name."),
-        "Say which one by `table_id`.",
+        "Name one by its `table_id`.",
     ),
     ProblemKind(
         "being-dropped",
@@ -54,8 +54,8 @@ MOVES = (
         Conflict,
         "Another change of the object is running",
         ("{resource} is held by {holder}.", "Another change holds its lock."),
-        "Send it again later; with `Prefer: wait=N` it is waited for, and without "
-        "`on_conflict=fail` a change queues behind it.",
+        "Send it again later. Without `on_conflict=fail` the change queues behind the other one; "
+        "`Prefer: wait=N` waits for its end.",
         retry_after_s=2,
     ),
     ProblemKind(
@@ -63,8 +63,11 @@ MOVES = (
         409,
         Conflict,
         "A failed change left the object in need of repair",
-        ("{resource} is poisoned by {procedure_id}.", "The object is poisoned."),
-        "Read the poison, mend what it names, and clear it with a reason.",
+        (
+            "{resource} is poisoned: {procedure_id} failed, and so did its undo.",
+            "The object is poisoned: a change failed, and so did its undo.",
+        ),
+        "`GET /v1/poisons` says what is left; repair it, then clear the poison with a reason.",
     ),
     ProblemKind(
         "action-not-allowed",
@@ -77,7 +80,7 @@ MOVES = (
             "{action} is not allowed while {state}.",
             "The action is not allowed in this state.",
         ),
-        "`allowed_actions` of the object says what is.",
+        "`allowed_actions` of the object lists the actions that are allowed.",
     ),
     ProblemKind(
         "past-point-of-no-return",
@@ -104,7 +107,7 @@ MOVES = (
         Conflict,
         "The node is alive",
         ("{node_id} holds its lease.", "The node holds its lease."),
-        "Wait for its lease to end, or say `force`, which fences it first.",
+        "Wait for its lease to end, or pass `force`, which fences the node first.",
     ),
     ProblemKind(
         "node-not-eligible",
@@ -120,7 +123,7 @@ MOVES = (
         Conflict,
         "The node is still in use",
         ("{node_id} {what}.", "{node_id} is still in use.", "The node is in use."),
-        "Drain it; purge dropped tables or wait for their date; say `lost` if its disk is gone.",
+        "Drain it; purge its dropped tables or let them expire; pass `lost` if its disk is gone.",
     ),
     ProblemKind(
         "node-removed",
@@ -128,7 +131,7 @@ MOVES = (
         Conflict,
         "The node was removed",
         ("{node_id} was removed: {reason}.", "The node was removed while this process ran."),
-        "Start its process anew: it registers as a new node, and what it holds is in quarantine.",
+        "Restart its process: it registers as a new node, and its old regions are in quarantine.",
     ),
     ProblemKind(
         "failover-guard",
@@ -136,7 +139,7 @@ MOVES = (
         Conflict,
         "Too many nodes look dead",
         ("{dead} of {nodes} nodes look dead.", "Too many nodes look dead at once."),
-        "Look at the network first; name the regions and say `force` if the nodes are gone.",
+        "Check the network first. If the nodes are gone, name the regions and pass `force`.",
     ),
     ProblemKind(
         "maintenance-mode",
@@ -163,7 +166,7 @@ MOVES = (
             "{region_id} is at epoch {epoch}, not {found}.",
             "The request names an old epoch of the region.",
         ),
-        "Read the route again and send it to the leader it names.",
+        "Read the route again, and send the request to the leader that it names.",
         retry_after_s=1,
     ),
     ProblemKind(
@@ -172,7 +175,7 @@ MOVES = (
         Conflict,
         "The schema has changed",
         ("Schema version {found} ended; it is {current} now.", "The schema has changed."),
-        "Nothing changed. Read the table again and send it again.",
+        "Nothing was changed. Read the table again, then send the request again.",
         retry_after_s=1,
     ),
     ProblemKind(
@@ -194,9 +197,9 @@ MOVES = (
             "accepted for {window_ms} ms.",
             "The statement was made too long ago.",
         ),
-        "This copy did nothing, and none that comes later will. With `is_forgotten`, and for "
-        "regions whose `outcome` is `unknown`, an earlier copy may have been applied: read the "
-        "rows. To write them again, make a new statement.",
+        "This copy changed nothing, and no later one will. An earlier copy may have been applied "
+        "where `is_forgotten` is set or a region's `outcome` is `unknown`: read the rows. To write "
+        "them again, make a new statement.",
     ),
     ProblemKind(
         "clock-skew",
@@ -216,7 +219,7 @@ MOVES = (
         503,
         Unavailable,
         "No memory is left to remember statements",
-        ("{what} remembers as many statements as it has memory for.", "No memory is left."),
+        ("{what} has no memory left for more statements.", "No memory is left."),
         "Send it again later: statements are forgotten after `statement_window_ms`, never before. "
         "Send more rows in one statement, or give the node more `memory_bytes`.",
         retry_after_s=5,
@@ -227,7 +230,7 @@ MOVES = (
         Unavailable,
         "Files of the region are gone or damaged",
         ("The storage of region {region_id} is gone or damaged.", "The region is lost."),
-        "Put its storage back, then `retry` the procedure that reported it.",
+        "Restore its storage, then `retry` the procedure that reported it.",
         retry_after_s=30,
     ),
     ProblemKind(
@@ -245,7 +248,7 @@ MOVES = (
         503,
         Unavailable,
         "A region refused an order in every attempt",
-        ("Regions refused it: {regions}.", "A region refused it."),
+        ("Regions refused the order: {regions}.", "A region refused the order."),
         "Nothing was changed. See `order_failed` in the log of the node, then ask again with a new "
         "`Idempotency-Key`.",
         retry_after_s=30,
@@ -269,7 +272,7 @@ MOVES = (
             "The deadline passed in step {step}.",
             "The deadline passed.",
         ),
-        "Nothing was changed. See what it waited for, then ask again with a new `Idempotency-Key`.",
+        "Nothing was changed. See what it waited for, then send it again with a new key.",
         retry_after_s=5,
     ),
     ProblemKind(
@@ -286,7 +289,7 @@ MOVES = (
         NotLeader,
         "This server is not the leader",
         ("The leader is at {leader_url}.", "This server is not the leader."),
-        "Send it to the leader; `GET /v1/cluster` says who that is.",
+        "Send it to the leader, which `GET /v1/cluster` names.",
         retry_after_s=1,
     ),
     ProblemKind(
@@ -302,7 +305,7 @@ MOVES = (
         "not-ready",
         503,
         Unavailable,
-        "Not ready",
+        "A part of the service is not ready",
         ("{what} is not ready.", "The server is not ready."),
         "Send it again. It was not attempted.",
         retry_after_s=1,
@@ -316,7 +319,7 @@ MOVES = (
             "{holder} uses schema version {schema_version}, below {floor}, for {transaction}.",
             "A frontend uses a schema version that is no longer allowed.",
         ),
-        "Restart that frontend: the schema of the table stands still until it is gone.",
+        "Restart that frontend: until it is gone, the schema of the table cannot change.",
         retry_after_s=5,
     ),
     ProblemKind(
@@ -326,7 +329,7 @@ MOVES = (
         "The data of this server is too old",
         (
             "The server knows version {found}, not {expected} yet.",
-            "The server has not heard from the store.",
+            "The server has had no answer from etcd.",
         ),
         "Send it again, or ask another server.",
         retry_after_s=1,
@@ -337,7 +340,7 @@ MOVES = (
         Unavailable,
         "The store is full",
         ("{what} is full.", "The metadata store is out of space."),
-        "Free space or raise the quota; it was not attempted.",
+        "Free space or raise the quota. The request was not attempted.",
         retry_after_s=60,
     ),
     ProblemKind(
@@ -346,7 +349,7 @@ MOVES = (
         Unknown,
         "It is not known whether the request was done",
         ("The outcome of {procedure_id} is not known yet.", "The outcome is not known."),
-        "Ask again with the same `Idempotency-Key`; do not send a new one.",
+        "Send it again with the same `Idempotency-Key`, not with a new one.",
         retry_after_s=2,
     ),
     ProblemKind(
@@ -372,7 +375,7 @@ MOVES = (
         Conflict,
         "The rows are not unique",
         ("{name}: {reason}.", "Rows repeat values that must be unique."),
-        "Remove the repeated rows, then ask again.",
+        "Remove the repeated rows, then send the request again.",
     ),
     ProblemKind(
         "replica-limit",
