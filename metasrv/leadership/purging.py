@@ -71,7 +71,7 @@ async def _submit(term: Term, table: CatalogTable) -> bool:
     try:
         await term.manager.submit(PURGE_TABLE, state, wish)
     except MetaError as error:
-        log.info("purge_put_off", table_id=info.table_id, error=error.code)
+        log.info("purge_postponed", table_id=info.table_id, error=error.code)
         return False
     log.info("purge_started", table_id=info.table_id, procedure=wish.procedure)
     return True

@@ -200,7 +200,7 @@ class HeartbeatLoop:
         if error.code in NEVER or (error.code == "stale-incarnation" and is_again):
             raise Conflict(error.code, **error.facts) from error
         if not is_again:
-            log.warning("metasrv_not_heard", code=error.code, **_shown(error))
+            log.warning("metasrv_unreachable", code=error.code, **_shown(error))
         self._membership.refused_by = error.code
 
 

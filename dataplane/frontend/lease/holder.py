@@ -180,7 +180,7 @@ class HolderLoop:
             except NotFound:
                 return  # the leader has ended it already
             except Conflict as error:
-                log.info("sign_off_of_another", code=error.code, incarnation=incarnation)
+                log.info("sign_off_refused", code=error.code, incarnation=incarnation)
             except MetaError as error:
                 log.warning("sign_off_failed", code=error.code)
                 return
@@ -311,7 +311,7 @@ class HolderLoop:
             return False
 
     def _begin_anew(self, why: str) -> None:
-        log.warning("schema_lease_begun_anew", reason=why)
+        log.warning("schema_lease_restarted", reason=why)
         self.now = None
         self._snapshots = self.catalog.snapshots + 1
         self.world.reload()
@@ -326,5 +326,5 @@ class HolderLoop:
         if error.code == "wrong-cluster" or (error.code == "stale-incarnation" and is_again):
             raise Conflict(error.code, **error.facts) from error
         if not is_again:
-            log.warning("metasrv_not_heard", code=error.code, facts=error.facts)
+            log.warning("metasrv_unreachable", code=error.code, facts=error.facts)
         self._refused_by = error.code
