@@ -46,18 +46,18 @@ class NodeMetrics:
         )
         self._files = Gauge(
             "datanode_region_files",
-            "Files of the open regions, in all and of the one that has most",
+            "Files of the open regions: in all, and of the region with most",
             ["of"],
             registry=self._registry,
         )
         self._to_merge = Gauge(
             "datanode_regions_to_merge",
-            "Open regions with files that are being merged or are to be",
+            "Open regions with files to merge",
             registry=self._registry,
         )
         self._arrow_bytes = Gauge(
             "datanode_arrow_bytes",
-            "Memory that Arrow holds, now and at most so far",
+            "Bytes that Arrow holds: now, and the most so far",
             ["at"],
             registry=self._registry,
         )
@@ -66,13 +66,13 @@ class NodeMetrics:
     def _add_gauges(self) -> None:
         self._statements = Gauge(
             "datanode_statement_bytes",
-            "Memory of the statements that are remembered: what they take, and at most may take",
+            "Bytes of remembered statements: taken, and allowed",
             ["of"],
             registry=self._registry,
         )
         self._refused = Gauge(
             "datanode_floor_refusals",
-            "Batches and reads below the floor of their region, since the start",
+            "Batches and reads refused below the floor of their region",
             registry=self._registry,
         )
         self._sequence = Gauge(

@@ -22,13 +22,15 @@ class FrontendMetrics:
             buckets=SECONDS,
         )
         self.rows = Counter(
-            "frontend_rows", "Rows written, by what was done", ["op"], registry=self._registry
+            "frontend_rows", "Rows written, by operation", ["op"], registry=self._registry
         )
         self._catalog_version = Gauge(
             "frontend_catalog_version", "Version of the catalog applied", registry=self._registry
         )
         self._lease_seconds = Gauge(
-            "frontend_schema_lease_seconds", "What is left of the lease", registry=self._registry
+            "frontend_schema_lease_seconds",
+            "Time until the schema lease ends",
+            registry=self._registry,
         )
         self._transactions = Gauge(
             "frontend_transactions", "Open transactions", registry=self._registry

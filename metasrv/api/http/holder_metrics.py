@@ -9,11 +9,13 @@ from metasrv.holders.sync import HolderSync
 class HolderMetrics:
     def __init__(self, registry: CollectorRegistry, buckets: tuple[float, ...]) -> None:
         self._holders = Gauge(
-            "metasrv_schema_lease_holders", "Registered frontends, of the leader", registry=registry
+            "metasrv_schema_lease_holders",
+            "Registered frontends, as the leader sees them",
+            registry=registry,
         )
         self._silent = Gauge(
             "metasrv_schema_lease_longest_silence_seconds",
-            "Since the most silent frontend was heard",
+            "Time since the frontend that is silent longest was heard",
             registry=registry,
         )
         self._waits = Gauge(
@@ -23,27 +25,27 @@ class HolderMetrics:
         )
         self._took = Histogram(
             "metasrv_schema_lease_wait_seconds",
-            "Of one step, until every frontend had followed",
+            "Time that one step waited for all frontends",
             registry=registry,
             buckets=buckets,
         )
 
         self._versions = Gauge(
             "metasrv_schema_versions_in_use_max",
-            "Of the table with most: schema versions that statements are open at",
+            "Most schema versions of one table that statements use",
             registry=registry,
         )
         self._checks = Gauge(
-            "metasrv_schema_audit_checks", "Pins looked at in this term", registry=registry
+            "metasrv_schema_audit_checks", "Pins checked in this term", registry=registry
         )
         self._found = Gauge(
             "metasrv_schema_audit_violations",
-            "Pins in this term at a version that had been given up",
+            "Pins in this term at a version below the floor",
             registry=registry,
         )
         self._stopped = Gauge(
             "metasrv_schema_audit_stopped_tables",
-            "Tables whose schema stands still for one",
+            "Tables whose schema changes such a pin stops",
             registry=registry,
         )
 

@@ -53,47 +53,48 @@ class ServerMetrics:
         )
         self._request_took = self._seconds("request_seconds", "Time to answer", "method", "route")
         self._ended = self._counter("procedures", "Procedures that ended", "kind", "outcome")
-        self._took = self._seconds("procedure_duration_seconds", "Submit to end", "kind")
+        self._took = self._seconds("procedure_duration_seconds", "Submission to end", "kind")
         self._step_took = self._seconds(
-            "procedure_step_duration_seconds", "One step, its waits included", "kind", "step"
+            "procedure_step_duration_seconds", "Time of one step, with its waits", "kind", "step"
         )
-        self._resumes = self._counter("procedure_resumes", "Taken up again by a new leader")
+        self._resumes = self._counter("procedure_resumes", "Procedures resumed by a new leader")
         self._term = self._gauge("term", "Term of this server while it leads; 0: it does not")
         self._version = self._gauge("catalog_version", "Version of the catalog applied here")
-        self._stale = self._gauge("catalog_stale", "1: the store has been silent for a lease")
+        self._stale = self._gauge("catalog_stale", "1: etcd has not answered for a lease")
         self._tables = self._gauge("tables", "Tables by state, as this server knows them", "state")
         self._regions = self._gauge("regions", "Regions of living tables by state", "state")
         self._procedures = self._gauge("procedures_living", "Procedures that are not over", "state")
-        self._nodes = self._gauge("nodes", "Registered nodes by state, of the leader", "state")
+        self._nodes = self._gauge("nodes", "Nodes by state, as the leader sees them", "state")
         self._cordoned = self._gauge("nodes_cordoned", "Nodes that take no new regions")
         self.holders = HolderMetrics(self._registry, SECONDS)
         self._leader = self._gauge("leader", "1: this server leads")
-        self._running = self._gauge("procedures_running", "Procedures that a task drives", "kind")
-        self._waiting = self._gauge("procedures_waiting", "What procedures wait for", "reason")
-        self._maintenance = self._gauge("maintenance", "1: no failover by detection")
+        self._running = self._gauge("procedures_running", "Procedures that run now", "kind")
+        self._waiting = self._gauge("procedures_waiting", "Waiting procedures by reason", "reason")
+        self._maintenance = self._gauge("maintenance", "1: maintenance stops automatic failover")
         self._paused = self._gauge("procedures_paused", "1: no procedure begins a step")
         self._skew = self._gauge("region_skew_ratio", "Regions of the fullest node over the mean")
         self._stalled = self._gauge(
-            "procedure_oldest_stalled_seconds", "Since the one that moves least moved; 0: all do"
+            "procedure_oldest_stalled_seconds",
+            "Longest time without progress of a stalled one; 0: none",
         )
-        self._history = self._gauge("history_bytes", "Of etcd: what is kept of procedures")
+        self._history = self._gauge("history_bytes", "Bytes of etcd that ended procedures take")
         self._early = self._gauge(
             "history_deleted_early", "Histories deleted for their bytes within a day of their end"
         )
         self._failovers = self._counter("failovers", "Failovers that ended", "outcome")
         self._held = self._gauge("failovers_held", "Dead nodes whose failover is held back")
         self._held_for = self._gauge(
-            "failover_held_seconds", "Since the first of them was held back; 0: none is"
+            "failover_held_seconds", "Time since the oldest failover held back; 0: none is"
         )
-        self._failover_took = self._seconds("failover_duration_seconds", "Asked for to end")
+        self._failover_took = self._seconds("failover_duration_seconds", "Submission to end")
         self._store_took = self._seconds(
             "etcd_request_duration_seconds", "Of one request to etcd", "op", "code"
         )
-        self._lag = self._gauge("etcd_watch_lag_revisions", "How far the catalog is behind etcd")
+        self._lag = self._gauge("etcd_watch_lag_revisions", "Revisions the catalog lacks")
         self._spark_up = self._gauge("spark_driver_up", "1: the Spark driver takes jobs")
         self._spark_starts = self._gauge("spark_driver_starts", "Drivers that became ready")
         self._spark_jobs = self._counter("spark_jobs", "Spark jobs that ended", "outcome")
-        self._spark_took = self._seconds("spark_job_duration_seconds", "Of one Spark job")
+        self._spark_took = self._seconds("spark_job_duration_seconds", "Time of one Spark job")
         self._moved_rows = self._counter("spark_moved_rows", "Rows that Spark jobs have written")
         self._moved_bytes = self._counter("spark_moved_bytes", "Bytes that Spark jobs have written")
         self._build = self._gauge("build_info", "1, with the version of this server", "version")
