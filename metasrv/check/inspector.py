@@ -53,7 +53,9 @@ class RealEyes:
         try:
             return Inspection.model_validate_json(said)
         except ValidationError as error:
-            raise Unavailable(what=node.root, reason="its inspector made no sense") from error
+            raise Unavailable(
+                what=node.root, reason="its inspector gave an answer that cannot be read"
+            ) from error
 
     async def _ask(self, url: str, path: str, model: type[M]) -> M:
         """Whatever keeps it from answering well makes it a thing that could not be looked at."""

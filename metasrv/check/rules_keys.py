@@ -30,7 +30,7 @@ def families(facts: CheckInput) -> Iterator[CheckFault]:
     for item in facts.items:
         if item.key is None:
             yield CheckFault(
-                item.name, "a key that we would not write", "no such key (docs/keyspace.md)"
+                item.name, "a key that metasrv never writes", "no such key (docs/keyspace.md)"
             )
 
 

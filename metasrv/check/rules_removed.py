@@ -70,7 +70,7 @@ def living_too(facts: CheckInput) -> Iterator[CheckFault]:
         for key in keys:
             if facts.has(key):
                 yield CheckFault(
-                    str(key), f"table {table_id} is dropped, and lives", "one of the two"
+                    str(key), f"table {table_id} is dropped, and lives", "either dropped or living"
                 )
 
 

@@ -145,7 +145,9 @@ def _needs(name: str, extras: tuple[str, ...]) -> Callable[[], None]:
     """A command of which a part is not installed: it says which."""
 
     def command() -> None:
-        typer.echo(f"metasrv {name} needs what is not installed: {install(*extras)}", err=True)
+        typer.echo(
+            f"metasrv {name} needs packages that are not installed: {install(*extras)}", err=True
+        )
         raise typer.Exit(EXIT_NEEDS)
 
     return command

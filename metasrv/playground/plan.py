@@ -51,17 +51,17 @@ class PlaygroundOptions:
         if not self.data_dir.is_absolute():
             yield "the data folder is not absolute"
         if not 0 <= self.metasrvs <= METASRVS_MAX:
-            yield f"0 to {METASRVS_MAX} metasrvs"
+            yield f"metasrvs: give 0 to {METASRVS_MAX}"
         if not 0 <= self.datanodes <= DATANODES_MAX:
-            yield f"0 to {DATANODES_MAX} datanodes"
+            yield f"datanodes: give 0 to {DATANODES_MAX}"
         if not 0 <= self.frontends <= FRONTENDS_MAX:
-            yield f"0 to {FRONTENDS_MAX} frontends"
+            yield f"frontends: give 0 to {FRONTENDS_MAX}"
         if (self.datanodes or self.frontends) and not self.metasrvs:
             yield "datanodes and frontends need a metasrv"
         if self.reset and self.etcd:
             yield "--reset deletes only the playground's own etcd: choose another --prefix"
         if not all(url.startswith("http://") for url in self.etcd):
-            yield "etcd is reached by http:// here"
+            yield "a playground reaches etcd by http:// only"
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ def _must_hold_no_strangers(root: str, entries: Sequence[str]) -> None:
     if strangers:
         raise Refused(
             "invalid-request",
-            reason=f"{root} holds what no region makes",
+            reason=f"{root} holds files that no region makes",
             root=root,
             strangers=strangers[:STRANGERS_SHOWN_MAX],
             strangers_total=len(strangers),
@@ -65,5 +65,5 @@ def _must_be_of(disk: Disk, root: str, region_id: int, entries: Sequence[str]) -
     files = [name for name in entries if name[-1] != "/"]
     is_bare = not owners and len(files) == len(raised)
     if owners != {region_id} and not is_bare:
-        reason = f"{root} carries no fence of this region, or another's"
+        reason = f"{root} has no fence of this region, or one of another"
         raise Refused("invalid-request", reason=reason, root=root, regions=sorted(owners))

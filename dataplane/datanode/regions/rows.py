@@ -295,9 +295,11 @@ class RowService:
         slot, region = self._readable(region_id, query)
         _check_columns(region, query.columns)
         if query.entries_only and query.index is None:
-            raise Refused("invalid-request", pointer="/index", reason="entries of which index?")
+            raise Refused("invalid-request", pointer="/index", reason="entries_only needs an index")
         if query.values_only and query.index is not None:
-            raise Refused("invalid-request", pointer="/values_only", reason="by keys of rows alone")
+            raise Refused(
+                "invalid-request", pointer="/values_only", reason="values_only takes no index"
+            )
         first = b"" if query.from_key is None else _key(query.from_key, "/from_key")
         end = None if query.to_key is None else _key(query.to_key, "/to_key")
         return slot, region, KeyRange(first, end)

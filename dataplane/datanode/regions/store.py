@@ -82,7 +82,7 @@ class DiskStore:
         """Raises Refused for a folder that this node may not delete, with nothing deleted."""
         allowed = (self.node_root, *self.shared_roots)
         if not any(is_below(root, folder) for folder in allowed):
-            reason = f"{root} is below no folder in which this node deletes"
+            reason = f"{root} is outside the folders in which this node deletes"
             raise Refused("invalid-request", reason=reason, root=root, allowed=list(allowed))
         delete_region_root(self.disk, root, region_id)
 
@@ -90,7 +90,9 @@ class DiskStore:
 def checked_root(root: str) -> str:
     """Raises Refused unless it is absolute and has one spelling."""
     if not posixpath.isabs(root) or posixpath.normpath(root) != root or root == "/":
-        raise Refused("invalid-request", reason="a root is an absolute, normal path", root=root)
+        raise Refused(
+            "invalid-request", reason="a root is an absolute path without . or ..", root=root
+        )
     return root
 
 

@@ -45,7 +45,7 @@ class ArrowIn:
         """One message with its frame; None: the end, as the stream itself says it."""
         mark, size = PREFIX.unpack(await self._next(PREFIX.size))
         if mark != CONTINUES or not 0 <= size <= METADATA_BYTES_MAX:
-            raise _refused("it is none, or its metadata is too large")
+            raise _refused("a message begins wrongly, or its metadata is too large")
         size += PREFIX.size
         if size == PREFIX.size:
             return None

@@ -126,7 +126,7 @@ class HolderLoop:
         """
         self.check_lease()
         if self.now is None or (self.catalog.version or 0) < self.now.catalog_version:
-            raise Unavailable("not-ready", what="the frontend", reason="it reads the catalog")
+            raise Unavailable("not-ready", what="the frontend", reason="it still reads the catalog")
 
     def check_lease(self) -> None:
         """Raises Unavailable: what was computed may not be true any more."""

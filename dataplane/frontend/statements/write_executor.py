@@ -147,7 +147,7 @@ class WriteExecutor:
         if state.error is not None or state.done is not None:
             return
         until = min(wish.until, asyncio.get_running_loop().time() + LOOK_S)
-        nothing = Refused(reason="the part of another region is refused")
+        nothing = Refused(reason="the rows of another region were refused")
         try:
             state.done = await self._remembered(
                 state, _call(replace(wish, until=until), state), nothing

@@ -98,7 +98,9 @@ def write_entries(entries: pa.Table, output: Output, family: int) -> DataFile:
     with mended_by_another_attempt():
         stored = read_back(output.disk, output.root, file, ENTRY_COLUMNS)
         if not is_same(stored, entries):
-            raise Corrupt(path=output.path, reason="it reads otherwise than it was written")
+            raise Corrupt(
+                path=output.path, reason="it reads back differently from what was written"
+            )
     return file
 
 

@@ -84,7 +84,7 @@ def copy_file(source: BorrowedFile, output: Output) -> DataFile:
     output.disk.sync_folder(output.folder)
     if f"{crc32:08x}" != source.file.checksum:
         _verify(output.disk, source.root, source.file)
-        reason = "it is another than its source"
+        reason = "the copy differs from its source"
         raise Unavailable("not-ready", path=output.path, reason=reason)
     return source.file.model_copy(update={"name": output.name})
 

@@ -83,8 +83,8 @@ def found_at(
 def _refuse_outside(folders: Sequence[str], path: str, file: str) -> None:
     real = Path(os.path.realpath(file))
     if not any(real.is_relative_to(os.path.realpath(folder)) for folder in folders):
-        expected = "what lies in one of the server's import_folders"
-        raise _refused(path, "what is not open to imports", expected)
+        expected = "a path in one of the server's import_folders"
+        raise _refused(path, "a path outside them", expected)
 
 
 def look_at(columns: Sequence[LoadColumn], path: str) -> InputFile:
@@ -154,7 +154,7 @@ class InputReader:
         with _refused_if_unreadable(path):
             stat = os.stat(path)
             if (stat.st_size, stat.st_mtime_ns) != (piece.file.bytes, piece.file.modified_ns):
-                raise _refused(path, "another file", "the one that was there when it began")
+                raise _refused(path, "a changed file", "the file as it was at the start")
             with pq.ParquetFile(path, memory_map=False) as file:
                 present = None
                 if names is not None:
@@ -183,7 +183,7 @@ class InputReader:
         arrays = {column.field: self._values(path, column, batch) for column in key}
         for column in key:
             if arrays[column.field].null_count:
-                raise _refused(path, f"null in {column.name}", "a value: it is of the primary key")
+                raise _refused(path, f"null in {column.name}", "a value: it is in the primary key")
         with _naming(path):
             keys = encode_batch([part.type for part in key], [arrays[part.field] for part in key])
             check_keys(keys)
@@ -249,10 +249,12 @@ def _check_schema(path: str, schema: pa.Schema, columns: Sequence[LoadColumn]) -
             raise _refused(path, f"a column {field.name}", "columns of the table")
         type = parse_type(by_name[field.name].stored.type)
         if not fits(field.type, type):
-            raise _refused(path, f"{field.type} in {field.name}", f"what {type.text} can hold")
+            raise _refused(
+                path, f"{field.type} in {field.name}", f"a type that {type.text} can hold"
+            )
     for name, column in by_name.items():
         if name not in schema.names and not column.stored.nullable and column.otherwise is None:
-            raise _refused(path, f"no column {name}", "one: it is not nullable, without a default")
+            raise _refused(path, f"no column {name}", "it: it is not null and has no default")
 
 
 def _is_the_same(source: pa.Array, values: pa.Array) -> bool:

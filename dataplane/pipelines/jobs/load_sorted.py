@@ -118,5 +118,7 @@ def write_sorted(run: LoadRun, rows: pa.Table, output: Output, version: int) -> 
     output.disk.sync_folder(output.folder)
     with mended_by_another_attempt():
         if not is_same(read_back(output.disk, output.root, file, columns), table):
-            raise Corrupt(path=output.path, reason="it reads otherwise than it was written")
+            raise Corrupt(
+                path=output.path, reason="it reads back differently from what was written"
+            )
     return file

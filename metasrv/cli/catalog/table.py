@@ -82,7 +82,7 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
 ) -> None:
     """Create a table. It takes rows when this returns."""
     if (name is None) == (file is None):
-        raise typer.BadParameter("either a TABLE with --column and --key, or --file")
+        raise typer.BadParameter("give either a TABLE with --column and --key, or --file")
     if file is not None:
         spec = read_spec(file)
     else:
@@ -224,7 +224,7 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
     )
     operations += option_operations(set_option or [], unset_option or [])
     if not operations:
-        raise typer.BadParameter("nothing to change")
+        raise typer.BadParameter("give at least one change, such as --add-column")
     places = places_of(operations, from_file)
     with service(metasrv, as_json, places) as client, procedure_bar("alter") as tell:
         if set_default:

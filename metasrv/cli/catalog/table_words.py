@@ -21,7 +21,7 @@ def spec_of(
 ) -> dict[str, Any]:
     """A TableSpec from flags. Columns of the key are never nullable."""
     if not columns or not key:
-        raise typer.BadParameter("a table has a --column or more, and a --key")
+        raise typer.BadParameter("give at least one --column and one --key")
     column_specs = [column_of(text, "--column") for text in columns]
     for spec in column_specs:
         spec["nullable"] = spec["nullable"] and spec["name"] not in key
@@ -135,7 +135,7 @@ def typed_defaults(
 def read_spec(path: Path) -> dict[str, Any]:
     document = _read_json(path)
     if not isinstance(document, dict):
-        raise typer.BadParameter(f"{path} holds no TableSpec")
+        raise typer.BadParameter(f"{path} must hold a TableSpec: an object in JSON")
     return document
 
 
@@ -145,7 +145,7 @@ def read_operations(path: Path) -> list[dict[str, Any]]:
     if isinstance(document, dict):
         document = document.get("operations")
     if not isinstance(document, list):
-        raise typer.BadParameter(f"{path} holds no list of operations")
+        raise typer.BadParameter(f"{path} must hold a list of operations in JSON")
     return document
 
 

@@ -41,7 +41,7 @@ def command(
     """The plan of a change: each step with the schema version it makes, whom it waits for, the
     rows it reads, how long that takes, and until when it can be cancelled. Nothing is changed."""
     if bool(change) == proof:
-        raise typer.BadParameter("say the command of a change, or --proof")
+        raise typer.BadParameter("give the command of a change, or --proof")
     if change:
         _plan(change, as_json)
         return

@@ -68,7 +68,7 @@ def _parsed(value: str) -> Any:
     try:
         return json.loads(value)
     except json.JSONDecodeError as error:
-        raise typer.BadParameter(f"{value} is not JSON: 0.2, 128, null, true") from error
+        raise typer.BadParameter(f"{value} is not JSON, such as 0.2, 128, null or true") from error
 
 
 def _show(setting: SettingBody, as_json: bool) -> None:

@@ -113,9 +113,9 @@ def dialect_of(ending: str, nulls: list[str], encoding: str, delimiter: str) -> 
     separator = delimiter.replace("\\t", "\t")
     dialect = Dialect(tuple(nulls), encoding, separator)
     if dialect != PLAIN and ending != ".csv":
-        raise typer.BadParameter("--null, --encoding and --delimiter are of CSV files")
+        raise typer.BadParameter("--null, --encoding and --delimiter go with CSV files only")
     if len(separator) != 1:
-        raise typer.BadParameter(f"--delimiter {delimiter}: it is one character")
+        raise typer.BadParameter(f"--delimiter {delimiter}: give one character")
     try:
         return replace(dialect, encoding=codecs.lookup(encoding).name)
     except LookupError as error:

@@ -130,7 +130,7 @@ def target_of(
             raise ValueError(f"{playground}: {error.error_count()} errors") from error
     endpoints = tuple(etcd) or tuple(defaults.etcd)
     if not endpoints:
-        raise ValueError("where is etcd? --etcd URL, or --playground D/playground.json")
+        raise ValueError("name etcd: --etcd URL, or --playground D/playground.json")
     return Target(
         etcd=endpoints,
         prefix=defaults.key_prefix if prefix is None else prefix,
@@ -200,7 +200,7 @@ def look_at_data(target: Target) -> CheckedData:
     """By the service. Raises Unavailable where it could not look, ValueError if nothing says where
     it is."""
     if not target.metasrv:
-        raise ValueError("where is the service? --metasrv URL, or --playground D/playground.json")
+        raise ValueError("name the service: --metasrv URL, or --playground D/playground.json")
     with connect(target.metasrv, token=token_of(os.environ)) as client:
         return check_tables(client)
 

@@ -58,14 +58,16 @@ def validate(request: FailoverRequest) -> None:
     if (request.node_id is None) == (request.region_ids is None):
         errors.append(FieldError(pointer="", detail="name either node_id or region_ids"))
     if request.node_id is not None and request.expected_epoch is not None:
-        detail = "an epoch is a region's: it goes with region_ids"
+        detail = "expected_epoch goes with region_ids, not with node_id"
         errors.append(FieldError(pointer="/expected_epoch", detail=detail))
     ids = request.region_ids or ()
     for number, region in enumerate(ids):
         if not is_region_id(region):
             errors.append(no_region_id(f"/region_ids/{number}"))
         elif region in ids[:number]:
-            errors.append(FieldError(pointer=f"/region_ids/{number}", detail="it is named twice"))
+            errors.append(
+                FieldError(pointer=f"/region_ids/{number}", detail="the region is named twice")
+            )
     names = [("/node_id", request.node_id)] if request.node_id is not None else []
     names += [(f"/targets/{number}", node) for number, node in enumerate(request.targets)]
     for pointer, node in names:
@@ -133,7 +135,7 @@ def plan_regions(
     if same := sorted(set(leaders) & set(request.targets)):
         raise Refused(
             "invalid-request",
-            errors=(FieldError(pointer="/targets", detail=f"{same[0]} leads one of them"),),
+            errors=(FieldError(pointer="/targets", detail=f"{same[0]} leads one of the regions"),),
         )
     _must_be_allowed(request, leaders, situation)
     return tuple(

@@ -57,7 +57,7 @@ async def leases(
     """All holders; those that use the table; or those that a step waits for which needs the table
     at no schema version below *older_than*."""
     if older_than is not None and table_id is None:
-        raise Refused("invalid-request", expected="the table that older_than is about")
+        raise Refused("invalid-request", expected="a table with older_than")
     term = await state.leading()
     catalog, now_ms = state.follower.catalog, state.clock.mono_ms()
     entries = term.holders.book.entries()

@@ -23,7 +23,7 @@ def import_table(
     """Raises Refused for a path that has another spelling: the same files would come twice."""
     for position, path in enumerate(request.paths):
         if posixpath.normpath(path) != path or path in request.paths[:position]:
-            expected = "an absolute, normal path, each once"
+            expected = "absolute paths without . or .., each once"
             raise Refused(
                 "invalid-request", pointer=f"/paths/{position}", found=path, expected=expected
             )

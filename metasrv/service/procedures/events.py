@@ -52,7 +52,7 @@ async def events(
 def must_have_room(state: ServerState) -> None:
     """Raises Unavailable("not-ready")."""
     if state.streams >= STREAMS_MAX:
-        raise Unavailable("not-ready", what="a place for another stream")
+        raise Unavailable("not-ready", what="another event stream (too many are open)")
 
 
 def _event(shown: Shown) -> bytes:

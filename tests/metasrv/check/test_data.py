@@ -68,7 +68,7 @@ def test_given_a_cluster_when_looked_at_then_each_table_of_each_schema_is_checke
 
 
 def test_given_no_service_named_when_looked_at_then_it_is_asked_where_it_is() -> None:
-    with pytest.raises(ValueError, match="where is the service"):
+    with pytest.raises(ValueError, match="name the service"):
         look_at_data(Target(etcd=(), prefix="", metasrv=()))
 
 
