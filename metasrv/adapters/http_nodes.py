@@ -48,9 +48,10 @@ class HttpNodes:
     token: OwnToken | str | None = None
     """The token that this server shows to nodes."""
     named_by: Sequence[str] = ()
-    """This server's own URL: behind TLS it shows its token to nobody without."""
+    """This server's own URL. A server that is reached by TLS shows its token only to nodes with
+    TLS."""
     _clients: dict[str, HttpClient] = field(default_factory=dict)
-    """By address."""
+    """Clients by address."""
 
     async def send(
         self, node: str, orders: Sequence[Order], *, sender: Sender
@@ -68,7 +69,7 @@ class HttpNodes:
         return await answer
 
     async def run(self) -> None:
-        """Until the term's task group ends. What then waits was not sent."""
+        """Sends orders until the term's task group ends. Orders that then wait were not sent."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 while True:
@@ -168,7 +169,8 @@ class HttpNodes:
         )
 
     def _grant(self, node: str, region_id: str) -> LeaseGrant | None:
-        """As if it had stood in the answer to the last heartbeat; None if there was none yet."""
+        """The lease that goes with an order, as if it stood in the answer to the last heartbeat;
+        None if there was no heartbeat yet."""
         entry = self.book.entry(node)
         if entry.sequence < 0:
             return None

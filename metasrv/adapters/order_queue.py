@@ -25,7 +25,8 @@ class OrderLane(StrEnum):
 
 
 REQUESTS_AT_ONCE = {OrderLane.QUICK: 1, OrderLane.SLOW: 4}
-"""In flight to one node. Slow orders go beside each other: one may take until its deadline."""
+"""The most requests in flight to one node. Slow orders go beside each other: one may take until its
+deadline."""
 _SLOW = frozenset({"open", "adopt", "discard", "drop"})  # what may read or delete many files
 
 
@@ -70,7 +71,7 @@ class OrderQueue:
         self._waiting.append(member)
 
     def put_back(self, members: Sequence[QueuedOrders]) -> None:
-        """To the head, in their order, each to be sent by itself."""
+        """Puts orders back at the head, in their order, each to be sent by itself."""
         for member in reversed(members):
             member.goes_alone = True
             self._waiting.appendleft(member)

@@ -54,10 +54,10 @@ class SparkSettings:
     """Settings of the Spark driver: its start, its memory, its deadlines."""
 
     work_dir: Path
-    """For Spark's own files, and for the driver's log."""
+    """Folder for Spark's own files, and for the driver's log."""
     master: str = "local[2]"
     driver_host: str = "127.0.0.1"
-    """Where executors reach the driver."""
+    """The host at which executors reach the driver."""
     driver_memory: str = "512m"
     is_warm: bool = False
     """Start the driver at once instead of with the first job."""
@@ -68,9 +68,10 @@ class SparkSettings:
     start_ms: int = 120_000
     """A loaded machine takes 30 s."""
     job_ms: int = 3_600_000
-    """As long as a failover has."""
+    """The longest that a job may take: as long as a failover has."""
     cancel_ms: int = 10_000
-    """For a cancelled job to end before the driver is killed; for the driver to end by itself."""
+    """The time for a cancelled job to end before the driver is killed, and for the driver to end by
+    itself."""
 
 
 def driver_command(settings: SparkSettings) -> tuple[str, ...]:
@@ -140,7 +141,8 @@ class SparkJobs:
         return self._life is not None and self._life.is_ready
 
     async def run(self) -> None:
-        """Until `close`. A driver starts with the first job, and again for a job after its end."""
+        """Runs jobs until `close`. A driver starts with the first job, and again for a job after
+        its end."""
         while not self._closed.is_set():
             await self._wanted.wait()
             if self._closed.is_set():
@@ -173,7 +175,7 @@ class SparkJobs:
         return result
 
     async def check(self, job: CheckJob, *, progress: Progress) -> CheckResult:
-        """As `validate`."""
+        """Checks rows and entries. Errors as for `validate`."""
         result = await self._done(job, progress)
         assert isinstance(result, CheckResult), "an answer fits its job"
         return result
@@ -232,7 +234,8 @@ class SparkJobs:
             await self._end(self._life)
 
     async def _rest(self) -> None:
-        """Before another driver, if this one did not even start; cut short by `close`."""
+        """Waits before another driver starts, if this one did not even start; cut short by
+        `close`."""
         if self._false_starts:
             with suppress(TimeoutError):
                 async with asyncio.timeout(REST.delay_ms(self._false_starts, noise=0) / 1000):

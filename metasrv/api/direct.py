@@ -82,7 +82,7 @@ class DirectApi:
         return None
 
     def _create(self, request: Request, schema: dict[str, str]) -> Awaitable[Response] | None:
-        """Where this server leads; elsewhere it is passed on."""
+        """Answers where this server leads; else the request is forwarded."""
         try:
             spec = TableSpec.model_validate(request.state.json)
         except ValidationError:

@@ -15,5 +15,5 @@ def documents() -> dict[str, str]:
 
 
 def document() -> dict[str, Any]:
-    """Without the framework's own errors, which no answer of ours has."""
+    """The OpenAPI document, without the framework's own errors, which this API never answers."""
     return shaped(bare_app().openapi())

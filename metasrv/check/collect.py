@@ -89,7 +89,8 @@ async def _world(facts: CheckInput, eyes: Inspector, deep: bool) -> Observations
     unseen: dict[str, str] = {}
 
     async def look_at(node: NodeRecord) -> None:
-        """Asked first, then read: the files hold at least what it had acknowledged when asked."""
+        """Asks the node first, then reads its files: these hold at least what it had acknowledged
+        when asked."""
         try:
             reports[node.node_id] = await eyes.report(node)
         except Unavailable as error:

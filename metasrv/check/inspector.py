@@ -58,7 +58,8 @@ class RealEyes:
             ) from error
 
     async def _ask(self, url: str, path: str, model: type[M]) -> M:
-        """Whatever keeps it from answering well makes it a thing that could not be looked at."""
+        """Returns the answer of a server or node. Raises Unavailable for any fault of the
+        answer."""
         try:
             async with HttpClient([url], token=self._token) as client:
                 answer = await client.request("GET", path, deadline_ms=ASK_DEADLINE_MS)

@@ -211,7 +211,7 @@ INVARIANTS: tuple[Invariant, ...] = (
 
 
 def pages() -> Mapping[str, str]:
-    """For scripts/generate.py."""
+    """The pages that scripts/generate.py writes."""
     return {PATH: "\n".join([HEADER, *_invariants(), "", RULES_HEADER, *_rules()]) + "\n"}
 
 

@@ -46,7 +46,7 @@ class CheckRule:
     scope: Scope = Scope.STORE
     severity: Severity = Severity.VIOLATION
     deep: bool = False
-    """It needs what only `--deep` reads."""
+    """True: the rule needs facts that only `--deep` reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +69,11 @@ class Violation:
 
 
 def judge(rules: Sequence[CheckRule], facts: CheckInput) -> tuple[Violation, ...]:
-    """Each key or file is named once, by the first rule that finds fault with it.
+    """Returns the faults of all rules. Each key or file is named once, by the first rule that finds
+    fault with it.
 
-    Rules stand in order from the narrow to the wide, so what merely follows from a fault that has
-    been named is not reported as another one.
+    Rules stand in order from the narrow to the wide, so that the consequences of a fault are not
+    reported as further faults.
     """
     named: set[str] = set()
     violations: list[Violation] = []

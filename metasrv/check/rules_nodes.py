@@ -15,7 +15,8 @@ _FOLDER = re.compile(r".*/([0-9]{1,20})-[0-9]{1,20}")  # procedures/steps/placin
 
 
 def _reported(facts: CheckInput) -> Iterator[tuple[str, NodeRegion, RegionRoute | None]]:
-    """Each region that a node has, and its route; those that a procedure touches are left out."""
+    """Yields each region that a node has, with its route; regions that a procedure touches are left
+    out."""
     busy = facts.busy()
     routes = {r.region_id: r for table in facts.routes().values() for r in table.region_routes}
     for node, report in facts.world.reports.items():

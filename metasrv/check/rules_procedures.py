@@ -46,7 +46,7 @@ def runnable(facts: CheckInput) -> Iterator[CheckFault]:
 
 
 def locks(facts: CheckInput) -> Iterator[CheckFault]:
-    """Whoever has committed a step held its locks then, so holds them now."""
+    """A procedure that has committed a step held its locks then, so it holds them now."""
     records = facts.records()
     claims = [claim_of(name, record) for name, record in records.items()]
     for procedure, blocks in holders(claims).items():

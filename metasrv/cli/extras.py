@@ -14,7 +14,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "config": ("server", "datanode"),
     "demo": ("demo",),
 }
-"""By command; the others are of clients, and need none."""
+"""Packages by command; the other commands are clients and need none."""
 _REQUIRED = re.compile(
     r"(?P<name>[A-Za-z0-9._-]+)(?:\[(?P<extras>[a-z,]+)\])?[^;]*;.*extra == .(?P<extra>[a-z]+)."
 )

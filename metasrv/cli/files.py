@@ -63,7 +63,7 @@ def row_file(
 def _as_known(
     batches: Iterable[pa.RecordBatch], table_schema: pa.Schema | None
 ) -> Iterator[pa.RecordBatch]:
-    """With the names that the table has, where case alone is another."""
+    """Renames columns to the table's names where they differ in case alone."""
     names = () if table_schema is None else table_schema.names
     for batch in batches:
         yield batch.rename_columns([spelled(name, names) for name in batch.schema.names])

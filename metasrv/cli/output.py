@@ -44,7 +44,8 @@ def terminal_width() -> int | None:
 
 
 def said(value: object) -> str:
-    """For people: a text as it is, what is in an object by name, everything else as JSON."""
+    """A value as text for people: a text as it is, the fields of an object by name, everything else
+    as JSON."""
     if isinstance(value, Mapping):
         return ", ".join(f"{name}={said(item)}" for name, item in value.items()) or "-"
     return _inner(value)

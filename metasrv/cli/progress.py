@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 AFTER_MS = 1_000
 LINE_MS = 10_000
-"""Between two lines that differ in their count only."""
+"""The time between two lines that differ in their count only."""
 EXIT_INTERRUPTED = 130
 """128 and the number of SIGINT, as shells have it."""
 
@@ -90,7 +90,7 @@ class ProgressBar:
         self.look()
 
     def wait(self, seconds: float) -> None:
-        """While somebody else works."""
+        """Shows that it waits, while somebody else works."""
         Event().wait(seconds)
         self.look()
 
@@ -121,7 +121,7 @@ def bar(words: str, *, at_once: bool = False) -> Iterator[ProgressBar]:
 
 @contextmanager
 def procedure_bar(words: str) -> Iterator[Callable[["ProcedureBody"], None]]:
-    """For `on_progress`: step, progress, and what it is waiting for. Ctrl-C ends the command with
+    """Shows a procedure's step, progress and waits, for `on_progress`. Ctrl-C ends the command with
     130 and says that the change goes on."""
     last: ProcedureBody | None = None
     with bar(words) as shown:
@@ -171,7 +171,7 @@ def wait_name(wait: "WaitingBody") -> str:
 
 
 def described(procedure: "ProcedureBody") -> str:
-    """In one line."""
+    """A procedure in one line."""
     text = f"{procedure.kind} {procedure.resource.name}: {procedure.state}, {procedure.step}"
     waiting = map(wait_name, procedure.waiting_for)
     return f"{text}; waits for {', '.join(waiting)}" if procedure.waiting_for else text

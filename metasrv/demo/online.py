@@ -34,7 +34,8 @@ STATEMENTS = 6
 
 @dataclass(slots=True)
 class OnlineChanges:
-    """Each method raises DemoFailed if what it promises is not so."""
+    """Schema changes while rows are written. Each method raises DemoFailed if its promise is not
+    kept."""
 
     page: DemoPage
     cluster: Playground
@@ -126,7 +127,8 @@ class OnlineChanges:
         self.page.say(f"it waits for {behind.holder}{left}, and for nobody else")
 
     async def _thaws(self) -> None:
-        """Whoever slept through its lease serves nothing any more."""
+        """Resumes the frozen frontend: a process that slept through its lease must serve
+        nothing."""
         child = self.cluster.children[FROZEN]
         await self.cluster.kill(FROZEN, signal.SIGCONT)
         await child.ended()
@@ -186,7 +188,7 @@ class OnlineChanges:
         self.page.must(not nulls, f"{column.num_rows:,} rows have it, none was rewritten")
 
     async def _cancelled(self, writers: Sequence[Traffic]) -> None:
-        """It is held by the frozen frontend while it is asked to go back."""
+        """Cancels the change while the frozen frontend blocks it."""
         before = await self._shape()
         await self.cluster.kill(FROZEN, signal.SIGSTOP)
         async with asyncio.TaskGroup() as tasks:

@@ -51,7 +51,7 @@ class Traffic:
             await self._clock.sleep_ms(PAUSE_MS)
 
     async def went_on(self, statements: int, *, within_s: float) -> None:
-        """Once it has done so many more. Raises TimeoutError."""
+        """Waits until so many more statements are done. Raises TimeoutError."""
         target = self.statements + statements
         async with asyncio.timeout(within_s):
             while self.statements < target:

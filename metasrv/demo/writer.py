@@ -20,7 +20,7 @@ class Writer:
     clock: Clock
     acknowledged: set[int] = field(default_factory=set)
     in_doubt: set[int] = field(default_factory=set)
-    """Asked for, and neither confirmed nor refused for certain."""
+    """Rows sent, and neither confirmed nor refused for certain."""
     longest_wait_ms: int = 0
     _stop: bool = False
     _next: int = 0
@@ -43,7 +43,7 @@ class Writer:
             await self.clock.sleep_ms(PAUSE_MS)
 
     async def written(self, count: int, *, within_s: float) -> None:
-        """Once *count* more rows are acknowledged. Raises TimeoutError."""
+        """Waits until *count* more rows are acknowledged. Raises TimeoutError."""
         target = len(self.acknowledged) + count
         async with asyncio.timeout(within_s):
             while len(self.acknowledged) < target:

@@ -37,7 +37,7 @@ class SchemaAudit:
     found: int = 0
     """Violations, also those that are over."""
     _standing: dict[tuple[str, int], AuditViolation] = field(default_factory=dict)
-    """By holder and table."""
+    """Violations that stand, by holder and table."""
 
     def heard(
         self, holder: str, before: Mapping[int, Pin], now: Iterable[Pin], floor_of: FloorOf
@@ -60,7 +60,7 @@ class SchemaAudit:
         return tuple(violations)
 
     def gone(self, holder: str) -> None:
-        """Its registration has ended, or is another process's now."""
+        """Forgets a holder: its registration has ended, or is another process's now."""
         self._standing = {
             key: violation for key, violation in self._standing.items() if key[0] != holder
         }

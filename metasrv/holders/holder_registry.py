@@ -25,7 +25,7 @@ class HolderEntry:
 
     holder: HolderRecord
     free_at_ms: int
-    """From then on no lease of it can be alive."""
+    """The time from which on no lease of it can be alive."""
     have: int | None = None
     """The catalog version it is at, at least; None: unknown to this leader."""
     pinned: Mapping[int, Pin] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class HolderRegistry:
 
     @property
     def quiet_until_ms(self) -> int:
-        """Before this moment the leases of a predecessor may be alive."""
+        """The time until which leases of a predecessor may be alive."""
         return self.elected_at_ms + self.election_ttl_ms + wait_ms(self.lease_ms)
 
     # Told by the store and by holders -----------------------------------------------------------
@@ -140,13 +140,13 @@ class HolderRegistry:
         self._heard(holder_id, incarnation).is_leaving = True
 
     def stays(self, holder_id: str, incarnation: str) -> None:
-        """Its removal was not done."""
+        """Notes that its removal was not done."""
         entry = self._entries.get(holder_id)
         if entry is not None and entry.holder.incarnation == incarnation:
             entry.is_leaving = False
 
     def removed(self, holder_id: str, incarnation: str) -> None:
-        """Its registration is gone, by a committed transaction."""
+        """Notes that its registration is gone, by a committed transaction."""
         entry = self._entries.get(holder_id)
         if entry is None or entry.holder.incarnation != incarnation:
             return

@@ -96,7 +96,7 @@ class HolderSync:
             self.book.found(row.value)
 
     async def run(self) -> None:
-        """While the term lasts: ends the registrations of those whose lease has ended."""
+        """Ends the registrations of holders whose lease has ended, while the term lasts."""
         while True:
             await self.clock.sleep_ms(TICK_MS)
             for holder in self.book.ended(self.clock.mono_ms()):
@@ -240,8 +240,9 @@ class HolderSync:
         return Wait(table_id, schema_version or ANY_VERSION, need, over)
 
     def _published_at(self, table: CatalogTable, schema_version: int) -> int:
-        """From change to change of the table back to the one that published it, or to the oldest
-        that is kept: what came later, a floor or a route, nobody has to know."""
+        """Returns the catalog version that published the schema version. Goes back from change to
+        change of the table, to the oldest update that is kept: holders need not know later changes
+        of floors or routes."""
         version = table.catalog_version
         while (before := self.follower.at(version - 1)) is not None:
             older = before.tables.get(table.info.table_id)
@@ -262,7 +263,7 @@ class HolderSync:
             log.warning("schema_lease_ended", holder=holder.holder_id)
 
     async def _remove(self, holder_id: str, incarnation: str) -> None:
-        """Nothing is granted to it from before the transaction is sent."""
+        """Removes a registration. Nothing is granted to it from before the transaction is sent."""
         self.book.leaves(holder_id, incarnation)
         is_gone = False
         try:

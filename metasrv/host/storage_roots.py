@@ -20,7 +20,8 @@ class RootVerdict:
 
 
 def judge(kind: str | None) -> RootVerdict:
-    """By the kind of file system. An unknown kind does not qualify: two nodes may see it apart."""
+    """Judges a folder by its kind of file system. An unknown kind does not qualify: two nodes may
+    see it differently."""
     if kind is None:
         return RootVerdict(False, "the kind of its file system is not known")
     if kind in LOCAL:

@@ -35,13 +35,13 @@ SAID_S_MAX = 30.0
 
 
 def toolchain() -> Toolchain:
-    """As the set-up of this checkout chose, else as it is found now. Raises ValueError for a choice
-    that cannot be read. Blocking: it asks programs for their versions."""
+    """The tools that the set-up of this checkout chose, else those that are found now. Raises
+    ValueError for a choice that cannot be read. Blocking: it asks programs for their versions."""
     return read_toolchain(checkout()) or search(os.environ)
 
 
 def search(environment: Mapping[str, str]) -> Toolchain:
-    """On PATH, in JAVA_HOME, and in the wheels of the extra `demo`, in this order."""
+    """Searches PATH, JAVA_HOME, and the wheels of the extra `demo`, in this order."""
     path = environment.get("PATH", "")
     java = choose_java(_javas(path, environment.get("JAVA_HOME")))
     home = None if java is None else _home(java, _cache(environment))
@@ -121,6 +121,6 @@ def write_shim(shim: Path, java: str) -> None:
 
 
 def _cache(environment: Mapping[str, str]) -> Path:
-    """As the XDG Base Directory Specification has it."""
+    """The cache folder of the XDG Base Directory Specification."""
     named = environment.get("XDG_CACHE_HOME")
     return (Path(named) if named else Path.home() / ".cache") / "metasrv"

@@ -94,7 +94,7 @@ def read_toolchain(root: Path) -> Toolchain | None:
 
 
 def java_version(said: str) -> Version | None:
-    """From `java -XshowSettings:properties -version`, or plain `java -version`."""
+    """Parses the output of `java -XshowSettings:properties -version`, or plain `java -version`."""
     match = re.search(r'(?:java\.version = |version ")(\d+(?:\.\d+)*)', said)
     if not match:
         return None
@@ -113,7 +113,7 @@ def etcd_version(said: str) -> Version | None:
 
 
 def etcd_flaw(version: Version) -> str:
-    """Why this etcd may not hold data that matters; empty when it may."""
+    """The reason why this etcd may not hold data that matters; empty when it may."""
     if version < ETCD_OLDEST:
         return f"older than {_text(ETCD_OLDEST)}"
     first, last = ETCD_UNSAFE

@@ -15,7 +15,8 @@ EVERY_MS = 60_000
 
 
 async def housekeeping(term: Term, clock: Clock) -> None:
-    """For ever, once a minute. Every deletion is fenced like any other write.
+    """Deletes keys that have expired, for ever, once a minute. Every deletion is fenced like any
+    other write.
 
     Begins once every record has been read: a history may belong to a procedure that is not over.
     """

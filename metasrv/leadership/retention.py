@@ -71,7 +71,7 @@ class Retention:
             self.tally.count(await self._read(keys, self.tally.size.rows))
 
     def _end(self, now_ms: int) -> bytes:
-        """Before which a history may be due."""
+        """The key before which a history may be due."""
         retention_ms = self._term.settings.values.history_retention_ms
         if self.tally.size_bytes > self.bytes_max:
             retention_ms = RECENT_MS

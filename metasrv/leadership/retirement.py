@@ -22,7 +22,7 @@ log = structlog.get_logger()
 
 
 async def retirement(term: Term, clock: Clock) -> None:
-    """For ever. Every write is fenced like any other."""
+    """Removes dead nodes, for ever. Every write is fenced like any other."""
     await term.ready.wait()
     while True:
         await clock.sleep_ms(EVERY_MS)
@@ -31,7 +31,8 @@ async def retirement(term: Term, clock: Clock) -> None:
 
 
 async def look(term: Term, clock: Clock) -> None:
-    """At every registered node. Nothing before the leader knows which of them are there (G33)."""
+    """Looks at every registered node, but not before the leader knows which of them are there
+    (G33)."""
     if clock.mono_ms() < term.nodes.leases.quiet_until_ms:
         return
     for status in term.nodes.statuses():

@@ -25,7 +25,7 @@ class DroppedTable:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """Whatever names one node."""
+    """Everything that names one node."""
 
     leads: tuple[str, ...] = ()
     """Regions of living tables that it leads or follows, by id."""
@@ -41,7 +41,7 @@ class Claims:
         return not (self.leads or self.dropped or self.borrowed or self.procedures)
 
     def lines(self) -> Iterator[str]:
-        """For people: `leads 2 regions: 4398046511104, 4398046511105`."""
+        """Lines for people, as `leads 2 regions: 4398046511104, 4398046511105`."""
         dropped = [f"{table.name} ({table.table_id})" for table in self.dropped]
         sorts = {
             "leads {} regions": self.leads,

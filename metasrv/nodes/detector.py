@@ -17,7 +17,8 @@ PHI_MAX = 300.0  # beyond it the probability is below what a double can hold
 @dataclass(frozen=True, slots=True)
 class PhiConfig:
     threshold: float = 8.0
-    """Above it a node counts as dead: one false alarm in 10^8 intervals, if they are normal."""
+    """The phi above which a node counts as dead: one false alarm in 10^8 intervals, if they are
+    normal."""
     first_interval_ms: int = 2_000
     """Taken for the mean before there is a history: the heartbeat interval."""
     deviation_ms_min: int = 200
@@ -32,7 +33,8 @@ class PhiDetector:
 
     config: PhiConfig
     last_ms: int
-    """When it was last heard, or first known: a node dead before its first word is found too."""
+    """The time at which it was last heard, or first known: a node that dies before its first
+    heartbeat is found too."""
     _intervals: deque[int] = field(default_factory=deque)
     _sum: int = 0
     _squares: int = 0
@@ -46,7 +48,7 @@ class PhiDetector:
         self.last_ms = now_ms
 
     def forgive(self, stalled_ms: int) -> None:
-        """This server did not run for so long: nobody could be heard (G35)."""
+        """Excuses a time in which this server did not run: nobody could be heard (G35)."""
         self.last_ms += stalled_ms
 
     def phi(self, now_ms: int) -> float:

@@ -8,7 +8,8 @@ REMEMBERED_MAX = 100  # as `flapping_returns` allows
 
 @dataclass(slots=True)
 class Returns:
-    """When one node came back, as far as this leader saw: a new process, or heard after death."""
+    """The times at which one node came back, as far as this leader saw: a new process, or heard
+    after death."""
 
     _at_ms: deque[int] = field(default_factory=lambda: deque(maxlen=REMEMBERED_MAX))
 

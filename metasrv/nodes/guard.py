@@ -1,7 +1,8 @@
-"""When so many nodes look dead that the fault is more likely this server's than theirs (G35).
+"""Stops failover when so many nodes look dead that the fault is more likely this server's than
+theirs (G35). Pure.
 
-Pure. Counted are the nodes that matter: those that are heard, and the dead ones that still lead a
-region. A dead node that leads nothing any more is no reason to doubt the others.
+Counted are the nodes that matter: those that are heard, and the dead ones that still lead a region.
+A dead node that leads nothing any more is no reason to doubt the others.
 """
 
 from collections.abc import Collection, Iterable
@@ -17,7 +18,7 @@ class Census:
 
     @property
     def dead_max(self) -> int:
-        """So many are failed over, however fast they die one after the other."""
+        """The most nodes that are failed over, however fast they die one after the other."""
         return max(1, self.nodes // 2)
 
     @property

@@ -34,7 +34,7 @@ class LeaseTable:
 
     @property
     def quiet_until_ms(self) -> int:
-        """Before this moment a predecessor's grants may be alive: nothing is taken over (G33)."""
+        """The time until which a predecessor's grants may be alive: nothing is taken over (G33)."""
         return self.elected_at_ms + self.election_ttl_ms + wait_ms(self.lease_ms)
 
     def granted(self, node: str, region_ids: Sequence[str], now_ms: int) -> None:
@@ -44,14 +44,15 @@ class LeaseTable:
             self._last[node] = now_ms
 
     def free_at_ms(self, node: str, region_ids: Sequence[str]) -> int:
-        """When no lease of *node* on any of *region_ids* can be alive any more."""
+        """The time from which no lease of *node* on any of *region_ids* can be alive."""
         granted = self._granted.get(node, {})
         last = [granted.get(region_id) for region_id in region_ids]
         ends = [sent + wait_ms(self.lease_ms) for sent in last if sent is not None]
         return max([self.quiet_until_ms, *ends])
 
     def node_free_at_ms(self, node: str) -> int:
-        """When no lease of *node* at all can be alive. Every tick asks: it looks at no region."""
+        """The time from which no lease of *node* at all can be alive. Every tick asks: it reads no
+        region."""
         last = self._last.get(node)
         ends = [] if last is None else [last + wait_ms(self.lease_ms)]
         return max([self.quiet_until_ms, *ends])

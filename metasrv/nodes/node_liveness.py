@@ -314,14 +314,14 @@ class NodeLiveness:
         )
 
     def size_of(self, node: str, region_id: str) -> RegionSize | None:
-        """As *node* last reported it; None: it has not, to this leader."""
+        """The size of a region as *node* last reported it; None: it has not, to this leader."""
         entry = self._entries.get(node)
         stat = entry and entry.regions.get(region_id)
         return RegionSize(stat.rows, stat.bytes) if stat else None
 
     def refused(self) -> Mapping[tuple[int, str | None], int]:
-        """By table id and holder: what regions refused as below their floors, as all nodes last
-        reported it."""
+        """Requests that regions refused as below their floors, by table id and holder, as all nodes
+        last reported them."""
         counts = Counter[tuple[int, str | None]]()
         for entry in self._entries.values():
             counts.update(
@@ -334,18 +334,18 @@ class NodeLiveness:
         return max(0, self.leases.free_at_ms(node, region_ids) - self.clock.mono_ms())
 
     def suspect_from(self, threshold: float) -> None:
-        """Another phi from which on nodes count as dead."""
+        """Sets another phi from which on nodes count as dead."""
         self.phi = replace(self.phi, threshold=threshold)
         for entry in self._entries.values():
             entry.detector.config = self.phi
 
     def forgive(self, stalled_ms: int) -> None:
-        """This server did not run for *stalled_ms*: that is no node's fault (G35)."""
+        """Excuses *stalled_ms* in which this server did not run: that is no node's fault (G35)."""
         for entry in self._entries.values():
             entry.detector.forgive(stalled_ms)
 
 
 def _disk_free(entry: NodeEntry) -> int:
-    """As last reported; before the first report of this term, what it had in all."""
+    """Free bytes as last reported; before the first report of this term, the whole disk."""
     reported = entry.resources
     return reported.disk_free_bytes if reported else entry.node.resources.disk_bytes

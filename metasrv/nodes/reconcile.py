@@ -20,7 +20,7 @@ from procedures.steps.region_orders import UNNUMBERED, open_order
 class Reconciled:
     grants: tuple[Grant, ...]
     instructions: tuple[Order, ...]
-    """Still without numbers."""
+    """Orders without numbers, which the sender gives them."""
 
 
 def reconcile(

@@ -23,7 +23,7 @@ class NodeState(StrEnum):
 
 
 GONE = frozenset({NodeState.DEAD, NodeState.OFFLINE})
-"""Not heard for so long that its regions are opened elsewhere."""
+"""States in which a node was silent for so long that its regions are opened elsewhere."""
 
 
 @dataclass(slots=True)
@@ -48,13 +48,13 @@ class NodeEntry:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Why dead nodes are left alone at this moment."""
+    """The reason why dead nodes are not failed over at this moment."""
 
     reason: str
     ends: str
     """The condition that ends the hold, as text for people."""
     until_ms: int | None = None
-    """When it ends by itself, wall clock; None: that is not known."""
+    """The time at which it ends by itself, wall clock; None: that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class NodeStatus:
     heard_ms_ago: int | None
     """None: not heard by this leader."""
     lease_left_ms: int
-    """Until no lease that this leader granted can be alive."""
+    """The time until no lease that this leader granted can be alive."""
     resources: NodeResources | None
     regions: Mapping[str, RegionStat]
     """As last reported, by region id."""

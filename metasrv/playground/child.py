@@ -16,7 +16,7 @@ LOG_LINES_SHOWN = 15
 
 
 class Child:
-    """At most one process at a time; its words go to `logs/{id}.log`, run after run."""
+    """Runs at most one process at a time; its output goes to `logs/{id}.log`, run after run."""
 
     def __init__(self, program: Program, logs: Path, env: Mapping[str, str], cwd: Path) -> None:
         self.program = program
@@ -57,7 +57,7 @@ class Child:
             )
 
     def send(self, number: signal.Signals) -> None:
-        """To this process alone, not to what it has started."""
+        """Sends a signal to this process alone, not to those that it has started."""
         if self.returncode is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)

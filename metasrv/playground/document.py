@@ -37,7 +37,7 @@ class PlaygroundBody(WireModel):
     frontends: dict[str, FrontendEntry]
     pids: Pids
     restart: dict[str, list[str]]
-    """By id, the command line that starts it again."""
+    """The command line that starts a program again, by its id."""
 
 
 def document_of(

@@ -17,7 +17,8 @@ OURS = re.compile(r"etcd|logs|m-\d+|dn-\d+|fe-\d+")
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Made if need be. Raises Conflict `object-locked` while another playground runs in it."""
+    """Locks the folder, and makes it if need be. Raises Conflict `object-locked` while another
+    playground runs in it."""
     folder.mkdir(parents=True, exist_ok=True)
     opened = os.open(folder / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
     try:
@@ -32,7 +33,7 @@ def held(folder: Path) -> Iterator[None]:
 
 
 def cleared(folder: Path, *, reset: bool) -> None:
-    """Without the word of an earlier run that all is ready; with `reset`, without its data too."""
+    """Removes the ready file of an earlier run; with `reset`, its data too."""
     (folder / NAME).unlink(missing_ok=True)
     for path in folder.iterdir() if reset else ():
         if OURS.fullmatch(path.name) and path.is_dir() and not path.is_symlink():

@@ -22,7 +22,8 @@ log = structlog.get_logger()
 async def run(
     settings: PlaygroundOptions, on_ready: OnReady, on_up: Callable[[Playground], None]
 ) -> None:
-    """Until SIGTERM or SIGINT, in its start too. `on_up`: called once when everything serves.
+    """Runs a cluster until SIGTERM or SIGINT, in its start too. `on_up`: called once when
+    everything serves.
 
     Raises Refused, Conflict or Unavailable if the cluster does not come up.
     """

@@ -91,7 +91,8 @@ def ports_needed(settings: PlaygroundOptions) -> int:
 
 
 def plan(settings: PlaygroundOptions, etcd_path: str, free_ports: Sequence[int]) -> list[Program]:
-    """In the order in which they are started: each needs the ones before it."""
+    """Returns the programs in the order in which they are started: each needs the ones before
+    it."""
     ports = iter(free_ports)
     programs = [] if settings.etcd else [_etcd(settings, etcd_path, next(ports), next(ports))]
     etcd = settings.etcd or (programs[0].url,)

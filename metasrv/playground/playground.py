@@ -25,7 +25,7 @@ from metasrv_base.errors import Refused, Unavailable
 from metasrv_base.rng import SystemRng
 
 READY_S_MAX = 120.0
-"""For one program, etcd's election and the first heartbeats included."""
+"""The longest start of one program, with etcd's election and the first heartbeats."""
 POLL_MS = 50
 PROBE_S_MAX = 2.0
 
@@ -88,17 +88,17 @@ class Playground:
 
     @property
     def datanode_urls(self) -> dict[str, str]:
-        """By id."""
+        """URLs of datanodes, by id."""
         return {program.id: program.url for program in self.programs if program.role == "datanode"}
 
     @property
     def frontend_urls(self) -> dict[str, str]:
-        """By id."""
+        """URLs of frontends, by id."""
         return {program.id: program.url for program in self.programs if program.role == "frontend"}
 
     @property
     def datanode_roots(self) -> dict[str, Path]:
-        """By id."""
+        """Storage roots of datanodes, by id."""
         return {program.id: program.root for program in self.programs if program.role == "datanode"}
 
     @property
@@ -125,7 +125,8 @@ class Playground:
         self.announce()
 
     async def ready(self, id: str) -> None:
-        """Until it serves. Raises Unavailable with its last words if it ends or takes too long."""
+        """Waits until a program serves. Raises Unavailable with its last output if it ends or takes
+        too long."""
         child = self.children[id]
         until = self._clock.mono_ms() + self._ready_s_max * 1000
         while not await self._serves(child):

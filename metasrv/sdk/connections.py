@@ -1,4 +1,4 @@
-"""Where users begin: `with connect("http://127.0.0.1:4000") as db:`."""
+"""Connects a client: `with connect("http://127.0.0.1:4000") as db:`."""
 
 from collections.abc import Sequence
 

@@ -17,7 +17,7 @@ class Portal:
         self._thread.start()
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Its result, or what it raised. Ctrl-C cancels it."""
+        """Returns or raises the result of a coroutine. Ctrl-C cancels it."""
         if self._loop.is_closed():
             work.close()
             raise RuntimeError("the client is closed")
@@ -28,7 +28,8 @@ class Portal:
             future.cancel()  # nothing, once it is done
 
     def each(self, generator: AsyncGenerator[T, None]) -> Iterator[T]:
-        """Its items as they come; when nobody wants more, or the portal closes, it is closed."""
+        """Yields the items as they come; closes the source when the caller stops, or the portal
+        closes."""
         try:
             while (item := self.call(_next(generator))) is not None:
                 yield item

@@ -55,7 +55,8 @@ class SyncProcedures:
     def wait(
         self, procedure_id: str, wait_s: float = 60, on_progress: OnProgress | None = None
     ) -> ProcedureBody:
-        """Until it has succeeded. Raises what ended it otherwise; Unknown: it still runs."""
+        """Waits until it has succeeded. Raises the error that ended it otherwise; Unknown: it still
+        runs."""
         return self._portal.call(self._origin.wait(procedure_id, wait_s, on_progress))
 
     def cancel(
@@ -191,7 +192,7 @@ class SyncCluster:
         self._origin = origin
 
     def get(self) -> ClusterBody:
-        """Also while nobody leads."""
+        """The cluster, also while nobody leads."""
         return self._portal.call(self._origin.get())
 
     def maintenance(self) -> MaintenanceBody:
@@ -200,7 +201,8 @@ class SyncCluster:
     def set_maintenance(
         self, enabled: bool, reason: str | None = None, expires_in_s: int | None = None
     ) -> MaintenanceBody:
-        """While it is enabled nothing is failed over automatically; requests need `force`."""
+        """Switches maintenance. While it is on nothing is failed over automatically; requests need
+        `force`."""
         return self._portal.call(self._origin.set_maintenance(enabled, reason, expires_in_s))
 
     def pause(self) -> PauseBody:
@@ -208,7 +210,8 @@ class SyncCluster:
         return self._portal.call(self._origin.pause())
 
     def set_pause(self, paused: bool, reason: str | None = None) -> PauseBody:
-        """While they are paused no procedure begins a step."""
+        """Pauses all procedures, or resumes them. While they are paused no procedure begins a
+        step."""
         return self._portal.call(self._origin.set_pause(paused, reason))
 
 

@@ -61,7 +61,7 @@ class Table:
         return self._portal.call(self._origin.update(rows, **options))
 
     def delete(self, keys: Iterable[KeyLike], **options: Unpack[StatementOptions]) -> WriteResult:
-        """By primary key; a key without a row is fine."""
+        """Deletes rows by primary key; a key without a row is no error."""
         return self._portal.call(self._origin.delete(keys, **options))
 
     def get(self, key: KeyLike, **options: Unpack[StatementOptions]) -> dict[str, object] | None:

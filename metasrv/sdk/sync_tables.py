@@ -39,16 +39,15 @@ class SyncTables:
     def create(
         self, spec: Spec, schema: str = "main.public", **options: Unpack[ChangeOptions]
     ) -> TableBody:
-        """When it returns the table takes rows. `spec`: as
-        `metasrv_base.wire.api.tables.TableSpec`.
-        """
+        """Creates a table; when it returns the table takes rows. `spec`: a
+        `metasrv_base.wire.api.tables.TableSpec`."""
         return self._portal.call(self._origin.create(spec, schema, **options))
 
     def get(self, name: str) -> TableBody:
         return self._portal.call(self._origin.get(name))
 
     def get_by_id(self, table_id: int) -> TableBody:
-        """Also a dropped one."""
+        """The table of an id, also a dropped one."""
         return self._portal.call(self._origin.get_by_id(table_id))
 
     def list(
@@ -83,7 +82,7 @@ class SyncTables:
         return self._portal.call(self._origin.alter(name, operations, grace_s, **options))
 
     def drop(self, name: str, **options: Unpack[ChangeOptions]) -> None:
-        """Its rows are kept for the drop retention: see `undrop`."""
+        """Drops a table. Its rows are kept for the drop retention: see `undrop`."""
         self._portal.call(self._origin.drop(name, **options))
 
     def undrop(
@@ -128,7 +127,7 @@ class SyncTables:
         return self._portal.call(self._origin.import_files(name, paths, **options))
 
     def route(self, name: str) -> RouteBody:
-        """Where its regions are."""
+        """The place of each of its regions."""
         return self._portal.call(self._origin.route(name))
 
 
@@ -152,7 +151,8 @@ class SyncIndexes:
         return self._portal.call(self._origin.create(table, name, columns, unique, **options))
 
     def make(self, table: str, spec: IndexSpec, **options: Unpack[ChangeOptions]) -> IndexBody:
-        """As `create`; with `not_valid`, it may be write-only, and says why."""
+        """Creates an index as `create`; with `not_valid` the result may be write-only, and has the
+        reason."""
         return self._portal.call(self._origin.make(table, spec, **options))
 
     def validate(self, table: str, name: str, **options: Unpack[ChangeOptions]) -> IndexBody:
@@ -211,7 +211,7 @@ class SyncCatalogs:
     def create(
         self, name: str, if_not_exists: bool = False, **options: Unpack[ChangeOptions]
     ) -> CatalogBody:
-        """It begins without a schema."""
+        """Creates a catalog without a schema."""
         return self._portal.call(self._origin.create(name, if_not_exists, **options))
 
     def get(self, name: str) -> CatalogBody:

@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 async def run(config: ServerConfig) -> None:
-    """Until SIGTERM or SIGINT; then the seat is given up and the process ends."""
+    """Runs the server until SIGTERM or SIGINT; then it resigns as leader and the process ends."""
     listening = socket.create_server((config.host, config.port))
     url = own_url(config.advertise, config.host, listening.getsockname()[1])
     tokens, token = secrets_of(config)

@@ -9,7 +9,8 @@ _LETTERS = ascii_letters + digits + "_-"
 
 
 def nearest(name: str, names: Collection[str]) -> str | None:
-    """Another of *names* that comes close, if any does. *names* answers `in` in constant time."""
+    """Returns another of *names* that comes close, if any does. *names* answers `in` in constant
+    time."""
     if len(names) <= COMPARED_MAX:
         close = get_close_matches(name, [other for other in names if other != name], n=1)
         return close[0] if close else None

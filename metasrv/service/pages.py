@@ -62,13 +62,14 @@ def _mac(name: ListName, body: bytes) -> bytes:
 class ListPage(Generic[T]):
     items: tuple[T, ...]
     after: tuple[str | int, ...] | None
-    """Where the next page begins; None: this is the last."""
+    """The position after which the next page begins; None: this is the last."""
 
 
 def page_of(
     items: Sequence[T], position_of: Callable[[T], Position], after: Position | None, size: int
 ) -> ListPage[T]:
-    """At most *size* of *items*, which are in the order of `position_of`, from above *after* on."""
+    """Returns at most *size* of *items*, which are in the order of `position_of`, from above
+    *after* on."""
     start = 0 if after is None else _above(items, position_of, tuple(after))
     chosen = tuple(items[start : start + size])
     more = start + size < len(items)

@@ -33,7 +33,7 @@ class StoredSettings:
 
     values: Tunables = field(default_factory=Tunables)
     changes: Mapping[str, SettingRecord] = field(default_factory=dict)
-    """By name; one that was never changed, or cannot be read, is not in it."""
+    """Records by name; a setting that was never changed, or cannot be read, has none."""
 
     @property
     def version(self) -> int:
@@ -63,7 +63,7 @@ class StoredSettings:
 
 
 async def read_settings(kv: Kv, *, deadline_ms: int, tell: Tell = untold) -> StoredSettings:
-    """As any server reads them. *tell* hears of those that cannot be read."""
+    """Reads all settings, on any server. *tell* is called for those that cannot be read."""
     items, _ = await scan(kv, SettingKey.under(), deadline_ms=deadline_ms)
     settings = StoredSettings()
     lost: list[KeyValue] = []

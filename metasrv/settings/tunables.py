@@ -42,7 +42,7 @@ class Pause(_Strict):
     """The length of all earlier pauses: deadlines of changes move by it. Kept by the service."""
 
     def after(self, before: "Pause", now_ms: int) -> "Pause":
-        """This wish, with the times that *before* and *now_ms* give it."""
+        """This request, with the times that *before* and *now_ms* give it."""
         stood_ms, since_ms = before.stood_ms, before.since_ms
         if before.paused and not self.paused:
             stood_ms += 0 if since_ms is None else max(0, now_ms - since_ms)
@@ -94,7 +94,8 @@ class Tunables(_Strict):
     them."""
 
     def changed(self, name: str, value: object) -> Self:
-        """With another value of one setting. Raises NotFound, Refused("invalid-request")."""
+        """Returns a copy with another value of one setting. Raises NotFound,
+        Refused("invalid-request")."""
         must_be_a_setting(name)
         try:
             new = type(self).model_validate({name: value})

@@ -78,7 +78,7 @@ def install(app: FastAPI) -> None:
 
 
 def told(error: MetaError, path: str) -> MetaError:
-    """As a client may hear it.
+    """Returns an error in the form that a client may see.
 
     Only nodes are told to ask the leader themselves; for everybody else servers forward.
     """

@@ -27,7 +27,7 @@ class JsonBody:
     """None: there was no body."""
 
     def replay(self, receive: Receive) -> Receive:
-        """For the application."""
+        """Gives the body to the application."""
         return replaying(self.raw, receive)
 
 

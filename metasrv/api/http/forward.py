@@ -118,7 +118,8 @@ class Forward:
         ]
 
     async def _must_be_applied(self, response: httpx.Response, *, writes: bool) -> None:
-        """Whoever is told of a change here finds it here (docs/protocols.md P7)."""
+        """Waits until this server has applied the change: a client that is told of it here must
+        find it here (docs/protocols.md P7)."""
         version = response.headers.get(VERSION_HEADER)
         if not writes or not response.is_success or version is None:
             return
@@ -184,7 +185,7 @@ def _lost(error: Exception, *, writes: bool) -> MetaError:
 
 
 def _end_to_end(headers: Headers) -> list[tuple[bytes, bytes]]:
-    """Without those of one connection, and those that we set anew."""
+    """The headers without those of one connection, and without those that this server sets anew."""
     pairs = [(name.lower(), value) for name, value in headers]
     named = {
         part.strip().lower()

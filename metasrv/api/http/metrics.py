@@ -150,7 +150,7 @@ class ServerMetrics:
             self._moved_bytes.inc(end.result.bytes_out)
 
     def watch_spark(self, jobs: SparkJobs) -> None:
-        """Its driver is looked at when the metrics are."""
+        """Registers the Spark driver, whose state is read with each read of the metrics."""
         self._spark_up.set_function(lambda: float(jobs.is_driver_ready))
         self._spark_starts.set_function(lambda: float(jobs.starts))
 

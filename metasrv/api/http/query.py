@@ -104,7 +104,8 @@ class WatchQuery(Query):
 
 class SignOffQuery(Query):
     incarnation: str = Field(min_length=1, max_length=4_096)
-    """As registered: a newer process of the same id is not signed off by an older one."""
+    """The incarnation that was registered: an older process cannot sign off a newer one with the
+    same id."""
 
 
 class ProceduresQuery(Query):
@@ -119,7 +120,7 @@ class ProceduresQuery(Query):
     since: str | None = Field(default=None, max_length=64, examples=["2013-01-31T23:59:59Z"])
     """An RFC 3339 time in UTC: only procedures whose ids were made then or later."""
     until: str | None = Field(default=None, max_length=64, examples=["2013-02-01T00:00:00Z"])
-    """As `since`, and before."""
+    """As `since`: only procedures submitted before this time."""
     stalled: Flag | None = None
     """Only those that have, or have not, gone without progress for long."""
     page_size: Whole = Field(default=PAGE_SIZE, ge=1, le=PAGE_SIZE_MAX)

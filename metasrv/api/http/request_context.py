@@ -1,4 +1,5 @@
-"""From a request to plain values: the server, what is asked, and how long the client waits.
+"""Converts a request to plain values: the server, the conditions, and the time that the client
+waits.
 
 All of them are `async`, though none waits: FastAPI would call them in threads, one hop for each.
 """
@@ -111,7 +112,7 @@ async def request_context(
 
 
 def plainly_asked(request: Request) -> RequestContext:
-    """By a request without a query, past the framework. Raises as `conditions`."""
+    """The context of a request without a query, past the framework. Raises as `conditions`."""
     headers = request.headers
     given = Conditions(
         idempotency_key(headers.get("idempotency-key")),

@@ -76,10 +76,10 @@ def failed_over(
 
 
 def error_of(procedure: str, history: ProcedureHistory) -> MetaError | None:
-    """Why it did not succeed, as it was raised; None: it did.
+    """Returns the error with which a procedure ended; None: it succeeded.
 
-    It has been undone, so nothing is unknown any more: what its last step did not know is told as
-    "not done" here.
+    The procedure has been undone, so nothing is unknown any more: an error "perhaps done" of its
+    last step becomes "not done" here.
     """
     if history.outcome is ProcedureOutcome.SUCCEEDED:
         return None

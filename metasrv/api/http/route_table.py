@@ -17,7 +17,7 @@ class Met:
     """A route as the door needs to know it."""
 
     template: str
-    """With its parameters in braces: a name for metrics."""
+    """The path with its parameters in braces: a name for metrics."""
     takes_body: bool
     needs_body: bool
 
@@ -27,7 +27,7 @@ class RouteTable:
 
     def __init__(self, routers: Iterable[APIRouter]) -> None:
         self._routes: defaultdict[int, list[APIRoute]] = defaultdict(list)
-        """By the number of slashes: most routes need not be looked at."""
+        """Routes by the number of slashes: most routes need not be compared."""
         for router in routers:
             for route in router.routes:
                 if isinstance(route, APIRoute):

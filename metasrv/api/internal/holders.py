@@ -44,7 +44,7 @@ async def register_holder(
     query: Annotated[NoQuery, Query()],
     request: HolderRegisterRequest,
 ) -> Response:
-    """Before a process serves its first statement. Durable when it is answered."""
+    """Registers a process, before it serves its first statement. Durable when it is answered."""
     return answer(await holders.register(state, holder_id, request))
 
 
@@ -71,7 +71,8 @@ async def acknowledge(
 async def sign_off(
     state: Server, holder_id: str, query: Annotated[SignOffQuery, Query()]
 ) -> Response:
-    """After its last statement: no change of a schema waits for it. Durable when it is answered."""
+    """Ends a registration, after the last statement: no schema change waits for it any more.
+    Durable when it is answered."""
     return answer(await holders.sign_off(state, holder_id, query.incarnation))
 
 

@@ -45,7 +45,7 @@ async def register(
     request: RegisterRequest,
     by: Holder,
 ) -> Response:
-    """At every start of a node's process. Durable when it is answered."""
+    """Registers a node, at every start of its process. Durable when it is answered."""
     return answer(await internal.register(state, node_id, request, by))
 
 
@@ -76,5 +76,5 @@ async def heartbeat(
     "/settings", response_model=SettingList, responses=problems("not-ready", "invalid-request")
 )
 async def get_node_settings(state: Server, query: Annotated[NoQuery, Query()]) -> Response:
-    """As `GET /v1/settings`."""
+    """The settings, as in `GET /v1/settings`."""
     return answer(await settings.settings(state))

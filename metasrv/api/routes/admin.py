@@ -22,7 +22,8 @@ async def livez() -> Response:
 
 @router.get("/readyz", response_model=Health, responses=problems("not-ready"))
 async def readyz(state: Server) -> Response:
-    """It can answer reads: it has the catalog, and has heard from the store within a lease."""
+    """Whether this server can answer reads: it has the catalog, and had an answer from etcd within
+    a lease."""
     if state.follower.catalog.version == 0:
         raise Unavailable("not-ready", what="the catalog")
     if state.is_stale:

@@ -23,7 +23,7 @@ START = StartPage.of(
 
 
 def _document(request: Request) -> dict[str, Any]:
-    """Made at the first call, which takes a while; the framework keeps it."""
+    """The document. The first call makes it, which takes a while; the framework keeps it."""
     return shaped(request.app.openapi())
 
 

@@ -75,7 +75,7 @@ async def cordon_node(
 
 @router.post("/nodes/{node}/uncordon", response_model=NodeBody, responses=problems(*CORDON))
 async def uncordon_node(state: Server, context: AskedFor, node: str) -> Response:
-    """It takes new regions again."""
+    """Let the node take new regions again."""
     return answer(await cordons.uncordon(state, context, node))
 
 
@@ -83,7 +83,7 @@ async def uncordon_node(state: Server, context: AskedFor, node: str) -> Response
 async def rebind_node(
     state: Server, context: AskedFor, node: str, request: RebindRequest
 ) -> Response:
-    """Another token speaks for it from now on."""
+    """Bind the node to another token, with which it registers and reports from now on."""
     return answer(await rebinding.rebind(state, context, node, request))
 
 

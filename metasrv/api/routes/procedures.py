@@ -45,7 +45,8 @@ async def list_procedures(
 
 
 def _instant(text: str | None, pointer: str) -> int | None:
-    """In ms since the Unix epoch, no earlier than it. Raises Refused("invalid-request")."""
+    """Parses a time to ms since the Unix epoch; an earlier one is 0, None is None. Raises
+    Refused("invalid-request")."""
     return None if text is None else max(parse_instant(text, "ms", pointer), 0)
 
 

@@ -50,7 +50,8 @@ def _operation_id(route: APIRoute) -> str:
 
 
 def _included() -> tuple[BaseRoute, ...]:
-    """Made once: FastAPI builds what it includes anew for each app, and that takes long."""
+    """A copy of all routes, made once: FastAPI builds what it includes anew for each app, and that
+    takes long."""
     every = APIRouter(generate_unique_id_function=_operation_id)
     for router in ROUTERS:
         every.include_router(router)

@@ -125,7 +125,7 @@ async def import_table(
 async def get_route(
     request: Request, state: Server, name: OfTable, query: Annotated[ReadQuery, Query()]
 ) -> Response:
-    """Where the regions of a table are."""
+    """The place of each region of a table."""
     body, view = await tables.route(state, name, freshness(query))
     return read_answer(request, body, view, route_etag(body))
 

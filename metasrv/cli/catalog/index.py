@@ -162,7 +162,7 @@ def show_made(table: str, body: IndexBody) -> None:
 
 
 def show_index(index: IndexBody) -> None:
-    """With how far it has come in each region, while it is filled."""
+    """Prints an index, with its progress in each region while it is filled."""
     show_indexes([index])
     if index.coverage is not None:
         done = f"{index.coverage.rows} of about {index.coverage.rows_total} rows"

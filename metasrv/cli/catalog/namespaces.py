@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class NamespaceClient(Protocol):
-    """As much of the SDK as is asked."""
+    """The part of the SDK that these commands use."""
 
     def create(
         self, name: str, if_not_exists: bool = False, **options: "Unpack[ChangeOptions]"

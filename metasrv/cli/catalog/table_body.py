@@ -57,7 +57,7 @@ def _bound(values: Sequence[object]) -> str:
 
 
 def _section(head: Sequence[str], rows: Iterator[tuple[object, ...]]) -> None:
-    """Nothing without rows; without the last column, `state`, if all of it is public."""
+    """Prints nothing without rows; leaves out the last column, `state`, if all of it is public."""
     all_rows = list(rows)
     if not all_rows:
         return

@@ -68,7 +68,7 @@ def _nodes(look: Look) -> Table:
 
 
 def regions_of(node: NodeBody) -> str:
-    """As it last reported them, by state."""
+    """Regions of a node as it last reported them, by state."""
     return ", ".join(f"{count} {state}" for state, count in sorted(node.reported.items())) or "-"
 
 

@@ -37,7 +37,7 @@ def in_words(text: str, pointer: object, places: Places) -> str:
 
 
 def columns_and_key(columns: Sequence[str], key: Sequence[str], options: Sequence[str]) -> Places:
-    """For a table that flags describe."""
+    """Places of a table that flags describe."""
     return {
         "/name": "TABLE",
         "/columns": "--column",

@@ -1,4 +1,5 @@
-"""Why no metasrv answered: refused, no such host, silence, TLS, or a server of another kind."""
+"""Finds out why no metasrv answered: refused, no such host, silence, TLS, or a server of another
+kind."""
 
 import socket
 import ssl

@@ -15,7 +15,8 @@ from metasrv.playground.plan import KEY_PREFIX, PlaygroundOptions
 from metasrv.playground.playground import Playground
 
 settings = {"context_settings": {"auto_envvar_prefix": "METASRV_PLAYGROUND"}}
-"""For Typer: `--data-dir` is METASRV_PLAYGROUND_DATA_DIR too, as settings of programs are."""
+"""Settings of the Typer command: `--data-dir` is METASRV_PLAYGROUND_DATA_DIR too, as settings of
+programs are."""
 
 
 def _defaults_from(context: typer.Context, file: Path | None) -> Path | None:

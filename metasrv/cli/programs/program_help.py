@@ -17,7 +17,7 @@ settings = {
     "context_settings": {"ignore_unknown_options": True, "allow_extra_args": True},
     "add_help_option": False,
 }
-"""For Typer: every word after the command is the program's own."""
+"""Settings of the Typer command: every word after the command is the program's own."""
 
 
 def run_program(name: str, module: str, args: Sequence[str]) -> None:

@@ -17,7 +17,7 @@ from metasrv_base.wire.api.tables import TableBody
 def json_rows(
     batch: pa.RecordBatch, types: Mapping[str, ColumnType]
 ) -> Iterator[dict[str, JsonScalar | None]]:
-    """By column name."""
+    """Rows as JSON objects, by column name."""
     names = batch.schema.names
     columns = [_column(batch.column(name), types[name]) for name in names]
     for row in zip(*columns, strict=True):

@@ -100,7 +100,7 @@ def write(
     types: dict[str, ColumnType],
     schema: pa.Schema | None,
 ) -> None:
-    """To stdout. `schema`: of the stream if there are no rows at all."""
+    """Writes rows to stdout. `schema`: the stream's, if there are no rows at all."""
     if format == TABLE:
         rows = [row for batch in batches for row in json_rows(batch, types)]
         show_table(list(rows[0]) if rows else ["no rows"], [list(row.values()) for row in rows])
@@ -115,7 +115,7 @@ def write(
 
 
 def counted(batches: Iterable[pa.RecordBatch], name: str) -> Iterator[pa.RecordBatch]:
-    """With a bar on stderr, unless the rows themselves go to the same screen."""
+    """Counts the rows with a bar on stderr, unless the rows themselves go to the same screen."""
     if sys.stdout.isatty():
         yield from batches
         return

@@ -197,8 +197,8 @@ async def check_target(target: Target, *, deep: bool) -> Checked:
 
 
 def look_at_data(target: Target) -> CheckedData:
-    """By the service. Raises Unavailable where it could not look, ValueError if nothing says where
-    it is."""
+    """Has the service check rows and entries. Raises Unavailable if it could not, ValueError if no
+    option names the service."""
     if not target.metasrv:
         raise ValueError("name the service: --metasrv URL, or --playground D/playground.json")
     with connect(target.metasrv, token=token_of(os.environ)) as client:

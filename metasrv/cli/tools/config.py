@@ -66,7 +66,8 @@ def of_server(toml: Path | None = None) -> list[SettingFlag]:
 
 
 def of_program(name: str, toml: Path | None = None) -> list[SettingFlag]:
-    """Asked of the program itself: the planes do not know each other."""
+    """Settings of another program, printed by that program itself: the planes do not import each
+    other."""
     argv = [sys.executable, "-m", PROGRAMS[name], *([str(toml)] if toml else [])]
     said = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
     return [SettingFlag(**row) for row in json.loads(said)]

@@ -66,7 +66,7 @@ def examine(root: Path) -> Iterator[Finding]:
 
 
 def _tools() -> Iterator[Finding]:
-    """As a checkout chose them; an installed wheel looks for them each time."""
+    """The tools that a checkout has chosen; an installed wheel looks for them each time."""
     is_checkout = (checkout() / "scripts" / "bootstrap.py").exists()
     try:
         chosen = read_toolchain(checkout())

@@ -58,7 +58,7 @@ class ProcedureFilters(TypedDict, total=False):
     since: str
     """RFC 3339, in UTC: begun then or later."""
     until: str
-    """As `since`, and before."""
+    """As `since`: only procedures submitted before this time."""
     stalled: bool
 
 
@@ -78,7 +78,8 @@ class Procedures:
     async def wait(
         self, procedure_id: str, wait_s: float = 60, on_progress: OnProgress | None = None
     ) -> ProcedureBody:
-        """Until it has succeeded. Raises what ended it otherwise; Unknown: it still runs."""
+        """Waits until it has succeeded. Raises the error that ended it otherwise; Unknown: it still
+        runs."""
         return await self._service.follow(procedure_id, wait_s, on_progress)
 
     async def cancel(
@@ -239,7 +240,7 @@ class Cluster:
         self._service = service
 
     async def get(self) -> ClusterBody:
-        """Also while nobody leads."""
+        """The cluster, also while nobody leads."""
         return await self._service.read(ClusterBody, "/v1/cluster")
 
     async def maintenance(self) -> MaintenanceBody:
@@ -248,7 +249,8 @@ class Cluster:
     async def set_maintenance(
         self, enabled: bool, reason: str | None = None, expires_in_s: int | None = None
     ) -> MaintenanceBody:
-        """While it is enabled nothing is failed over automatically; requests need `force`."""
+        """Switches maintenance. While it is on nothing is failed over automatically; requests need
+        `force`."""
         request = MaintenanceRequest(enabled=enabled, reason=reason, expires_in_s=expires_in_s)
         answer = await self._service.ask("PUT", "/v1/cluster/maintenance", request)
         return answer.body(MaintenanceBody)
@@ -258,7 +260,8 @@ class Cluster:
         return await self._service.read(PauseBody, "/v1/cluster/procedures")
 
     async def set_pause(self, paused: bool, reason: str | None = None) -> PauseBody:
-        """While they are paused no procedure begins a step."""
+        """Pauses all procedures, or resumes them. While they are paused no procedure begins a
+        step."""
         request = PauseRequest(paused=paused, reason=reason)
         answer = await self._service.ask("PUT", "/v1/cluster/procedures", request)
         return answer.body(PauseBody)

@@ -17,7 +17,8 @@ OnProgress = Callable[["ProcedureBody"], None]
 
 
 def fault_of(procedure: "ProcedureBody") -> MetaError | None:
-    """Why it did not succeed, with `procedure_id`; None while it runs and when it did."""
+    """The error with which it ended, with `procedure_id`; None while it runs and when it
+    succeeded."""
     if procedure.state == "succeeded" or not (procedure.done or procedure.state in STUCK):
         return None
     told = procedure.error

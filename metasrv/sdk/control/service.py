@@ -111,7 +111,7 @@ class ControlService:
         return answer.body(model)
 
     async def read_catalog(self, model: type[M], path: str, params: Params | None = None) -> M:
-        """At a version that has seen everything this session has."""
+        """Reads at a catalog version that is no older than any that this session has seen."""
         freshness = {"min_version": self._seen_version} if self._seen_version else {}
         return await self.read(model, path, {**freshness, **(params or {})})
 
@@ -136,7 +136,8 @@ class ControlService:
         params: Params | None = None,
         **options: Unpack[ChangeOptions],
     ) -> DoneChange:
-        """Done when it returns. Raises what the service said, or what ended the procedure."""
+        """Sends a change, and waits for its end. Raises the error of the service, or of the
+        procedure."""
         until = asyncio.get_running_loop().time() + options.get("wait_s", DEFAULT_WAIT_S)
         request = Asking(method, path, body, params or {})
         answer = await self._send(request, until, options)
@@ -163,7 +164,8 @@ class ControlService:
     async def follow(
         self, procedure_id: str, wait_s: float, on_progress: OnProgress | None = None
     ) -> "ProcedureBody":
-        """Until it ends. Raises what ended it; Unknown: it has not ended yet."""
+        """Follows a procedure until it ends. Raises the error that ended it; Unknown: it has not
+        ended yet."""
         from metasrv_base.wire.api.procedures import ProcedureBody
 
         until = asyncio.get_running_loop().time() + wait_s

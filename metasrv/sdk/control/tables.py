@@ -46,9 +46,8 @@ class Tables:
     async def create(
         self, spec: Spec, schema: str = "main.public", **options: Unpack[ChangeOptions]
     ) -> TableBody:
-        """When it returns the table takes rows. `spec`: as
-        `metasrv_base.wire.api.tables.TableSpec`.
-        """
+        """Creates a table; when it returns the table takes rows. `spec`: a
+        `metasrv_base.wire.api.tables.TableSpec`."""
         table_spec = model_of(TableSpec, spec)
         within = SchemaName.parse(schema)
         done = await self._service.change("POST", f"{within.path}/tables", table_spec, **options)
@@ -58,7 +57,7 @@ class Tables:
         return await self._service.read_catalog(TableBody, TableName.parse(name).path)
 
     async def get_by_id(self, table_id: int) -> TableBody:
-        """Also a dropped one."""
+        """The table of an id, also a dropped one."""
         return await self._service.read_catalog(TableBody, f"/v1/tables/{table_id}")
 
     async def list(
@@ -111,7 +110,7 @@ class Tables:
         return await self._after(done, table)
 
     async def drop(self, name: str, **options: Unpack[ChangeOptions]) -> None:
-        """Its rows are kept for the drop retention: see `undrop`."""
+        """Drops a table. Its rows are kept for the drop retention: see `undrop`."""
         await self._service.change("DELETE", TableName.parse(name).path, **options)
 
     async def undrop(
@@ -184,7 +183,7 @@ class Tables:
         return model_of(ImportBody, result or {})
 
     async def route(self, name: str) -> RouteBody:
-        """Where its regions are."""
+        """The place of each of its regions."""
         return await self._service.read_catalog(RouteBody, f"{TableName.parse(name).path}/route")
 
     async def _after(self, done: DoneChange, name: TableName) -> TableBody:
@@ -220,7 +219,8 @@ class Indexes:
     async def make(
         self, table: str, spec: IndexSpec, **options: Unpack[ChangeOptions]
     ) -> IndexBody:
-        """As `create`; with `not_valid`, it may be write-only, and says why."""
+        """Creates an index as `create`; with `not_valid` the result may be write-only, and has the
+        reason."""
         done = await self._service.change("POST", indexes_path(table), spec, **options)
         return await self._made(table, spec.name, done)
 
@@ -310,7 +310,7 @@ class Catalogs:
     async def create(
         self, name: str, if_not_exists: bool = False, **options: Unpack[ChangeOptions]
     ) -> CatalogBody:
-        """It begins without a schema."""
+        """Creates a catalog without a schema."""
         spec = model_of(CatalogSpec, {"name": name, "if_not_exists": if_not_exists})
         done = await self._service.change("POST", "/v1/catalogs", spec, **options)
         if done.document is not None:

@@ -46,7 +46,7 @@ def _regions(error: MetaError) -> list[Mapping[str, Any]]:
 
 
 def _doubted(error: MetaError) -> Unknown:
-    """With what it says, but not that anything was left undone."""
+    """The same error as Unknown: it must not claim that anything was left undone."""
     facts = {name: fact for name, fact in error.facts.items() if name != "rows_applied"}
     if regions := _regions(error):
         facts["regions"] = [

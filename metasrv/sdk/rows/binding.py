@@ -17,7 +17,7 @@ class Bound:
     body: TableBody
     layout: Layout
     regions: Mapping[int, RegionRouteBody]
-    """By number."""
+    """Regions by number."""
     reading: int
     """Rises with each reading of this binding."""
 
@@ -39,7 +39,7 @@ class Binding:
         """Readings up to this one may be wrong."""
 
     async def get(self) -> Bound:
-        """As it was read last; read anew the first time, and when the last was doubted."""
+        """The table as last read; read again at the first call, and after `doubt`."""
         if self._bound is None:
             self._take(await self.service.read_catalog(TableBody, self.name.path))
         assert self._bound is not None

@@ -65,7 +65,7 @@ class Frontends:
         self._look_at = 0.0
         """Seconds of the loop's clock."""
         self._looking: asyncio.Event | None = None
-        """Set once the newest look is over; None: nobody looks."""
+        """Set once the newest read of the list is over; None: nobody reads it."""
 
     def heard(self, table_id: int, schema_version: int) -> None:
         """An answer was computed with that version."""

@@ -66,7 +66,7 @@ class Load:
     bound: Bound
     plan: LoadPlan
     outcomes: list[RegionOutcome] = field(default_factory=list)
-    """In order of time."""
+    """Outcomes in order of time."""
     read: int = 0
     """Rows of the source so far."""
 
@@ -155,7 +155,8 @@ class Load:
 
 
 def batches_of(source: Source, batch_rows: int) -> Iterator[pa.RecordBatch]:
-    """In pieces of at most `batch_rows`; a small one is not joined with the next."""
+    """Cuts the source into batches of at most `batch_rows`; a small one is not joined with the
+    next."""
     batches: Iterable[pa.RecordBatch] = source
     if isinstance(source, pa.Table):
         batches = source.to_batches(max_chunksize=batch_rows)

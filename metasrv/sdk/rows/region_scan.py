@@ -26,7 +26,7 @@ PAGE_ROWS = 25_000
 PAGE_BYTES = 16 << 20
 """Bytes after which an answer ends: one row at least, which may exceed them."""
 PAGE_S = 60.0
-"""For one page: longer than a failover by detection takes (30 s)."""
+"""The deadline of one page, in s: longer than a failover by detection takes (30 s)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from metasrv_base.wire.node.batches import ChecksumResult
 
 T = TypeVar("T")
 DEADLINE_MS = SENT_MS_MAX
-"""For a statement."""
+"""The default deadline of a statement."""
 FIND_ROWS = 1_000
 REGIONS_AT_ONCE = 16
 """Requests of one read of all regions under way at a time."""
@@ -96,7 +96,7 @@ class AsyncRows:
     async def delete(
         self, keys: Iterable[KeyLike], **options: Unpack[StatementOptions]
     ) -> WriteResult:
-        """By primary key; a key without a row is fine."""
+        """Deletes rows by primary key; a key without a row is no error."""
         return await self._write(RowsQuery("delete", (), _listed(keys)), options)
 
     async def get(

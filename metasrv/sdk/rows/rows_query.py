@@ -24,7 +24,7 @@ class RowsQuery:
     """The keys of a delete."""
 
     def named(self, layout: Layout) -> pa.RecordBatch:
-        """With the columns that are named, as users know them. Raises Refused."""
+        """The rows with the columns that are named, as users know them. Raises Refused."""
         if self.op == "delete":
             return key_batch(layout, self.keys)
         return named_batch(layout, self.rows, fills=self.op != "update")

@@ -48,7 +48,7 @@ class Spread:
         self._rests_until.pop(address, None)
 
     def failed(self, address: str, now: float) -> None:
-        """It was silent, or could not serve."""
+        """Notes that a server was silent, or could not serve."""
         self._failed[address] += 1
         rest_ms = REST.delay_ms(self._failed[address], 0.0)
         self._rests_until[address] = now + rest_ms / 1000

@@ -38,7 +38,7 @@ from metasrv_base.wire.http.client import HttpAnswer
 from metasrv_base.wire.node.batches import ChecksumResult
 
 PAGE_S = SENT_MS_MAX / 1000
-"""For one page, or one batch of a load."""
+"""The deadline of one page, or one batch of a load, in s."""
 Query = list[tuple[str, str]]
 
 
@@ -60,7 +60,7 @@ class Through:
     frontends: Frontends
 
     async def write(self, query: RowsQuery, key: StatementKey, until: float) -> WriteResult:
-        """Done once, however often the same *key* comes."""
+        """Writes once, however often the same *key* comes."""
         bound, copies = await self.binding.get(), Copies()
         with copies.settled():
             while True:
@@ -274,7 +274,7 @@ def _batch(answer: HttpAnswer) -> pa.RecordBatch:
 
 
 def _as_known(columns: Sequence[LayoutColumn], page: pa.RecordBatch) -> pa.RecordBatch:
-    """With the names of this reading. Raises Conflict where a type is another by now."""
+    """Renames columns as in this read of the table. Raises Conflict where a type has changed."""
     schema = Layout.arrow_of(columns)
     if page.schema.types != schema.types:
         raise Conflict("schema-version-stale", found="the types of this reading")

@@ -122,7 +122,7 @@ def _body(procedure: str, record: ProcedureRecord, rest: Mapping[str, Any]) -> P
 
 
 def _started_ms(record: ProcedureRecord) -> int | None:
-    """When its first step began; None: it has not finished one."""
+    """The time at which its first step began; None: it has not finished one."""
     if record.started_at_ms is not None:
         return record.started_at_ms
     if not record.timeline:

@@ -33,7 +33,8 @@ def must_be_loaded(state: ServerState) -> None:
 
 
 async def lines(state: ServerState, start: Start) -> AsyncGenerator[bytes]:
-    """From *start* on until this server ends. Each line is made when the one before is sent."""
+    """Yields lines from *start* on until this server ends. Each line is made when the one before is
+    sent."""
     with counted(state), ExitStack() as held:
         position = start.version
         sent: Mapping[str, str] = {}
@@ -86,7 +87,7 @@ def _alive(state: ServerState) -> bytes:
 
 
 async def _changed(state: ServerState, position: int, ms: int) -> None:
-    """Until the catalog is newer, a sign of life is due, or this server ends."""
+    """Waits until the catalog is newer, a keep-alive line is due, or this server ends."""
     with suppress(TimeoutError):
         async with state.while_serving(), asyncio.timeout(ms / 1000):
             await state.follower.changed(position)

@@ -129,7 +129,7 @@ async def page_view(
 
 
 async def _reached(state: ServerState, version: int) -> None:
-    """Once this server has applied *version*. Raises Unavailable("stale")."""
+    """Waits until this server has applied *version*. Raises Unavailable("stale")."""
     try:
         await state.follower.wait_for(version, deadline_ms=WAIT_MS_MAX)
     except Unavailable as error:

@@ -49,7 +49,7 @@ async def table(
 async def table_by_id(
     state: ServerState, table_id: int, freshness: Freshness
 ) -> tuple[TableBody, CatalogView]:
-    """Also a dropped one."""
+    """The table of an id, also a dropped one."""
     catalog_view = await view(state, freshness)
     table = catalog_view.catalog.by_id(table_id)
     if table is None:

@@ -10,7 +10,8 @@ from metasrv_base.wire.api.cluster import ClusterBody, LeaderBody, MetasrvBody
 
 
 async def cluster(state: ServerState) -> ClusterBody:
-    """From the store; while it is silent, what this server knows by itself."""
+    """Reads the cluster from etcd; while etcd is silent, answers what this server knows by
+    itself."""
     facts = state.facts
     try:
         cluster_id = await state.cluster()

@@ -28,7 +28,7 @@ async def cordon(
 
 
 async def uncordon(state: ServerState, context: RequestContext, node_id: str) -> NodeBody:
-    """It takes new regions again; those that left it stay where they are."""
+    """Lets a node take new regions again; those that left it stay where they are."""
     return await _set(state, context, node_id, None)
 
 

@@ -188,7 +188,7 @@ def _must_be_allowed(
 
 
 def may_still_serve(status: NodeStatus) -> bool:
-    """It holds a lease, or is heard and will be given one."""
+    """Whether the node holds a lease, or is heard and will be given one."""
     return status.lease_left_ms > 0 or status.state is NodeState.ALIVE
 
 

@@ -145,7 +145,7 @@ async def region(
 async def regions(
     state: ServerState, request: ListRequest, only: RegionFilter
 ) -> tuple[RegionList, CatalogView]:
-    """By id; those of a node, of a table, or all."""
+    """Regions by id: those of a node, of a table, or all."""
     reports = await _reports(state)
     name = await list_name(state, request, only.node, only.table_id)
     catalog_view, token = await page_view(state, request.freshness, name, request.token)

@@ -38,7 +38,7 @@ async def put_setting(
 
 
 async def maintenance(state: ServerState) -> MaintenanceBody:
-    """As it is now: one that has expired is off."""
+    """Maintenance as it is now: one that has expired is off."""
     return _maintenance(state, await _stored(state))
 
 

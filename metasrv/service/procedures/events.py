@@ -26,7 +26,8 @@ def id_of(shown: Shown) -> str:
 async def events(
     state: ServerState, procedure: str, first: Shown, last_id: str | None
 ) -> AsyncGenerator[bytes]:
-    """From *first* on, unless that is *last_id* (`Last-Event-ID`), to its end or ours."""
+    """Yields events from *first* on, unless that is *last_id* (`Last-Event-ID`), to the end of the
+    procedure or of this server."""
     with counted(state):
         if last_id is not None and not _ID.fullmatch(last_id):
             yield sse.RESET

@@ -32,7 +32,7 @@ class Filter:
     """The id was made before."""
     stalled: bool | None = None
     parent: str | None = None
-    """Its id."""
+    """The parent's id."""
 
     @property
     def parts(self) -> tuple[str | int | bool | None, ...]:

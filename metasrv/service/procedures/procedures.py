@@ -27,8 +27,8 @@ class Shown:
 async def get(
     state: ServerState, procedure: str, *, unlike: str | None = None, wait_ms: int = 0
 ) -> Shown:
-    """Once it has ended, or with *unlike*, an ETag, once it differs; as it is when *wait_ms* have
-    passed, or we end."""
+    """Returns a procedure once it has ended, or, with *unlike*, an ETag, once it differs; as it is
+    after *wait_ms*, or when this server ends."""
     term = await state.leading()
     _must_be_an_id(procedure)
     until = state.clock.mono_ms() + wait_ms

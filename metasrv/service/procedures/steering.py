@@ -20,7 +20,7 @@ from procedures.scheduling.manager import Manager
 
 
 async def locks(state: ServerState, path: str, size: int, page_token: str | None) -> LockList:
-    """As they are now: a later page shows what has become of its keys meanwhile."""
+    """Locks as they are now: a later page shows the state of its keys at its own time."""
     term = await state.leading()
     name = ListName(term.cluster_id, path)
     after = unseal(name, page_token).after if page_token is not None else None

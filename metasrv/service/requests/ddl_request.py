@@ -148,7 +148,8 @@ def in_the_way(locks: Iterable[Lock], manager: Manager) -> Blockers:
 
 
 def refuse_if_being_dropped(blockers: Blockers) -> None:
-    """Nobody queues behind the drop of a schema or catalog only to be told that it is gone."""
+    """Raises Conflict for a schema or catalog that is being dropped: a change behind the drop could
+    only fail."""
     for procedure, entry in blockers:
         record = entry.held.record
         kind = KINDS.get(record.kind)
@@ -158,7 +159,7 @@ def refuse_if_being_dropped(blockers: Blockers) -> None:
 
 
 def refuse_if_poisoned(blockers: Blockers) -> None:
-    """Nobody queues behind what only a person can end."""
+    """Raises Conflict for a poisoned resource: only a person can end the wait."""
     for procedure, entry in blockers:
         record = entry.held.record
         if record.poisoned:

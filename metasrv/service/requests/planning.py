@@ -21,7 +21,8 @@ LOOKED_AT_MAX = 1_024  # procedures that are over, for the reorgs among them
 async def plan_of(
     term: Term, kind: Kind[Any], state: ProcedureState, client: ClientRequirements
 ) -> Plan:
-    """Nothing is stored, no node hears of it. Raises Unavailable where the store is away."""
+    """Plans the change, without storing anything or asking a node. Raises Unavailable if etcd does
+    not answer."""
     estimates = Estimates(term.nodes.size_of, await _rate_of(term, kind, state))
     plan = await dry_run(KINDS, DryRunRequest(kind, state, client), term.ports, estimates)
     for member in plan.family:
@@ -31,7 +32,7 @@ async def plan_of(
 
 
 async def _rate_of(term: Term, kind: Kind[Any], state: ProcedureState) -> Rate:
-    """As the last reorgs read; only if it may read rows."""
+    """The rate at which the last reorgs read; an assumed one for a kind that reads no rows."""
     if not kind.is_paced:
         return ASSUMED
     ports = term.ports

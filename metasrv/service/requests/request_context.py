@@ -35,10 +35,10 @@ class RequestContext:
     method: str
     path: str
     body: Any
-    """As it was parsed; None: it had none."""
+    """The body as it was parsed; None: there was none."""
     request_id: str
     body_bytes: int | None = None
-    """Its length as it was sent; None: not known."""
+    """The length of the body as it was sent; None: not known."""
     principal: str = ANONYMOUS
     key: str | None = None
     """Idempotency-Key."""

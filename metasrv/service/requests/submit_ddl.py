@@ -256,7 +256,7 @@ async def stored(
 
 
 async def waited(term: Term, submission: Submitted, patience: Patience) -> AcceptedChange:
-    """Its procedure, over or as it stands when patience ends."""
+    """Returns its procedure, over or as it stands when patience ends."""
     entry = await until_over(patience.state, term, submission.procedure, patience.left_ms)
     return AcceptedChange(submission.procedure, entry, submission.replayed)
 

@@ -1,4 +1,4 @@
-"""Where each node is reached, for answers that show routes, as any server knows it."""
+"""Addresses of nodes, for answers that show routes, as any server knows them."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -29,7 +29,7 @@ class Addresses:
     """Replaced by every change, so that what was made of the same addresses stays true."""
     _read_at_ms: int | None = None
     followed: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set while a watch tells of every change."""
+    """Set while a watch reports every change."""
 
     async def known(self) -> Mapping[str, str]:
         """Node id -> base URL. While the store is silent: as last read."""
@@ -45,7 +45,7 @@ class Addresses:
         return self._known
 
     async def follow(self) -> None:
-        """For ever. While the watch stands nobody here has to read."""
+        """Follows changes for ever. While the watch stands nobody here has to read."""
         while True:
             try:
                 revision = await self._read()

@@ -128,7 +128,7 @@ def alive(catalog: Catalog, leader: str | None, *, is_stale: bool) -> bytes:
 
 
 def moved(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[bytes]:
-    """Where nodes are reached now, of those that are not reached as *before*."""
+    """Addresses of nodes that are not reached as *before*."""
     for node in sorted(before.keys() | after.keys()):
         address = after.get(node)
         if address != before.get(node):

@@ -22,7 +22,7 @@ WINDOW_KEYS = 256  # a window that holds more is made shorter, down to a millise
 READ_AT_ONCE = 64  # histories between two yields of the event loop: some 5 ms of creates
 FIRST_ID = "0"
 LAST_ID = "g"
-"""Below and above every id."""
+"""Ids below and above every other one."""
 
 Ended: TypeAlias = Mapping[str, ProcedureHistory]
 
@@ -90,5 +90,5 @@ def _key(procedure: str) -> bytes:
 
 
 def _id_of(item: KeyValue) -> str:
-    """Also of a key that is no history's."""
+    """The id in a key, also of a key that is no history's."""
     return item.key.removeprefix(ProcedureHistoryKey.under().start).decode("utf-8", "replace")

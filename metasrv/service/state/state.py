@@ -90,7 +90,7 @@ class ServerState:
     feed: FeedLines = field(default_factory=FeedLines)
     cluster_id: str | None = None
     term: Term | None = None
-    """While this server leads."""
+    """The term, while this server leads."""
     leader: LeaderRecord | None = None
     """The leader at the last look; None: nobody."""
     is_valid: Callable[[], bool] = field(default=_never)
@@ -164,7 +164,7 @@ class ServerState:
 
     @property
     def other_leader(self) -> LeaderRecord | None:
-        """Another server that leads, as far as we know."""
+        """Another server that leads, as far as this one knows."""
         leader = self.leader
         return leader if leader is not None and leader.server != self.facts.server else None
 
