@@ -1,4 +1,5 @@
-"""Where a node's memory comes from. To be imported before Arrow, which looks only once.
+"""Sets the allocator of a node's memory. Import it before Arrow, which looks only once. To be
+imported before Arrow, which looks only once.
 
 Rows are decoded by whichever thread is free, and let go by another. Arrow's own allocator keeps
 such memory for the thread that had it, and glibc has arenas by thread: after scans of a large
@@ -16,7 +17,8 @@ os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
 
 def share_arenas() -> None:
-    """Before threads are started. Does nothing where the C library has no arenas."""
+    """Limits the arenas of the C library, before threads are started. Does nothing where it has
+    none."""
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
         libc.mallopt(_M_ARENA_MAX, _ARENAS)

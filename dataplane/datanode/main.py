@@ -90,7 +90,8 @@ def _refused(errors: Iterable[Exception]) -> int:
 
 
 async def run(config: DatanodeConfig) -> None:
-    """Until SIGTERM or SIGINT. Raises Conflict (in a group) when this process must never serve."""
+    """Runs the node until SIGTERM or SIGINT. Raises Conflict (in a group) when this process must
+    never serve."""
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS_MAX))
     journal = await asyncio.to_thread(open_journal, LocalDisk(), config.root, config.node_id)
     if journal.state.node_id != config.node_id:

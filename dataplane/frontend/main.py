@@ -73,10 +73,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 async def run(config: FrontendConfig) -> int:
-    """Until SIGTERM or SIGINT, or until its lease has ended; the exit code.
-
-    Raises Conflict (in a group) when this process must never serve.
-    """
+    """Runs the frontend until SIGTERM or SIGINT, or until its lease has ended. Returns the exit
+    code. Raises Conflict (in a group) when this process must never serve."""
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(THREADS_MAX))
     listening = socket.create_server((config.host, config.port))

@@ -66,9 +66,9 @@ class RecordType(IntEnum):
     NODE = 9
     """One of the node's journal."""
     DURABLE = 10
-    """Nothing but its `durable`, written behind a sync and not synced itself: damage in the newest
-    synced write is known from a torn one. Has the position of the record before it, and takes
-    none."""
+    """A record that carries its `durable` alone, written behind a sync and not synced itself: so
+    damage in the newest synced write is known from a torn one. Has the position of the record
+    before it, and takes none."""
 
 
 TAKE_NONE = frozenset({RecordType.SCHEMA, RecordType.DURABLE})
@@ -185,7 +185,7 @@ def refuse_gap(last: LogPosition | None, record: Record, name: str) -> None:
 
 
 def magics(data: bytes, start: int) -> Iterator[int]:
-    """Where a record may begin."""
+    """Yields the places where a record may begin."""
     while (start := data.find(RECORD_MAGIC, start)) >= 0:
         yield start
         start += 1

@@ -94,7 +94,8 @@ class Driver:
         self._herald = Thread(target=self._tell, name="herald", daemon=True)
 
     def serve(self, lines: Iterable[bytes]) -> None:
-        """Until there are no more lines. Raises ValidationError for one that makes no sense."""
+        """Serves requests until there are no more lines. Raises ValidationError for a line that
+        cannot be read."""
         self._herald.start()
         for line in lines:
             request = REQUEST.validate_json(line)

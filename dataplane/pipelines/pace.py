@@ -39,7 +39,7 @@ class Bucket:
     """Rows of all who were let through."""
     owed: float = 0.0
     at_ms: int | None = None
-    """When `owed` was true."""
+    """The time at which `owed` was true."""
 
     def take(self, rows: int, now_ms: int) -> int:
         """0: read on. Else the milliseconds after which to ask again; nothing was taken."""
@@ -98,12 +98,12 @@ class SharedBucket:
             self._stopped.wait(min(wait_ms, WAIT_MS_MAX) / 1000)
 
     def throttle(self, rows_per_s: int | None) -> None:
-        """From now on, for all jobs that share the bucket."""
+        """Sets the rate from now on, for all jobs that share the bucket."""
         with self._lock:
             self._bucket.rows_per_s = rows_per_s
 
     def stop(self) -> None:
-        """Whoever asks for this job from now on is told that it is over."""
+        """Ends the job: every later `take` is answered STOPPED."""
         self._stopped.set()
 
     def take(self, rows: int) -> int:
@@ -122,7 +122,7 @@ class SharedBucket:
         return max(self._until - self._bucket.paid(self._clock.mono_ms()), 0)
 
     def _wait_ms(self) -> int:
-        """Until nothing is owed; 0: nothing is."""
+        """The time until nothing is owed; 0: nothing is."""
         with self._lock:
             rate = self._bucket.rows_per_s
             owed = self._owed()
@@ -144,7 +144,7 @@ class _Server(ThreadingTCPServer):
 
 
 class PaceServer:
-    """While it is entered, tasks that know its address are answered from the bucket."""
+    """Answers tasks that know its address from the bucket, while it is entered."""
 
     def __init__(self, bucket: SharedBucket, host: str) -> None:
         secret = secrets.token_hex(16)

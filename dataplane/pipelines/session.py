@@ -23,9 +23,9 @@ class SessionSettings:
     master: str
     driver_memory: str
     host: str
-    """Where executors reach the driver."""
+    """The host at which executors reach the driver."""
     work_dir: Path
-    """For everything Spark writes beside the output of jobs."""
+    """Folder for everything that Spark writes beside the output of jobs."""
 
 
 def spark_conf(settings: SessionSettings) -> dict[str, bool | float | int | str | None]:

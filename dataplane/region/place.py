@@ -1,4 +1,4 @@
-"""Where and within which bounds a region lives: what is handed to it instead of globals."""
+"""The place and the bounds of a region, which are handed to it instead of globals."""
 
 import posixpath
 from dataclasses import dataclass, field
@@ -71,7 +71,7 @@ class OpenOrder:
 
     @property
     def schema(self) -> RegionSchema:
-        """To be joined to what the manifest says."""
+        """The schema of the order, to be joined to that of the manifest."""
         return RegionSchema(
             self.schema_version,
             self.schema_floor,

@@ -31,7 +31,8 @@ def _document(request: Request) -> Any:
 
 
 def _included() -> tuple[BaseRoute, ...]:
-    """Made once: FastAPI builds what it includes anew for each app, and that takes long."""
+    """The routes, made once: FastAPI builds what it includes anew for each app, and that takes
+    long."""
     every = APIRouter()
     for router in (node, admin):
         every.include_router(router, responses=dict(PROBLEM))

@@ -79,8 +79,8 @@ class HeartbeatLoop:
         self._beating = asyncio.Lock()
 
     async def run(self) -> None:
-        """For ever. Raises Conflict `wrong-cluster`, `node-removed` or `stale-incarnation` (a newer
-        process has our id): this process must never serve."""
+        """Sends heartbeats for ever. Raises Conflict `wrong-cluster`, `node-removed` or
+        `stale-incarnation` (a newer process has our id): this process must never serve."""
         while True:
             if not self._membership.is_registered:
                 await self._register()

@@ -101,7 +101,7 @@ def header_of(number: int) -> SegmentHeader:
 
 
 def contents_of(records: Sequence[Record], number: int, after: int) -> list[SegmentRecords]:
-    """As they follow the sequence *after* in the file of that number."""
+    """Encodes records that follow the sequence *after* in the file of that number."""
     return [
         SegmentRecords(
             RecordType.NODE, LogPosition(number, sequence), record.model_dump_json().encode()

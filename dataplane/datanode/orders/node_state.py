@@ -23,7 +23,7 @@ class JournalState:
     cluster_id: str | None = None
     term: int = 0
     executed: dict[int, Executed] = field(default_factory=dict)
-    """By region id: the last order executed."""
+    """The last order executed, by region id."""
     dropped: set[int] = field(default_factory=set)
 
     def take(self, record: Record) -> None:

@@ -57,7 +57,7 @@ class RegionLeases:
         return self._deadlines_ms.get((region, epoch))
 
     def is_held(self, region: int, epoch: int, now_ms: int) -> bool:
-        """At its deadline a lease has ended."""
+        """Whether the lease is held. At its deadline it has ended."""
         until_ms = self._deadlines_ms.get((region, epoch))
         return until_ms is not None and now_ms < until_ms
 

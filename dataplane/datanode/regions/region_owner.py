@@ -57,13 +57,13 @@ class RegionOwner:
     has_lease: Callable[[], bool]
     now_ms: Callable[[], int]
     stopped_by: MetaError | None = None
-    """Why nothing is done here any more; None: serving."""
+    """The reason why this opening serves no more; None: it serves."""
     groups: int = 0
     """Groups written: each was one sync."""
     written_ms: int | None = None
-    """When the last one was; None: not since the log was last closed."""
+    """The time of the last write; None: there was none since the log was last closed."""
     began_ms: int | None = None
-    """When the group that is at the disk went there; None: none is."""
+    """The time at which the group that is being written was started; None: no group is."""
     is_tidy: bool = False
     """Whether what crashes and failed jobs left in the root was removed in this opening."""
     _queue: asyncio.Queue[Write | ExclusiveTask] = field(
@@ -132,7 +132,8 @@ class RegionOwner:
         raise Unavailable(what=f"region {self.region_id}", reason="it must be opened again")
 
     async def run(self) -> None:
-        """Until a change that stops, or a fence, a lost disk or a lost outcome has ended it.
+        """Runs changes and groups until a change that stops, a fence, a lost disk or a lost outcome
+        ends it.
 
         A fault of our own ends this opening and no other: one batch must not end the node.
         """

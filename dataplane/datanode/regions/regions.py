@@ -46,7 +46,7 @@ class Slot:
     owner: RegionOwner | None = None
     """Set while `open`."""
     lost_ms: int = 0
-    """When it was last found `lost`."""
+    """The time at which it was last found `lost`."""
 
     @property
     def region_id(self) -> int:
@@ -134,7 +134,7 @@ class NodeRegionSet:
         return None
 
     async def close_all(self) -> None:
-        """Before the process ends; each log is closed, nothing is deleted."""
+        """Closes every region and its log, before the process ends. Deletes nothing."""
         for slot in self:
             await self._stop(slot)
 
@@ -195,7 +195,8 @@ class NodeRegionSet:
         await self._stop(slot)
 
     async def _stop(self, slot: Slot) -> None:
-        """Whatever is queued ahead is answered first. The region is not served here any more."""
+        """Stops a region, after the work queued ahead is answered. The region is not served here
+        any more."""
         owner = slot.owner
         if owner is not None:
             with suppress(MetaError):  # it had ended by itself

@@ -64,11 +64,9 @@ FIRST_KEYS = 256
 """Looked up together before it is known how large the rows are."""
 FEW_KEYS = 8
 FEW_BYTES = 256 << 10
-"""The most bytes of rows that are looked up on the event loop, if they are in memory: a fifth of a
-millisecond each, less than a thread and back."""
+"""The most bytes looked up on the event loop, if in memory: less than a thread and back."""
 FIRST_BYTES = 64 << 10
-"""Bytes of the rows looked up first; then four times as many, up to `GET_PART_BYTES`, and then
-fewer keys."""
+"""Bytes of the rows looked up first; then four times as many, then fewer keys."""
 DECODED_BYTES = 512 << 10
 DECODED_AT_ONCE = 4
 """The memory of a row group, and the number that a lookup has at once while it decodes one."""
@@ -78,11 +76,11 @@ GET_PART_BYTES = 4 << 20
 GET_TIMES = 2
 """The memory that a lookup takes, by the bytes of its rows: as they are found, and in order."""
 GET_BYTES_MAX = 16 << 20
-"""The most bytes of rows of one `get`, whose answer is made as a whole before it is sent."""
+"""The most bytes of rows of one `get`, whose answer is made before it is sent."""
 ANSWER_TIMES = 2
 """The memory that an Arrow answer takes by the bytes of its rows: in messages, and joined."""
 CHECKSUMS_AT_ONCE = 2
-"""The most checksums at a time. The others wait, and hold nothing meanwhile."""
+"""The most checksums at a time. The others hold nothing while they wait."""
 _HEXADECIMAL = re.compile(r"[0-9a-fA-F]*")
 
 
@@ -100,7 +98,7 @@ class RowService:
 
     @property
     def read_bytes(self) -> int:
-        """Held by all reads at present."""
+        """Bytes that all reads hold at present."""
         return self._scans.bytes
 
     def room_for(self, body_bytes: int) -> HeldBytes:
@@ -163,8 +161,8 @@ class RowService:
         return self._scans.slot(kind, REQUEST_BYTES)
 
     async def scan_json(self, region_id: int, query: ScanRows, held: HeldBytes) -> Rows:
-        """At most `limit` rows, JSON_ROWS_MAX and JSON_BYTES_MAX, or as many as *held* can grow by;
-        `more`: there may be more."""
+        """Returns at most `limit` rows, JSON_ROWS_MAX and JSON_BYTES_MAX, or as many as *held* can
+        grow by; `more`: there may be more."""
         region = self._readable(region_id, query)[1]
         rows: list[Row] = []
         taken_bytes, limit = 0, min(query.limit, JSON_ROWS_MAX)
@@ -203,8 +201,7 @@ class RowService:
         yield stream.end()
 
     async def scan_values(self, region_id: int, query: ScanRows) -> AsyncGenerator[bytes]:
-        """As `scan_arrow`, of values alone: parts until there are `limit` rows or `bytes_max`. The
-        next one is decoded while one is sent: no more are in memory than without that."""
+        """Yields parts of values alone until there are `limit` rows or `bytes_max`."""
         slot, region, keys = self._range(region_id, query)
         page = ValuesPage(query.limit, query.bytes_max)
         kind = ReaderKind.STREAM if query.bytes_max is None else ReaderKind.PAGE
@@ -244,13 +241,13 @@ class RowService:
         await asyncio.to_thread(owner.region.maintenance.flush)
 
     async def borrowed(self, region_id: int) -> Borrowed:
-        """For jobs, which hold no lease: inputs never change once they are borrowed."""
+        """Returns the inputs of a job, which needs no lease: they never change."""
         owner = self._regions.serving(region_id).owner
         assert owner is not None
         return await asyncio.to_thread(owner.region.borrowed)
 
     async def snapshot(self, region_id: int, mark: str, indexes: Sequence[int] | None) -> Snapshot:
-        """For jobs, too: whoever leads, rows at or below a mark do not change any more."""
+        """Returns the files as of a mark; their rows never change, whichever node leads."""
         owner = self._regions.serving(region_id).owner
         assert owner is not None
         return await asyncio.to_thread(owner.region.snapshot, mark, indexes)

@@ -71,5 +71,5 @@ class ScanSlots:
 
     @property
     def bytes(self) -> int:
-        """Held by all kinds at present."""
+        """Bytes that all kinds of scans hold at present."""
         return sum(part.bytes for part in self._memory.values())

@@ -14,7 +14,8 @@ from metasrv_base.errors import MetaError
 
 PACE_MS = 1_000
 RETRY_MS = 60_000
-"""After a merge that failed, a disk that was too full for it above all: writers need the rest."""
+"""The pause after a merge that failed, most often because the disk was too full: writers need the
+rest."""
 
 log = structlog.get_logger()
 
@@ -27,10 +28,10 @@ class Merging:
         self._clock = clock
         self._metrics = metrics
         self._not_before_ms: dict[int, int] = {}
-        """By region that failed."""
+        """Times before which a region that failed is not merged again, by region."""
 
     async def run(self) -> None:
-        """For ever. Merges that are due follow each other at once."""
+        """Merges for ever. Merges that are due follow each other at once."""
         while True:
             if not await self.merge_next():
                 await self._clock.sleep_ms(PACE_MS)

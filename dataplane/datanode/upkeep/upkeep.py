@@ -16,7 +16,8 @@ PACE_MS = 500
 LOG_IDLE_MS = 30_000
 """A log that nobody has written to for so long is closed: an idle region has no open file."""
 FLUSHES_AT_ONCE_MAX = 2
-"""Each encodes a memtable: a core and its size in memory once more."""
+"""The most flushes at a time. Each encodes a memtable, which takes a core and its size in memory
+once more."""
 
 log = structlog.get_logger()
 
@@ -31,7 +32,7 @@ class Upkeep:
         self._places = asyncio.Semaphore(FLUSHES_AT_ONCE_MAX)
 
     async def run(self) -> None:
-        """For ever, at its own pace."""
+        """Looks after regions for ever, at its own pace."""
         while True:
             await self.look_after()
             await self._clock.sleep_ms(PACE_MS)

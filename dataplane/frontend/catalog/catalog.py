@@ -26,9 +26,9 @@ class LiveCatalog:
     ) -> None:
         self._reading = FeedReader()
         self._on_change = on_change
-        """Told when tables have changed: a change may be waiting for our word."""
+        """Called when tables have changed: a change may be waiting for an acknowledgement."""
         self._on_part = on_part
-        """Told when a part of a snapshot was read: it stays, and all of it may be much."""
+        """Called when a part of a snapshot was read, which stays in memory and may be large."""
         self.snapshots = 0
         """Read to their ends."""
         self._moved = asyncio.Event()
@@ -67,7 +67,7 @@ class LiveCatalog:
         self._reading = self._reading.ended()
 
     def named(self, name: Name) -> Schema:
-        """As the newest version has it. Raises NotFound `table-not-found`."""
+        """The schema of the newest version, by name. Raises NotFound `table-not-found`."""
         return self.schema(name) if isinstance(name, int) else self.find(*name)
 
     def find(self, catalog: str, schema: str, name: str) -> Schema:
@@ -78,7 +78,8 @@ class LiveCatalog:
         return self._schema(table)
 
     def schema(self, table_id: int) -> Schema:
-        """As the newest version has it. Raises NotFound, also for one that is being dropped."""
+        """The schema of the newest version. Raises NotFound, also for a table that is being
+        dropped."""
         table = self._table(table_id)
         if table.state is not ElementState.PUBLIC:
             raise NotFound("table-not-found", table_id=table_id)
@@ -90,7 +91,8 @@ class LiveCatalog:
         return self._schema(table) if table.state is ElementState.PUBLIC else schema
 
     def region(self, table_id: int, number: int) -> RegionRouteBody:
-        """Where it is, as far as we know. Raises NotFound for a table that is gone."""
+        """The place of a region, as far as this process knows. Raises NotFound for a table that is
+        gone."""
         regions = self._table(table_id).regions
         if number >= len(regions):
             raise NotFound(what="region", name=f"{table_id} {number}")
@@ -127,7 +129,7 @@ class LiveCatalog:
             raise Unavailable("not-ready", wanted=schema_version, **facts) from error
 
     async def reached(self, version: int) -> None:
-        """Once *version* is applied."""
+        """Waits until *version* is applied."""
         while self.version is None or self.version < version:
             await self._moved.wait()
 
@@ -138,7 +140,7 @@ class LiveCatalog:
         return table
 
     def _schema(self, table: FeedTable) -> Schema:
-        """Made once for each version of a table."""
+        """The schema of a table, made once for each version."""
         cached = self._schemas.get(table.id)
         if cached is None or cached[0] is not table:
             cached = self._schemas[table.id] = (table, Schema.of(table))

@@ -21,7 +21,7 @@ from metasrv_base.wire.problem.problems import error_of
 
 PATH = "/internal/v1/catalog/watch"
 SILENT_MS = 4 * ALIVE_MS
-"""Without a line for so long another server is asked."""
+"""The time without a line after which another server is asked."""
 BACKOFF = Backoff(first_ms=50, max_ms=1_000)
 CONNECT_S = 2.0
 

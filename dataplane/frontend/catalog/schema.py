@@ -32,7 +32,7 @@ class MirrorColumn:
 
     column: LayoutColumn
     conversion: Conversion
-    """From it to the hidden one."""
+    """The conversion of its values for the hidden column."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -220,7 +220,7 @@ async def livez(request: Request) -> Alive:
 
 @admin.get("/readyz")
 async def readyz(request: Request) -> Alive:
-    """It holds a schema lease, and has read the catalog."""
+    """Whether the frontend holds a schema lease and has read the catalog."""
     service_of(request).statements.holder.check()
     return Alive()
 
@@ -297,8 +297,8 @@ def _statement_id(request: Request) -> str:
 
 
 def _sent_ms(request: Request) -> int:
-    """When the first sender made the statement. For a client that does not say it is now, before
-    anything is waited for."""
+    """The time at which the first sender made the statement. For a client that does not say it, the
+    time of this call, before any wait."""
     given = request.headers.get(SENT_MS)
     if given is None:
         return service_of(request).statements.clock.wall_ms()

@@ -68,7 +68,7 @@ class RequestParts:
     body: type[BaseModel] | None = None
     takes_arrow: bool = False
     gives_rows: bool = False
-    """By `Accept`: JSON, NDJSON or Arrow."""
+    """True: answers rows as JSON, NDJSON or Arrow, by `Accept`."""
 
 
 ROUTES: Mapping[tuple[str, str], RequestParts] = {
@@ -78,7 +78,7 @@ ROUTES: Mapping[tuple[str, str], RequestParts] = {
     ("get", "/scan"): RequestParts(SCAN | PAGE, gives_rows=True),
     ("get", "/checksum"): RequestParts(REGION),
 }
-"""By method, and the path behind that of the table."""
+"""The parts by method, and the path behind that of the table."""
 
 
 def completed(made: dict[str, Any]) -> dict[str, Any]:

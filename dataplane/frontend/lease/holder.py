@@ -33,7 +33,7 @@ from metasrv_base.wire.frontend.holders import (
 VERSION = "0.1.0"
 BACKOFF = Backoff(first_ms=50, max_ms=1_000)
 RETRY_MS = 100
-"""After what could not be done: between looks whether it can be."""
+"""The pause after a failed call, in ms."""
 
 log = structlog.get_logger()
 
@@ -156,8 +156,8 @@ class HolderLoop:
             await self.world.clock.sleep_ms(max(1, left_ms))
 
     async def run(self) -> None:
-        """Until the lease has ended. Raises Conflict `wrong-cluster` or `stale-incarnation`
-        (another process has our id): this process must never serve."""
+        """Holds the lease until it has ended. Raises Conflict `wrong-cluster` or
+        `stale-incarnation` (another process has our id): this process must never serve."""
         while not self.is_over:
             if self.now is None:
                 await self._register()
@@ -172,8 +172,8 @@ class HolderLoop:
                 await self._pause(min(pause_ms, fresh_ms), answered)
 
     async def sign_off(self) -> None:
-        """As far as it can be done: what is left of the lease ends by itself. Also after it has
-        ended here, so that nobody waits until it has ended by the clock of the leader."""
+        """Ends the registration as far as it can: the rest of the lease ends by itself. Also after
+        it has ended here, so that nobody waits until it has ended by the clock of the leader."""
         for incarnation in self._perhaps:
             try:
                 await self.world.leader.sign_off(self.holder_id, incarnation)
@@ -190,7 +190,8 @@ class HolderLoop:
     # -- inside
 
     async def _pause(self, ms: int, answered: bool) -> None:
-        """Until there is something to tell, or for so long. Who was not answered waits it out."""
+        """Waits until there is something to tell, or for so long. After a call without an answer it
+        waits the whole time."""
         if not answered:
             await self.world.clock.sleep_ms(ms)
             return
@@ -199,7 +200,7 @@ class HolderLoop:
                 await self._due.wait()
 
     async def _register(self) -> None:
-        """Until it is answered; the lease may end meanwhile."""
+        """Registers, until it is answered; the lease may end meanwhile."""
         incarnation, attempt = str(uuid.uuid4()), 0
         while self.now is None and not self.is_over:
             if self.catalog.snapshots < self._snapshots:
@@ -317,7 +318,7 @@ class HolderLoop:
         self.world.reload()
 
     def _patience_ms(self) -> int:
-        """For one call: several fit in a lease."""
+        """The deadline of one call: several fit in a lease."""
         return max(200, self.lease.lease_ms // 5) if self.lease.lease_ms else 5_000
 
     def _refuse(self, error: MetaError) -> None:

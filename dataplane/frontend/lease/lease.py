@@ -21,8 +21,8 @@ class SchemaLease:
         """The length of the last grant."""
 
     def granted(self, sent_ms: int, lease_ms: int, now_ms: int) -> None:
-        """In the answer to a request sent at *sent_ms*. A deadline never moves back, and one that
-        has passed has passed for good: this process may have answered what was not true."""
+        """Takes the lease in the answer to a request sent at *sent_ms*. A deadline never moves
+        back. A lease that has ended stays ended: this process may have given false answers."""
         if self.has_ended(now_ms):
             return
         until_ms = sent_ms + usable_ms(lease_ms)
@@ -30,7 +30,7 @@ class SchemaLease:
         self.lease_ms = lease_ms
 
     def is_held(self, now_ms: int) -> bool:
-        """At its deadline a lease has ended."""
+        """Whether the lease is held. At its deadline it has ended."""
         return self.deadline_ms is not None and now_ms < self.deadline_ms
 
     def has_ended(self, now_ms: int) -> bool:
@@ -38,6 +38,6 @@ class SchemaLease:
         return self.deadline_ms is not None and now_ms >= self.deadline_ms
 
     def fresh_ms(self, now_ms: int) -> int:
-        """Until a third is left: then it is time to begin anew, while there is some."""
+        """The time until a third of the lease is left: then it is time to renew it."""
         assert self.deadline_ms is not None, "none was ever granted"
         return self.deadline_ms - self.lease_ms // 3 - now_ms

@@ -30,9 +30,10 @@ class Transaction:
 class Transactions:
     def __init__(self, on_freed: Callable[[int, int], None] = lambda table, version: None) -> None:
         self.age_max_ms = 0
-        """As the leader says; 0: it has not said anything, and nothing may begin."""
+        """The highest age of a transaction, as the leader sets it; 0: it has not said any yet, and
+        nothing may begin."""
         self._on_freed = on_freed
-        """Told of each table and version that a transaction is not bound to any more."""
+        """Called with each table and version that a transaction is no longer bound to."""
         self._open: dict[str, Transaction] = {}
 
     def __len__(self) -> int:
@@ -55,7 +56,7 @@ class Transactions:
             self.end(transaction)
 
     def bind(self, transaction: Transaction, table_id: int, schema_version: int) -> None:
-        """To a version, or from an older one to a newer."""
+        """Binds a transaction to a version, or moves it from an older one to a newer."""
         before = transaction.bound.get(table_id)
         transaction.bound[table_id] = schema_version
         if before is not None and before != schema_version:
@@ -67,7 +68,7 @@ class Transactions:
                 self._on_freed(table_id, schema_version)
 
     def until_ms(self, transaction: Transaction) -> int:
-        """When it is too old."""
+        """The time at which a transaction is too old."""
         return transaction.began_ms + self.age_max_ms
 
     def check_age(self, transaction: Transaction, now_ms: int) -> None:
@@ -76,7 +77,8 @@ class Transactions:
             raise Conflict("transaction-too-old", limit_s=self.age_max_ms / 1000)
 
     def pins(self, now_ms: int) -> tuple[Pin, ...]:
-        """For each table the oldest version in use, by the oldest transaction that uses it."""
+        """Pins: the oldest version in use of each table, with the oldest transaction that uses
+        it."""
         oldest: dict[int, tuple[int, int, str]] = {}
         for transaction in self._open.values():
             for table_id, version in transaction.bound.items():

@@ -26,7 +26,7 @@ ShowKeys = Callable[[Sequence[bytes]], object]
 
 @dataclass(frozen=True, slots=True)
 class ReadEntry:
-    """As it was read."""
+    """An entry as it was read."""
 
     version: int
     row: bytes

@@ -120,7 +120,7 @@ class RegionStatement:
             raise Conflict("row-missing", keys=self._shown(missing.to_pylist()))
 
     def _shown(self, keys: Sequence[bytes]) -> list[dict[str, object]]:
-        """By column name, as far as an answer shows them."""
+        """Values of rows as an answer shows them, by column name."""
         return [self.schema.layout.key_json(key) for key in keys[:KEYS_SHOWN_MAX]]
 
     def _new_columns(

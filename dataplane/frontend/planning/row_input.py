@@ -48,7 +48,7 @@ class RowInput:
     keys: pa.BinaryArray
     """Encoded, each once."""
     columns: Mapping[int, Said]
-    """By column id; those of the key are among them, and of others those that a row names."""
+    """Input by column id: the columns of the key, and those that a row names."""
     places: pa.Int64Array
     """The place of each row in the request; 0 is the first."""
 
@@ -61,7 +61,7 @@ class RowInput:
         return RowInput(self.keys.take(places), columns, self.places.take(places))
 
     def place(self, row: int) -> int:
-        """In the request, of one of these rows."""
+        """The place of one of these rows in the request."""
         position: int = self.places[row].as_py()
         return position
 
@@ -101,7 +101,7 @@ def from_arrow(layout: Layout, rows: pa.RecordBatch, op: Op) -> RowInput:
 
 
 def by_region(layout: Layout, given: RowInput) -> list[RegionRows]:
-    """In order of region."""
+    """Divides the rows by region, in order of region."""
     if not given.count:
         return []
     if layout.router.regions == 1:

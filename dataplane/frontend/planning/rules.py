@@ -46,7 +46,8 @@ def _is_null(rule: ConstraintRule, new: Columns) -> pa.BooleanArray:
 
 
 def _seen_by_its_index(rule: ConstraintRule, new: Columns) -> None:
-    """Its unique index has the keys, and is checked like every other."""
+    """Finds no rows: the constraint's unique index has its keys, and is checked like every
+    other."""
 
 
 def _is_false(rule: ConstraintRule, new: Columns) -> pa.BooleanArray:

@@ -26,11 +26,11 @@ class PageShare:
 
     number: int
     key: bytes
-    """From which it is asked on."""
+    """The entry from which the region is asked on."""
     rows: int
     bytes_max: int
     waiting: pa.Table | None = None
-    """In the order of the entries; None: it has to be asked."""
+    """Rows in the order of the entries; None: the region must be asked."""
     is_last: bool = False
     """Whether nothing stands behind what waits."""
 
@@ -95,7 +95,7 @@ class EntryMerge:
 
     @property
     def following(self) -> bytes | None:
-        """From which entry the next page goes on; None: there is none."""
+        """The entry at which the next page begins; None: there is none."""
         is_cut = self._rows > self.limit
         is_over = all(share.is_last and share.waiting is None for share in self._shares)
         shown = [part for part in self.taken if part.num_rows]

@@ -38,7 +38,7 @@ class GroupAnswer:
 
     rows: pa.Table
     places: Mapping[bytes, int]
-    """By key."""
+    """Places of rows, by key."""
     is_whole: bool
     """False: the answer ended at its bound of bytes, and rows may be missing."""
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Parameter:
     type: str
-    """As JSON schema has it."""
+    """The type as in JSON schema."""
     about: str
     repeated: bool = False
-    """It may stand several times: once for each column of a composite."""
+    """True: it may be given several times, once for each column of a composite."""
 
 
 PARAMETERS: Mapping[str, Parameter] = {
@@ -27,7 +27,7 @@ PARAMETERS: Mapping[str, Parameter] = {
     "column_ids": Parameter("string", "The same by their ids, whatever they are called."),
     "region": Parameter("integer", "Number of the only region."),
 }
-"""By name."""
+"""Parameters by name."""
 
 OP = frozenset({"op"})
 KEY = frozenset({"key"})

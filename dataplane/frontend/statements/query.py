@@ -154,7 +154,7 @@ def range_of(index: StoredIndex, params: Asked) -> EntryRange:
 
 
 def after_prefix(prefix: bytes) -> bytes | None:
-    """Above every key that begins with it; None: there is nothing above."""
+    """The lowest key above every key that begins with the prefix; None: there is nothing above."""
     kept = prefix.rstrip(b"\xff")
     return kept[:-1] + bytes([kept[-1] + 1]) if kept else None
 

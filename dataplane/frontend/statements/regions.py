@@ -128,7 +128,8 @@ class RegionClient:
         return {key: ReadEntry(version, row) for key, version, row in zip(*columns, strict=True)}
 
     async def _row(self, schema: Schema, number: int, key: bytes, call: "CallBudget") -> pa.Table:
-        """With others that are read at the same moment, if it succeeds at the first attempt."""
+        """Reads a row together with others that are read at the same moment, at the first attempt
+        only."""
         may_share = True
 
         async def send(region: RegionRouteBody) -> pa.Table | None:
@@ -159,7 +160,7 @@ class RegionClient:
         call: "CallBudget",
         options: Mapping[str, object],
     ) -> pa.Table:
-        """In no order."""
+        """Reads rows or entries by key, in no order."""
         calls = [
             partial(self._share, schema, number, share, call, options)
             for share in shares_of(sorted(set(keys)))
@@ -256,7 +257,7 @@ class CallBudget:
     until: float
     """Seconds of the loop's clock."""
     sent_ms: int | None = None
-    """When the statement was made, of one that writes; None: nobody said."""
+    """The time at which a writing statement was made; None: its sender did not say."""
 
     @property
     def left_ms(self) -> int:
@@ -312,5 +313,5 @@ def _header(schema: Schema, region: RegionRouteBody) -> dict[str, int]:
 
 
 def _again(error: MetaError) -> bool:
-    """With the newest route. A schema version that has ended stays ended."""
+    """Whether to try again, with the newest route. A schema version that has ended stays ended."""
     return may_send_again(error) and error.code != "schema-version-stale"

@@ -33,7 +33,7 @@ fixed cost of a page does not matter."""
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a page begins."""
+    """The position at which a page begins."""
 
     number: int = 0
     """The number of the region; 0 for an index read, which asks all of them."""
@@ -46,8 +46,7 @@ class Found:
     """One page."""
 
     rows: pa.RecordBatch | pa.Table
-    """With the names that users know. A table: of a scan of values, in the parts that regions
-    sent."""
+    """The rows, with the names that users know."""
     following: Place | None
     """None: it is the last."""
 
@@ -191,7 +190,7 @@ class OpenScan:
 
 
 class OpenScans:
-    """By the id of their transactions, which bound how many there are."""
+    """Open scans by the id of their transactions, which bound their number."""
 
     def __init__(self) -> None:
         self._open: dict[str, OpenScan] = {}

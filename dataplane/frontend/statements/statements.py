@@ -17,7 +17,7 @@ from metasrv_base.errors import Conflict, NotFound, Unavailable
 
 T = TypeVar("T")
 CATCH_UP_S_MAX = 2.0
-"""For a table that is not known: how long to wait for the word of the leader."""
+"""The longest wait for the leader's answer on a table that is not known, in s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,8 @@ class Statements:
         self.latency.took(self.clock.mono_ms() - began_ms)
 
     async def bound(self, transaction: Transaction, name: Name) -> Schema:
-        """To the newest version known; what is not known may have been made a moment ago."""
+        """Binds to the newest version known. A table that is not known may have been made a moment
+        ago."""
         try:
             schema = self.catalog.named(name)
         except NotFound:
@@ -48,7 +49,7 @@ class Statements:
         return schema
 
     def bind(self, transaction: Transaction, schema: Schema) -> None:
-        """To that version, or a newer one of the same table."""
+        """Binds to that version, or a newer one of the same table."""
         self.transactions.bind(transaction, schema.layout.table_id, schema.version)
 
     async def finished(
@@ -81,12 +82,12 @@ class Statements:
         self.transactions.check_age(transaction, self.clock.mono_ms())
 
     def left_s(self, transaction: Transaction) -> float:
-        """Until it is too old; never below zero."""
+        """Seconds until the transaction is too old; never below zero."""
         until_ms = self.transactions.until_ms(transaction)
         return max(0.0, (until_ms - self.clock.mono_ms()) / 1000)
 
     def call(self, transaction: Transaction) -> CallBudget:
-        """Until the transaction is too old."""
+        """The budget of calls until the transaction is too old."""
         return CallBudget(
             transaction.id, asyncio.get_running_loop().time() + self.left_s(transaction)
         )

@@ -124,7 +124,7 @@ def _is_short(schema: Schema, batch: pa.RecordBatch) -> bool:
 
 
 def _counted(error: MetaError, before: int) -> MetaError:
-    """With the rows that the batches before it applied, and the regions that took their part."""
+    """The error, with the rows that the batches before it applied added to its own."""
     some = error.facts.get("rows_applied", 0)
     applied = before + (some if isinstance(some, int) else 0)
     return type(error)(error.code, **{**error.facts, "rows_applied": applied})

@@ -54,11 +54,11 @@ class WriteRequest:
     until: float
     """Seconds of the loop's clock."""
     bind: Callable[[Schema], None]
-    """Told of the schema that it is bound to from now on."""
+    """Called with each schema that the statement is bound to."""
     is_short: bool = False
-    """So few rows that no thread is worth its while (metasrv_base/concurrency/run_in_thread.py)."""
+    """True: so few rows that a thread does not pay (metasrv_base/concurrency/run_in_thread.py)."""
     sent_ms: int | None = None
-    """When its first sender made it; None: nobody said."""
+    """The time at which its first sender made it; None: the sender did not say."""
 
     def is_short_with(self, rows: pa.Table | pa.RecordBatch | None) -> bool:
         """Whether that holds with the rows as they are in the region."""
@@ -91,7 +91,7 @@ class _Progress:
 
     @contextmanager
     def noted(self) -> Iterator[None]:
-        """Each part says for itself what became of it."""
+        """Notes an error of the block: each part has an outcome of its own."""
         try:
             yield
         except MetaError as error:
@@ -232,8 +232,8 @@ class WriteExecutor:
         return _Done(done.version, done.repeated)
 
     async def _rebind(self, wish: WriteRequest, state: _Progress, stale: MetaError) -> None:
-        """To the table as it is now, once this process knows of it. Raises *stale* if the rows are
-        none of it any more, or time is up."""
+        """Binds to the table as it is now, once this process knows of it. Raises *stale* if the
+        rows do not belong to it any more, or time is up."""
         try:
             async with asyncio.timeout_at(wish.until):
                 schema = await self.catalog.newer(state.schema)

@@ -53,7 +53,7 @@ class BackfillRun:
     token: str
     pieces: tuple[KeyRange, ...]
     bounds: tuple[bytes, ...]
-    """Between the entries of one file and the next."""
+    """Keys between the entries of one file and the next."""
     pace: PaceAddress
 
     @property

@@ -152,7 +152,7 @@ def _survey(index: IndexDef | None, borrowed: BorrowedFile) -> Survey:
 
 
 def _values_of(owned: frozenset[int], borrowed: BorrowedFile) -> DataFaults:
-    """By the footer: of each column how many rows of the file have a value in it."""
+    """The number of rows of the file that have a value in each column, by the footer."""
     disk, entry = LocalDisk(), entry_of(borrowed.file, borrowed.root)
     path = FileReader(FileSource(disk, borrowed.root, BlockCache()), entry).path
     with lost_if_missing(borrowed.root, entry.name):

@@ -90,7 +90,7 @@ def _where(mask: pa.ChunkedArray, rows: pa.Table) -> pa.Table:
 
 
 def write_entries(entries: pa.Table, output: Output, family: int) -> DataFile:
-    """At least one entry, sorted by key. Reads back what it has written."""
+    """Writes at least one entry, sorted by key, and reads back the file."""
     output.make_folder()
     target = FileTarget(output.disk, output.root, output.name, ENTRY_COLUMNS, family)
     file = data_file(write_rows(target, [entries]))

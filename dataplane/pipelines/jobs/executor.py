@@ -43,7 +43,7 @@ _BATCH_ROWS = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where one task writes: `name` is relative to `root`, and no other task has it."""
+    """The place where one task writes: `name` is relative to `root`, and no other task has it."""
 
     disk: Disk
     root: str

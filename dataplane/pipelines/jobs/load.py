@@ -124,7 +124,7 @@ def load(spark: SparkSession, job: LoadJob, watch: Watch) -> LoadJobResult:
 
 
 def _files_of(spark: SparkSession, job: LoadJob) -> list[InputFile]:
-    """By path. A folder is listed by one task, and its files are looked at by several."""
+    """Input files by path. One task lists a folder, and several look at its files."""
     listings = shortly(spark, partial(found_at, job.columns, job.folders), job.paths)
     files = {file.path: file for file in listings if isinstance(file, InputFile)}
     listed = {path for paths in listings if not isinstance(paths, InputFile) for path in paths}

@@ -112,7 +112,7 @@ class InputReader:
 
     @cached_property
     def columns(self) -> tuple[ColumnDef, ...]:
-        """As regions know them."""
+        """The columns as regions know them."""
         return columns_told(column.stored for column in self.job.columns)
 
     @cached_property

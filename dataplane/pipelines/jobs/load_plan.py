@@ -67,9 +67,9 @@ class Outputs:
     """Files to be written: some for each region, in order of keys."""
 
     bounds: Mapping[int, tuple[bytes, ...]]
-    """By region: between the rows of one file and of the next."""
+    """Keys between the rows of one file and of the next, by region."""
     first: Mapping[int, int]
-    """By region: the number of its first file."""
+    """The number of a region's first file, by region."""
 
     @property
     def count(self) -> int:

@@ -29,7 +29,7 @@ _CHUNK_BYTES = 1 << 20
 
 
 def reader_of(disk: Disk, root: str, entry: FileEntry) -> FileReader:
-    """Without a cache: every row group is read once."""
+    """A reader without a cache: every row group is read once."""
     return FileReader(FileSource(disk, root, BlockCache(0)), entry)
 
 

@@ -24,8 +24,8 @@ from metasrv_base.wire.node.orders import DataFile
 
 
 def merged(parts: Iterable[DataFaults], limit: int = FAULTS_MAX) -> DataFaults:
-    """In the order of the parts; of each rule the first *limit*, and of all as many as an answer
-    may list."""
+    """Joins results in the order of the parts: of each rule the first *limit* faults, and in all as
+    many as an answer may list."""
     listed: Counter[DataRule] = Counter()
     totals: Counter[DataRule] = Counter()
     faults = []

@@ -1,4 +1,4 @@
-"""Each memtable becomes a Parquet file of the own root; what the manifest says then."""
+"""Writes each memtable to a Parquet file of the own root, and plans the manifest after it."""
 
 import posixpath
 from collections.abc import Sequence

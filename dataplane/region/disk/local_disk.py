@@ -15,7 +15,8 @@ from metasrv_base.errors import Conflict, NotFound, Unavailable, Unknown
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """The device is full, or what this user or process may take of it."""
 NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
-"""Nothing was opened, so nothing was done."""
+"""Errors of a process or a machine without free descriptors: nothing was opened, so nothing was
+done."""
 _COPIED_AT_ONCE = 64 << 20
 _LOOKED_AT_ONCE = 256 << 10
 """Bytes that stay in a processor's cache."""

@@ -22,7 +22,7 @@ Hook = Callable[[str, str], None]
 
 
 def no_hook(operation: str, path: str) -> None:
-    """Nobody wants to know."""
+    """Does nothing."""
 
 
 @dataclass
@@ -41,7 +41,8 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        """Each operation on names is one step: threads share a disk. Hooks are called without."""
+        """Makes each operation on names one step: threads share a disk. Hooks are called without
+        it."""
         root = Folder()
         self.live: dict[str, Inode] = {}
         self.durable: dict[str, Inode] = {}

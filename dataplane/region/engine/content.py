@@ -57,7 +57,7 @@ class RegionContent:
             self._statement_share.set(self.statements.size_bytes)
 
     def give_up(self) -> None:
-        """Nobody reads or writes here any more."""
+        """Ends the content: nobody reads or writes here any more."""
         with self._lock:
             self._is_given_up = True
             self._files.close()
@@ -173,7 +173,7 @@ class RegionContent:
             return self._files.unnamed
 
     def hold(self, mark: str, families: Collection[int]) -> None:
-        """Until that mark is closed or held anew, the files of now stay."""
+        """Keeps the present files until that mark is closed or held anew."""
         with self._lock:
             taken = [reader for family in families for reader in self._files.take(family)]
             self._files.give_back(self._held.pop(mark, []))
@@ -189,7 +189,7 @@ class RegionContent:
             self._count()
 
     def freeze(self, log_from: int, closed_bytes: int, columns: Sequence[ColumnDef]) -> None:
-        """From now on rows go to new memtables. Nobody writes meanwhile."""
+        """Sends rows to new memtables from now on. Nobody writes meanwhile."""
         with self._lock:
             self.frozen = Frozen(self.memory, log_from, self.sequence, closed_bytes)
             self.memory = Memory(columns)

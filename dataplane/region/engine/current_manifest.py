@@ -32,13 +32,13 @@ class CurrentManifest:
 
     @contextmanager
     def unchanged(self) -> Iterator[Manifest]:
-        """Nobody publishes within the block, except its own thread."""
+        """Keeps other threads from publishing within the block."""
         with self._lock:
             yield self._value
 
     @contextmanager
     def changing(self) -> Iterator[Manifest]:
-        """As `unchanged`, of a region that serves. Raises the reason if it does not."""
+        """As `unchanged`, for a region that serves. Raises the reason if it does not."""
         with self._lock:
             self._serving.check()
             yield self._value

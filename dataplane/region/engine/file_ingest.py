@@ -41,7 +41,8 @@ class Prepared:
 
 
 class FileIngest:
-    """Each call may be repeated, also by another opening: what was put again is not put twice.
+    """Takes files and entries of jobs into a region. Each call may be repeated, also by another
+    opening: an entry that was put is not put twice.
 
     It has no lock of its own: files are taken in a change of the manifest, entries are put as a
     batch of the writer.

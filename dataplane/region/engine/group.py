@@ -77,7 +77,7 @@ class StagedVersions:
         self._waiting.append((part, version))
 
     def versions(self, keys: RowKeys) -> Mapping[bytes, int]:
-        """At least of those of *keys* that have one. ABSENT: the row was deleted."""
+        """Versions of *keys*, at least of those that have one. ABSENT: the row was deleted."""
         if all(_are_apart(part.keys, keys) for part, _ in self._waiting):
             return self._versions
         for part, version in self._waiting:

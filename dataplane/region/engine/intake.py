@@ -23,9 +23,9 @@ class BatchIntake:
     """A batch in the region's own form."""
 
     parts: Sequence[FamilyRows]
-    """In order of family; rows as `log_schema`."""
+    """Rows in order of family, as `log_schema`."""
     expected: Mapping[int, "Expectations"]
-    """By family."""
+    """Expectations by family."""
     rows: int
     """Entries too."""
 
@@ -74,7 +74,7 @@ def _check_shape(batch: pa.RecordBatch, types: Mapping[str, pa.DataType]) -> Non
 
 
 def _by_family(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """In order of family; the rows of each as they came."""
+    """Divides rows by family, in order of family; the rows of each keep their order."""
     if FAMILY not in batch.schema.names:
         yield ROWS, batch
         return

@@ -45,8 +45,8 @@ class RegionMaintenance:
         self._flushing = threading.Lock()
 
     def needs_flush(self) -> bool:
-        """By bytes or by age; the node asks now and then and calls `flush` in a thread. Waits for
-        nothing."""
+        """Whether a flush is due, by bytes or by age; the node asks now and then and calls `flush`
+        in a thread. Waits for nothing."""
         limits, memory = self._place.limits, self._content.memory
         if self._content.frozen is not None or memory.bytes >= limits.memtable_bytes:
             return True

@@ -36,7 +36,7 @@ from dataplane.region.reads.merge import merge_live
 from dataplane.region.reads.value_scan import ValueRows, scan_values
 
 Reserve = Callable[[int], None]
-"""Told the bytes that are about to be taken; it may raise."""
+"""Called with the bytes that are about to be taken; it may raise."""
 
 
 def _unbounded(_size: int) -> None:

@@ -37,9 +37,9 @@ from metasrv_base.wire.node.inputs import Borrowed, Snapshot
 
 
 class Region:
-    """Made by `Region.create` or `Region.open`. Rows come in by `writer` and go out by `reader`;
-    `maintenance` keeps it small; `file_ingest` takes what jobs made. The region itself is told the
-    table's schema, keeps marks for jobs, and is closed.
+    """A region that is open, made by `Region.create` or `Region.open`. Rows come in by `writer` and
+    go out by `reader`; `maintenance` keeps it small; `file_ingest` takes what jobs made. The region
+    itself is told the table's schema, keeps marks for jobs, and is closed.
 
     Behind them stand, each the only owner of its state: whether the opening still serves
     (`Serving`), the rows in memory and files (`RegionContent`), the manifest (`CurrentManifest`)
@@ -100,7 +100,7 @@ class Region:
 
     @property
     def stopped(self) -> MetaError | None:
-        """Why this opening serves no more; None: it serves."""
+        """The reason why this opening serves no more; None: it serves."""
         return self._serving.stopped
 
     def stats(self) -> RegionStats:
@@ -140,7 +140,7 @@ class Region:
             return manifest.floor_version if mark is None else version
 
     def open_mark(self, name: str, version: int) -> bool:
-        """From now on rows can be read as of `version`, until the mark is closed (P5).
+        """Opens a mark: rows can be read as of `version` until it is closed (P5).
 
         No row at or below it will be written. False: it was open. Raises Conflict
         `version-mismatch` for a moment of which versions may be gone.

@@ -38,8 +38,8 @@ class Serving:
 
     @contextmanager
     def in_doubt(self) -> Iterator[None]:
-        """Whatever interrupts the block stops the region for good, since nobody can say how far it
-        came; only a full disk, where nothing was written, does not."""
+        """Stops the region for good if an error interrupts the block, since nobody can say how far
+        it came; only a full disk, where nothing was written, does not."""
         stopped: MetaError | None = Unavailable("not-ready", reason="a write was interrupted")
         try:
             yield
@@ -56,8 +56,9 @@ class Serving:
 
     @contextmanager
     def unless_unknown(self) -> Iterator[None]:
-        """For files that are nothing until they are named: only a write or sync that perhaps
-        failed stops the region. A device that lost one is not believed a second time."""
+        """Stops the region if a write or sync of the block perhaps failed: a device that lost one
+        is not believed a second time. Other errors do not, since the files count for nothing until
+        they are named."""
         try:
             yield
         except Unknown as error:

@@ -78,8 +78,8 @@ def find_source(disk: Disk, claim: RegionClaim, order: OpenOrder) -> ManifestSou
 
 
 def _raise_own(region_place: RegionPlace, order: OpenOrder) -> FenceContent:
-    """Above the openings that borrowed roots know: had the own root been wiped, these numbers would
-    otherwise be given twice."""
+    """Creates a fence in the own root, above the openings that borrowed roots know: had the own
+    root been wiped, these numbers would otherwise be given twice."""
     numbers = [
         fence.number
         for root in order.borrows

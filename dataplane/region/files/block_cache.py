@@ -43,7 +43,7 @@ class Blocks(Protocol):
 
 
 def _uncounted(size: int) -> None:
-    """Where nobody counts."""
+    """Counts nothing."""
 
 
 class BlockCache:

@@ -108,7 +108,7 @@ class CheckedBody(_Seekable):
         return data[skipped : skipped + length]
 
     def _blocks(self, first: int, end: int) -> bytes:
-        """From block *first* up to block *end*."""
+        """Reads the blocks from *first* to *end*, exclusive."""
         number, block = self._last
         if first == number:
             return block if end == first + 1 else block + self._blocks(first + 1, end)

@@ -49,7 +49,7 @@ SPAN_BYTES_MAX = 1 << 20
 COLUMN_BYTES = 20_000  # measured: what allocators keep of a column that is decoded part by part
 _OPEN_BYTES = 100_000
 FEW_KEYS = 8
-"""So many are searched for one by one in a row group."""
+"""The most keys that are searched for one by one in a row group."""
 _FILTER = "_filter"  # no column
 _ARROW_SCHEMA = b"ARROW:schema"  # as Arrow's own writer of Parquet stores it
 
@@ -305,7 +305,7 @@ def whole_batch(table: pa.Table) -> pa.RecordBatch:
 
 
 def _places_of(keys: Sequence[bytes], block: pa.RecordBatch) -> Sequence[int]:
-    """Where rows of those keys stand."""
+    """The places of the rows of those keys."""
     if len(keys) > FEW_KEYS:
         key_array = pa.array(keys, pa.binary())
         indices: Sequence[int] = pc.indices_nonzero(
@@ -329,7 +329,7 @@ def _taken(block: pa.RecordBatch, places: Sequence[int], keys: int) -> pa.Record
 
 
 def _written_schema(metadata: pq.FileMetaData) -> pa.Schema:
-    """As Arrow had the columns: Parquet knows no seconds, and gives thousandths back."""
+    """The schema as Arrow had it: Parquet knows no seconds, and gives thousandths back."""
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(metadata.metadata[_ARROW_SCHEMA])))
 
 

@@ -60,7 +60,7 @@ _HASHED_BYTES_OF_A_KEY = 32  # hashes, twice, and a byte for each bit of a filte
 
 @dataclass(frozen=True, slots=True)
 class FileTarget:
-    """Where a file goes: `name` is relative to `root`; its folder exists."""
+    """The place of a new file: `name` is relative to `root`; its folder exists."""
 
     disk: Disk
     root: str
@@ -95,7 +95,7 @@ class _Stats:
     _waiting_bytes: int = 0
 
     def add(self, table: pa.Table) -> None:
-        """Told the row groups, in order."""
+        """Counts one row group. Row groups come in order."""
         keys = table.column(KEY)
         first, last = keys[0].as_py(), keys[len(keys) - 1].as_py()
         assert self._rows == 0 or self.max_key <= first, "rows are not sorted by key"

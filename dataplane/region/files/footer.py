@@ -43,7 +43,7 @@ _HIGH = itemgetter(1)
 
 @dataclass(frozen=True, slots=True)
 class FilterSpan:
-    """Where a filter stands, and the least and greatest key of its row groups."""
+    """The place of a filter, and the least and greatest key of its row groups."""
 
     start: int
     end: int
@@ -68,14 +68,14 @@ class Footer:
     bounds: tuple[tuple[bytes, bytes], ...]
     """The least and greatest key of each row group."""
     starts: Sequence[int]
-    """Where each row group begins, and behind them where the last ends."""
+    """Offsets at which each row group begins, and behind them where the last ends."""
     group_bytes: Sequence[int]
     mixed: frozenset[int]
     """Row groups that need a merge; the others are plain: each row is a put of a key of its own."""
     spans: tuple[FilterSpan, ...]
-    """By key, with all row groups; none: the file has no filters."""
+    """Filter spans by key, with all row groups; none: the file has no filters."""
     nbytes: int
-    """About the bytes that it takes in memory."""
+    """Its approximate size in memory."""
 
     def groups_of(self, keys: KeyRange) -> Iterator[int]:
         """Numbers of the row groups that may have keys of the range, one by one."""

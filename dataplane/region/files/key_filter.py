@@ -77,7 +77,7 @@ class Span:
 
 @dataclass
 class FilterBuilder:
-    """Told the hashes of the keys of row groups, in order."""
+    """Builds filters from the hashes of the keys of row groups, in order."""
 
     filters: list[KeyFilter] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)

@@ -12,7 +12,8 @@ Readers = tuple[FileReader, ...]
 
 
 class OpenFiles:
-    """Not safe for threads: the region's short lock guards each call."""
+    """The files of a region that readers may use. Not safe for threads: the region's short lock
+    guards each call."""
 
     def __init__(
         self, source: FileSource, opening: Opening, written: int, entries: Iterable[FileEntry]
@@ -21,7 +22,7 @@ class OpenFiles:
         self._opening = opening
         self._written = written
         self._readers: dict[int, Readers] = {}
-        """By family; of each the newest first."""
+        """Readers by family; of each family the newest first."""
         self._users: Counter[str] = Counter()
         self._growing: set[str] = set()
         self._let_go: set[str] = set()
@@ -41,7 +42,7 @@ class OpenFiles:
         )
 
     def close(self) -> None:
-        """Nobody reads here any more."""
+        """Closes all files: nobody reads here any more."""
         self._source.cache.forget_large([reader.path for reader in self._all()])
 
     def take(self, family: int) -> Readers:

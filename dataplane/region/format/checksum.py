@@ -36,7 +36,7 @@ class RowsDigest:
 
     @property
     def hex(self) -> str:
-        """As files and answers write it: 16 hexadecimal digits."""
+        """The checksum as files and answers write it: 16 hexadecimal digits."""
         return f"{self.checksum:016x}"
 
 

@@ -86,7 +86,7 @@ class RegionSpec(BaseModel):
 
     region_id: int
     columns: tuple[ColumnDef, ...]
-    """As they are now; the rest is as it was when the region was created."""
+    """The columns as they are now; the rest is as it was when the region was created."""
     schema_floor: int = 0
     schema_version: int = 0
     indexes: tuple[int, ...] = ()

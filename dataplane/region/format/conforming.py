@@ -53,7 +53,7 @@ def _steps(newest_first: list[str]) -> Iterator[Conversion]:
 
 
 def _default(field: pa.Field, ops: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """In a put; a tombstone has no values."""
+    """The origin default in a put; a tombstone has no values."""
     text = (field.metadata or {}).get(ORIGIN_DEFAULT)
     if text is None:
         return pa.nulls(len(ops), field.type)

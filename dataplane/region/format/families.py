@@ -39,7 +39,7 @@ def columns_in(family: int, columns: Sequence[ColumnDef]) -> Sequence[ColumnDef]
 
 
 def families_of(batch: pa.RecordBatch) -> pa.Array:
-    """For each row of a batch, of a client or of a log of format 1."""
+    """The family of each row of a batch, of a client or of a log of format 1."""
     if FAMILY not in batch.schema.names:
         return pa.repeat(pa.scalar(ROWS, pa.int32()), batch.num_rows)
     return pc.fill_null(batch.column(FAMILY), ROWS)

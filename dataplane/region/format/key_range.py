@@ -30,12 +30,12 @@ BOUND_BYTES_MAX = 64
 
 
 def lower_bound(key: bytes) -> bytes:
-    """At or below *key*, and short: its first bytes."""
+    """A short key at or below *key*: its first bytes."""
     return key[:BOUND_BYTES_MAX]
 
 
 def upper_bound(key: bytes) -> bytes:
-    """At or above *key*, and short, unless its first bytes are the last there are."""
+    """A short key at or above *key*; *key* itself if its first bytes are all 0xff."""
     if len(key) <= BOUND_BYTES_MAX:
         return key
     kept = key[:BOUND_BYTES_MAX].rstrip(b"\xff")

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 @dataclass(frozen=True, slots=True)
 class PartSize:
-    """At most so many rows, and so many bytes as Arrow holds them; but one row at least."""
+    """The most rows of a part, and the most bytes as Arrow holds them; a part has one row at
+    least."""
 
     rows: int
     bytes: int

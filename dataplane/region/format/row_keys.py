@@ -54,7 +54,7 @@ class RowKeys:
 
     @property
     def is_rising(self) -> bool:
-        """Each key is above the one before it, so that none stands twice."""
+        """Whether each key is above the one before it, so that none stands twice."""
         return len(self.runs) == 1
 
     @property

@@ -13,7 +13,7 @@ class RegionSchema:
     version: int = 0
     floor: int = 0
     columns: tuple[ColumnDef, ...] | None = None
-    """In order of id. None: not told."""
+    """Columns in order of id. None: not told."""
     indexes: frozenset[int] = frozenset()
     """Families that may hold entries."""
     dead: frozenset[int] = frozenset()

@@ -29,7 +29,7 @@ def stored_text(digest: RowsDigest) -> str:
 
 
 def digest_as(listed: str, table: pa.Table) -> RowsDigest:
-    """In the form of what a manifest has *listed*."""
+    """The digest in the form that a manifest has *listed*."""
     return digest_stored(table) if listed.startswith(MARK) else digest_as_text(table)
 
 

@@ -7,7 +7,7 @@ COUNTER_BITS = 20
 
 
 def next_version(last: int, wall_ms: int) -> int:
-    """Above `last`, and not before `wall_ms` if the clock is ahead of it."""
+    """The next row version: above `last`, and not before `wall_ms` if the clock is ahead of it."""
     return max(last + 1, version_of_ms(wall_ms))
 
 

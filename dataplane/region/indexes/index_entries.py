@@ -34,7 +34,7 @@ class IndexDef:
 
     family: int
     columns: tuple[ColumnDef, ...]
-    """In the order of the entries' keys."""
+    """Columns in the order of the entries' keys."""
     unique: bool
 
     @classmethod
@@ -81,7 +81,8 @@ def entries_as_read(rows: pa.Table, index: IndexDef) -> pa.Table:
 
 
 def sorted_entries(entries: pa.Table) -> pa.Table:
-    """By key and newest first. By key alone it is faster by far, and few come twice."""
+    """Sorts by key and newest first. A sort by key alone is faster by far, and few keys come
+    twice."""
     ordered = in_key_order(entries, KEY)
     return sorted_by_key(ordered) if pc.any(_as_the_next(ordered)).as_py() else ordered
 

@@ -50,7 +50,7 @@ class BatchHead(BaseModel):
 
 
 def scan_records(data: bytes, name: str) -> SegmentScan:
-    """As log_format's; records are numbered within the epoch of their segment."""
+    """Scans records as log_format's; records are numbered within the epoch of their segment."""
     view = memoryview(data)
     format_header = header_of(view, name)
     assert format_header is not None, "the header said that it is of this format"

@@ -12,13 +12,13 @@ from dataplane.region.log.logged_group import LoggedSchema
 
 
 class LogWriter:
-    """Not safe for two threads: whoever calls a method holds `writing`. After an error it must not
-    be used: what is on disk is unknown."""
+    """Writes the log of a region. Not safe for two threads: whoever calls a method holds `writing`.
+    After an error it must not be used: what is on disk is unknown."""
 
     def __init__(self, disk: Disk, root: str, region_id: int, opening: Opening) -> None:
         self.writing = threading.Lock()
-        """Whoever holds it is the only writer of the region, from the choice of a row version to
-        the memtable; held without a write, it keeps all versions as they are."""
+        """The lock of the region's only writer, from the choice of a row version to the memtable;
+        held without a write, it keeps all versions as they are."""
         self._disk = disk
         self._root = root
         self._region_id = region_id
@@ -30,7 +30,7 @@ class LogWriter:
         self._number = 0
         """The newest segment's; 0: none yet."""
         self.closed_bytes = 0
-        """In finished segments that may still be needed."""
+        """Bytes in finished segments that may still be needed."""
 
     @property
     def size_bytes(self) -> int:
@@ -58,7 +58,7 @@ class LogWriter:
         self._schemas.update(schema.id for schema in missing)
 
     def cut(self, size_bytes: int) -> None:
-        """So many bytes of finished segments are no longer needed: a manifest has let them go."""
+        """Forgets so many bytes of finished segments, which a manifest has let go."""
         self.closed_bytes -= size_bytes
 
     def rotate(self) -> None:

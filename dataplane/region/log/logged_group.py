@@ -43,7 +43,8 @@ class LoggedStatement:
     """Entries too."""
     schema_version: int
     sent_ms: int = 0
-    """When its first sender made it, by that sender's wall clock; 0: it did not say."""
+    """The time at which its first sender made it, by that sender's wall clock; 0: it did not
+    say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class GroupPart:
     family: int
     schema: LoggedSchema
     rows: Sequence[tuple[int, pa.RecordBatch]]
-    """By the place of their statement in the group, rising."""
+    """Rows by the place of their statement in the group, rising."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,9 +49,9 @@ class SealedLog:
     path: str
 
     def groups(self) -> Iterator[LoggedGroup]:
-        """In order, decoded as they are asked for; small ones are joined. None keeps the segment in
-        memory. Raises Corrupt for a record that cannot be replayed, or that does not follow the
-        one before it."""
+        """Yields groups in order, decoded as they are asked for; small ones are joined. None keeps
+        the segment in memory. Raises Corrupt for a record that cannot be replayed, or that does not
+        follow the one before it."""
         schemas: dict[bytes, pa.Schema] = {}
         last: LogPosition | None = None
         waiting: list[bytes] = []

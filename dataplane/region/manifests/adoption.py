@@ -33,7 +33,7 @@ class Ingest:
 
     @property
     def name(self) -> str:
-        """By which a manifest remembers it: a procedure may fill more indexes than one."""
+        """The name by which a manifest remembers it: a procedure may fill more indexes than one."""
         return f"{self.procedure}/{self.index}"
 
 

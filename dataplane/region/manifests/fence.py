@@ -75,7 +75,8 @@ def raise_borrowed_fence(disk: Disk, root: str, mine: FenceContent) -> None:
 
 
 def look(disk: Disk, root: str, mine: Opening) -> None:
-    """After a write and before acting on it. Raises Conflict `stale-epoch` behind a higher fence.
+    """Reads the highest fence, after a write and before acting on it. Raises Conflict `stale-epoch`
+    behind a higher fence.
 
     A root or a fence that is gone is no permission either: Unavailable `region-lost`.
     """

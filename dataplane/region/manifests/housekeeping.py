@@ -64,8 +64,8 @@ def _old_statements(names: Sequence[str], current: Manifest) -> list[str]:
 
 
 def remove_superseded(disk: Disk, root: str, current: Manifest) -> None:
-    """After `current` was published: names, look, remove. Raises Conflict `stale-epoch` with
-    nothing removed behind a higher fence."""
+    """Removes superseded files after `current` was published: names, look, remove. Raises Conflict
+    `stale-epoch` with nothing removed behind a higher fence."""
     names = superseded(disk.list(root), current)
     look(disk, root, current.id.of)
     for name in names:

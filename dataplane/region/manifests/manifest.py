@@ -51,9 +51,9 @@ class FileEntry(ManifestModel):
     rows: int
     row_checksum: str
     min_key: str
-    """At or below every key of the file: `key_range.lower_bound` of the first."""
+    """A key at or below every key of the file: `key_range.lower_bound` of the first."""
     max_key: str
-    """At or above every key of the file: `key_range.upper_bound` of the last."""
+    """A key at or above every key of the file: `key_range.upper_bound` of the last."""
     min_version: int
     max_version: int
 

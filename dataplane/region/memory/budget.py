@@ -31,7 +31,8 @@ SPILL = 0.625
 """The fraction above which replays write whatever rows they have to files: the rest is for segments
 that are read, and for statements."""
 FLUSHES_AT_ONCE = 2
-"""Each encodes a memtable: a core, and its size in memory once more."""
+"""The most flushes at a time. Each encodes a memtable, which takes a core and its size in memory
+once more."""
 WORK = 0.125
 """The fraction that writers leave to flushes and merges. A second flush waits for the first where
 both would have more; the first never waits, nor does a merge, of which a node runs one."""
@@ -88,7 +89,8 @@ class MemoryBudget:
 
     @contextmanager
     def reading(self, segment_bytes: int) -> Iterator[None]:
-        """While a segment is in memory. Waits for those who read others, unless there is none."""
+        """Reserves memory for a segment within the block. Waits for those who read others, unless
+        there is none."""
         size = READING_TIMES * segment_bytes
         with self._changed:
             limit = READING * self.bytes_max
@@ -105,7 +107,8 @@ class MemoryBudget:
 
     @contextmanager
     def flushing(self, size: int) -> Iterator[None]:
-        """While *size* bytes are copied into a file. Waits for other flushes, never for writers."""
+        """Reserves *size* bytes that are copied into a file within the block. Waits for other
+        flushes, never for writers."""
         with self._changed:
             self._changed.wait_for(lambda: self._may_flush(size))
             self._flushes += 1
@@ -126,7 +129,7 @@ class MemoryBudget:
 
     @contextmanager
     def merging(self, size: int) -> Iterator[None]:
-        """While a merge holds *size* bytes. Waits for nothing."""
+        """Reserves *size* bytes for a merge within the block. Waits for nothing."""
         self._add_merge(size)
         try:
             yield
@@ -139,7 +142,7 @@ class MemoryBudget:
 
     @property
     def work_bytes(self) -> int:
-        """Held by flushes and merges."""
+        """Bytes that flushes and merges hold."""
         return self._flush_bytes + self._merge_bytes
 
     def set(self, holder: int, size: int) -> None:

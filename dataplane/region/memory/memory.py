@@ -8,8 +8,8 @@ from dataplane.region.memory.memtable import Memtable
 
 
 class Memory:
-    """As a memtable: one thread adds, under the lock of the region's content. Sizes may be asked
-    for without it."""
+    """The memtables of a region by family. As a memtable: one thread adds, under the lock of the
+    region's content. Sizes may be asked for without it."""
 
     def __init__(self, columns: Sequence[ColumnDef]) -> None:
         self._columns = columns

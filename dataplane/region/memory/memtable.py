@@ -39,7 +39,7 @@ _LARGE = 99
 
 @dataclass(frozen=True, slots=True)
 class VersionPosition:
-    """Where the newest version of a key stands."""
+    """The place of the newest version of a key."""
 
     row: int
     """Counted from the memtable's first."""
@@ -187,7 +187,7 @@ class Memtable:
         return chunk.rows.column(KEY).slice(span.start - chunk.start, span.end - span.start)
 
     def find(self, keys: RowKeys, rows: int) -> Sequence[VersionPosition | None]:
-        """Where the newest version of each among the first `rows` stands."""
+        """The place of the newest version of each key among the first `rows`."""
         in_spans = dict(self._spans.rows_of(keys, self._keys_of))
         # The index last: a row of it that came since has those before it in `_versions`.
         return [
@@ -345,7 +345,7 @@ def newest_by_key(table: pa.Table) -> pa.Table:
 
 
 def sorted_by_key(table: pa.Table) -> pa.Table:
-    """By key and newest first."""
+    """Sorts by key and newest first."""
     return table if table.num_rows < 2 else table.take(key_order(table))
 
 

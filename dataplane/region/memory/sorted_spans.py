@@ -81,7 +81,7 @@ class SortedSpans:
 
 
 def _cuts(column: pa.BinaryArray, spans: Sequence[KeySpan]) -> Sequence[tuple[int, int]]:
-    """For each span the places of the sorted *column* whose keys are in its range."""
+    """Yields for each span the places of the sorted *column* whose keys are in its range."""
     firsts = pa.array([span.first for span in spans], pa.binary())
     lasts = pa.array([span.last for span in spans], pa.binary())
     starts = pc.search_sorted(column, firsts, side="left").to_pylist()

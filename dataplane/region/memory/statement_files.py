@@ -18,7 +18,7 @@ from dataplane.region.memory.statement_table import RECORD_BYTES, StatementTable
 from metasrv_base.errors import Corrupt, MetaError
 
 MAGIC = b"MSIDS\n\x01\x00"
-"""With the format, 1."""
+"""The first bytes of a file, with the format, 1."""
 
 
 @dataclass(slots=True)
