@@ -2,9 +2,10 @@
 
 A cluster as users have it: one metasrv with Spark, two nodes, two frontends, a table with rows.
 Upserts and reads of single rows, in turn, are due at a fixed rate whether or not earlier ones are
-answered, and are timed from when they were due. Round by round: with nothing beside them; with an
-index that is filled as fast as it goes; at a rate that an operator sets; and paced by itself, by
-what the frontends report. A reorg counts from its first row until it is over, or for as long as a
+answered, and are timed from when they were due. Round by round: with nothing beside them; with the
+index there and nothing beside, which is what its upkeep alone costs; with an index that is filled
+as fast as it goes; at a rate that an operator sets; and paced by itself, by what the frontends
+report. A reorg counts from its first row until it is over, or for as long as a
 phase lasts: then it is cancelled. No statement may be refused.
 """
 
@@ -36,7 +37,8 @@ BATCH_ROWS = 20_000
 CONNECTIONS = 16  # to each frontend; a statement that is due waits for one
 LOOK_S = 0.1
 OVER_S = 300.0  # for a reorg to begin, and to be over
-NOTHING, WHOLE, SET, PACED = "nothing beside", "as fast as it goes", "at a set rate", "paced"
+NOTHING, KEPT = "nothing beside", "the index is there"
+WHOLE, SET, PACED = "as fast as it goes", "at a set rate", "paced"
 NO_LIMIT = 1_000_000_000  # an operator's rate: nothing else paces it
 TABLES = "/v1/catalogs/main/schemas/public/tables"
 INDEXES = f"{TABLES}/t/indexes"
@@ -151,12 +153,12 @@ class Reorg:
         seen = await self.seen()
         if not seen.done and seen.cancelable:
             await self.steer("cancel")
-        await until(self._is_done)
+        await until(self.is_done)
         if (await self.seen()).state == "succeeded":
             answer = await self.http.delete(f"{INDEXES}/by_tag", headers={"prefer": "wait=60"})
             assert answer.status_code == 204, answer.text
 
-    async def _is_done(self) -> bool:
+    async def is_done(self) -> bool:
         return (await self.seen()).done
 
     async def has_begun(self) -> bool:
@@ -198,12 +200,22 @@ async def alone(statements: Statements) -> Phase:
     return phase
 
 
+async def with_index(statements: Statements, http: httpx.AsyncClient) -> Phase:
+    """Beside nothing, while they keep an index that is public."""
+    reorg = await Reorg.begun(http, NO_LIMIT)
+    await until(reorg.is_done)
+    phase = await alone(statements)
+    await reorg.over()
+    return phase
+
+
 async def rounds(statements: Statements, http: httpx.AsyncClient) -> dict[str, list[Phase]]:
     rates = {WHOLE: NO_LIMIT, SET: statements.asked.rows_per_s, PACED: None}
-    found: dict[str, list[Phase]] = {name: [] for name in (NOTHING, *rates)}
+    found: dict[str, list[Phase]] = {name: [] for name in (NOTHING, KEPT, *rates)}
     await measured(statements, http, NO_LIMIT)  # warm: Spark starts with its first job
     for _ in range(ROUNDS):
         found[NOTHING].append(await alone(statements))
+        found[KEPT].append(await with_index(statements, http))
         for name, rate in rates.items():
             found[name].append(await measured(statements, http, rate))
     return found
@@ -245,7 +257,7 @@ def show(asked: Asked, found: dict[str, list[Phase]]) -> int:
     what = f"--rows {asked.rows} --seconds {asked.seconds:g} {rate}"
     head(f"python -m benchmarks.schema.foreground {what}", ROUNDS)
     for name, phases in found.items():
-        if name is not NOTHING:
+        if name not in (NOTHING, KEPT):
             line(f"{name}: rows that the reorg read", [one.read_per_s for one in phases], "/s")
         for percent in (50, 99):
             values = [one.percentile_ms(percent) for one in phases]
