@@ -1,5 +1,5 @@
 """Plans the change of an index when rows change: entries put and removed, and their conditions.
-Pure. Pure.
+Pure.
 
 A unique key is checked where it is written: the entry must be absent, or the row's own, or one that
 the same statement removes (two rows may exchange their values). A unique key that leads to another
