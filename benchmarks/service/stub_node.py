@@ -23,7 +23,7 @@ from metasrv_base.wire.node.nodes import (
 )
 
 VERSION = "0.1.0"
-DEADLINE_MS = 5_000
+DEADLINE_MS = 20_000  # a report of 50,000 regions beside failovers
 GIB = 1 << 30
 RESOURCES = NodeResources(
     cpu_cores=8,
@@ -47,6 +47,8 @@ class Stub:
         self.orders = 0
         self.epochs: dict[str, int] = {}
         """By region."""
+        self._sequence = 0
+        """The number of the last heartbeat: it goes on over registrations of one incarnation."""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection: requests one after the other, until the other side ends it."""
@@ -91,13 +93,12 @@ class Stub:
                 repeatable=True,
             )
             joined = answer.body(RegisterAnswer)
-            sequence = 0
             while True:
-                sequence += 1
+                self._sequence += 1
                 await client.request(
                     "PUT",
                     f"/internal/v1/nodes/{self.node_id}/heartbeat",
-                    json=self._heartbeat(joined, address, sequence),
+                    json=self._heartbeat(joined, address),
                     deadline_ms=DEADLINE_MS,
                 )
                 await asyncio.sleep(joined.heartbeat_ms / 1000)
@@ -114,12 +115,12 @@ class Stub:
             resources=RESOURCES,
         )
 
-    def _heartbeat(self, joined: RegisterAnswer, address: str, sequence: int) -> HeartbeatRequest:
+    def _heartbeat(self, joined: RegisterAnswer, address: str) -> HeartbeatRequest:
         return HeartbeatRequest(
             cluster_id=joined.cluster_id,
             node_id=self.node_id,
             incarnation=self.incarnation,
-            sequence=sequence,
+            sequence=self._sequence,
             address=address,
             zone="default",
             version=VERSION,
