@@ -1,5 +1,6 @@
 """One server's catalog moves by the log alone, whatever becomes of the watch."""
 
+import gc
 from collections import Counter
 
 import pytest
@@ -47,6 +48,10 @@ async def publish(kv: MemoryKv, *updates: CatalogUpdate, declared: int | None = 
     stored = CatalogVersion(version=last, at_ms=last)
     version = Put(bytes(CatalogVersionKey()), encode(stored))
     return await kv.txn(Request(writes=(*writes, version)), deadline_ms=DEADLINE_MS)
+
+
+def schema_named(number: int) -> SchemaInfo:
+    return SchemaInfo(schema_id=number, catalog="main", name=f"s{number}", created_at_ms=0)
 
 
 async def following(loop: SimLoop) -> tuple[CountingKv, Follower]:
@@ -229,6 +234,31 @@ def test_given_a_store_that_refuses_for_a_moment_when_followed_then_it_is_asked_
     run(main, 1)
 
 
+@pytest.mark.parametrize(("versions", "is_set_aside"), [(4_000, True), (40, False)])
+def test_given_a_load_when_it_is_over_then_no_collection_looks_through_a_large_one(
+    versions: int, is_set_aside: bool
+) -> None:
+    async def main(loop: SimLoop) -> None:
+        kv = MemoryKv(SimClock(loop))
+        await publish(kv, first_update())
+        for version in range(2, versions):
+            await publish(kv, update(version, SchemaCreated(info=schema_named(version))))
+        follower = Follower(kv, SimClock(loop), deadline_ms=DEADLINE_MS)
+        gc.collect()
+        before = len(gc.get_objects())
+
+        await follower.load()
+
+        stays = len(gc.get_objects()) - before
+        assert follower.catalog.version == versions - 1
+        assert (stays < 0) == is_set_aside, "what is set aside is in no generation"
+
+    try:
+        run(main, 1)
+    finally:
+        gc.unfreeze()
+
+
 def test_given_a_long_log_when_loaded_then_others_have_turns_between_its_slices(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -236,9 +266,7 @@ def test_given_a_long_log_when_loaded_then_others_have_turns_between_its_slices(
         kv, applied = MemoryKv(SimClock(loop)), Counter[int]()
         await publish(kv, first_update())
         for version in range(2, 1_000):
-            name = f"s{version}"
-            schema = SchemaInfo(schema_id=version, catalog="main", name=name, created_at_ms=0)
-            await publish(kv, update(version, SchemaCreated(info=schema)))
+            await publish(kv, update(version, SchemaCreated(info=schema_named(version))))
         follower = Follower(kv, SimClock(loop), deadline_ms=DEADLINE_MS)
         offer = follower.offer
 
