@@ -2,12 +2,11 @@
 
 import sys
 from collections.abc import Collection, Sequence
-from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 
-class _LeftOut(MetaPathFinder):
+class _LeftOut:
     """An import of one of *names* fails as if it were not installed."""
 
     def __init__(self, names: Collection[str]) -> None:
@@ -31,3 +30,9 @@ def leave_out_httpx_command() -> None:
     """For a whole program, before it imports httpx: the command `httpx` needs click, rich and
     pygments, a third of the import."""
     sys.meta_path.insert(0, _LeftOut(("httpx._main",)))
+
+
+def leave_out_typer_values() -> None:
+    """For a TAB, which has no use for the values of a line: the adapters of typer import pydantic
+    to convert them, a third of the time. A value that cannot be converted is None then."""
+    sys.meta_path.insert(0, _LeftOut(("typer._adapters",)))

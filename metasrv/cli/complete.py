@@ -4,7 +4,6 @@ A TAB must be quick, so this asks over one plain connection and imports no clien
 completes nothing.
 """
 
-import http.client
 import json
 import os
 from typing import Any
@@ -42,17 +41,21 @@ def _beginning(names: list[str], incomplete: str) -> list[str]:
 
 
 def _names(path: str, items: str, field: str, params: dict[str, str | int]) -> list[str]:
+    from http.client import HTTPException
+
     query = f"?{urlencode(params)}" if params else ""
     try:
         document = _asked(path + query)
         return [str(item[field]) for item in document[items]]
-    except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException):
+    except (OSError, ValueError, KeyError, TypeError, HTTPException):
         return []
 
 
 def _asked(path: str) -> Any:
     """The JSON document at *path* of the first server of METASRV_URL. Raises OSError, ValueError,
     HTTPException."""
+    import http.client
+
     text = os.environ.get("METASRV_URL", "").split(",")[0].strip()
     url = urlsplit(text if "://" in text else f"http://{text}")
     kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection

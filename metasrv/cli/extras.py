@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from importlib.metadata import PackageNotFoundError, distribution, requires
 
 EXTRAS = ("server", "datanode", "spark", "demo")
 NEEDED: Mapping[str, tuple[str, ...]] = {
@@ -28,6 +27,8 @@ def lacking(command: str) -> tuple[str, ...]:
 def missing_of(extra: str) -> list[str]:
     """Packages that an extra declares and that are not installed; none in a checkout, which has
     what its lock says."""
+    from importlib.metadata import PackageNotFoundError, requires
+
     try:
         declared = requires("metasrv") or []
     except PackageNotFoundError:
@@ -53,6 +54,8 @@ def _names(extra: str, declared: list[str]) -> Iterator[str]:
 
 
 def _is_installed(name: str) -> bool:
+    from importlib.metadata import PackageNotFoundError, distribution
+
     try:
         distribution(name)
     except PackageNotFoundError:

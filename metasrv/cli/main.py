@@ -5,6 +5,7 @@ that, if it needs any, `settings` (arguments of Typer's `command`). Add a comman
 COMMANDS.
 """
 
+import gc
 import importlib
 import os
 import sys
@@ -15,7 +16,7 @@ import typer
 
 from metasrv.cli.extras import install, lacking
 from metasrv.program.version import VERSION
-from serving.left_out import leave_out_httpx_command
+from serving.left_out import leave_out_httpx_command, leave_out_typer_values
 
 # Command -> (its module, what it does).
 COMMANDS: tuple[tuple[str, str, str], ...] = (
@@ -91,6 +92,11 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
 
 COMPLETING = "_METASRV_COMPLETE"
 """Set by the shell that asks for completions."""
+PLUGINS_OFF = "PYDANTIC_DISABLE_PLUGINS"
+"""Without it pydantic reads the metadata of all installed packages for plugins of its own."""
+OBJECTS = 50_000
+"""New objects between two collections of garbage. Imports make many and leave none: with Python's
+700, collections are a tenth of a short command."""
 EXIT_NEEDS = 2
 EXIT_CODES = (
     "Exit codes: 0 done, or accepted with --wait 0; 1 refused; 2 wrong usage, or no service "
@@ -103,9 +109,14 @@ ANY_WORDS: dict[str, Any] = {
 
 
 def main(argv: Sequence[str] | None = None) -> None:
+    gc.set_threshold(OBJECTS)
+    os.environ.setdefault(PLUGINS_OFF, "__all__")
     leave_out_httpx_command()
     args = list(sys.argv[1:] if argv is None else argv)
-    first = _completed_command(os.environ) if COMPLETING in os.environ else args[:1]
+    first = args[:1]
+    if COMPLETING in os.environ:
+        leave_out_typer_values()
+        first = _completed_command(os.environ)
     commands = [name for name, _, _ in COMMANDS if first == [name]]
     application(commands)(args, prog_name="metasrv")
 

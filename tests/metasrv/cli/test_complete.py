@@ -1,6 +1,7 @@
 """A TAB: names from the service, and nothing imported that it does not need."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -24,6 +25,9 @@ UNUSED = (
     *("metasrv_base.wire.api.changes", "metasrv.sdk.control.operations"),
 )
 """Of no use for a list of tables."""
+LIST_MODULES_MAX = 440
+TAB_MODULES_MAX = 230
+"""Modules of all packages, as few as there are now and some to spare."""
 PROGRAMS = {"demo", "check", "playground", "doctor", "config", "server", "datanode", "frontend"}
 QUICK = [name for name, _, _ in COMMANDS if name not in PROGRAMS]
 TABLES = "/v1/catalogs/main/schemas/public/tables"
@@ -100,7 +104,31 @@ def test_given_tables_when_listed_then_neither_arrow_nor_models_of_nodes_are_imp
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
 
     assert b"flights" in done.stdout
-    assert [name for name in json.loads(done.stderr) if name in UNUSED] == []
+    modules = json.loads(done.stderr)
+    assert [name for name in modules if name in UNUSED] == []
+    assert len(modules) <= LIST_MODULES_MAX
+
+
+@pytest.mark.process
+def test_given_a_tab_when_names_are_asked_for_then_no_slow_package_is_imported(
+    service: Rest,
+) -> None:
+    service.answers[("GET", TABLES)] = (200, {"tables": [{"name": "flights"}]})
+    program = (
+        "import atexit, json, sys; from metasrv.cli.main import main; "
+        "atexit.register(lambda: print(json.dumps(list(sys.modules)), file=sys.stderr)); main([])"
+    )
+    words = {"COMP_WORDS": "metasrv table get ", "COMP_CWORD": "3"}
+    shell = {**os.environ, **words, "_METASRV_COMPLETE": "complete_bash"}
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, env=shell
+    )
+
+    modules = json.loads(done.stderr)
+    assert done.stdout == b"flights\n"
+    assert [name for name in modules if name in (*SLOW, *UNUSED, "asyncio")] == []
+    assert len(modules) <= TAB_MODULES_MAX
 
 
 def test_given_what_the_options_repeat_to_import_less_then_it_is_what_the_wire_says() -> None:
