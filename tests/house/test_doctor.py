@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from metasrv.cli.main import COMMANDS, application, main
-from metasrv.cli.tools.doctor import SET_UP, judge_tool
+from metasrv.cli.tools.doctor import SET_UP, judge_command, judge_tool
 from metasrv.host.toolchain import Tool
 
 
@@ -33,6 +33,15 @@ def test_given_a_tool_with_a_warning_when_judged_then_it_is_shown() -> None:
     assert "may lose data when killed" in found.said
 
 
+def test_given_no_jq_when_judged_then_the_pages_that_need_it_are_named() -> None:
+    absent = judge_command("jq", None, "docs/tutorial.md needs it")
+    there = judge_command("jq", "/usr/bin/jq", "docs/tutorial.md needs it")
+
+    assert (absent.state, absent.fix) == ("warning", "apt-get install jq")
+    assert "docs/tutorial.md needs it" in absent.said
+    assert (there.state, there.said) == ("ok", "/usr/bin/jq")
+
+
 def test_given_json_when_doctor_is_asked_then_every_finding_has_a_state(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -41,7 +50,9 @@ def test_given_json_when_doctor_is_asked_then_every_finding_has_a_state(
 
     findings = json.loads(capsys.readouterr().out)["findings"]
     assert {one["state"] for one in findings} <= {"ok", "warning", "missing"}
-    assert {"python", "pyspark", "localhost", "root", "disk"} <= {one["name"] for one in findings}
+    assert {"python", "pyspark", "jq", "curl", "localhost", "disk"} <= {
+        one["name"] for one in findings
+    }
 
 
 def test_given_help_when_asked_then_every_command_is_there(

@@ -25,6 +25,11 @@ SET_UP = "python3 scripts/bootstrap.py setup"
 MARKS = {"ok": "[green]ok[/]     ", "warning": "[yellow]warning[/]", "missing": "[red]MISSING[/]"}
 FREE_BYTES_MIN = 2 * 1024**3  # the demo writes its rows twice, and Spark keeps scratch files
 
+PAGE_COMMANDS = (
+    ("jq", "docs/tutorial.md and docs/rest.md need it"),
+    ("curl", "docs/rest.md needs it"),
+)
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -56,6 +61,8 @@ def examine(root: Path) -> Iterator[Finding]:
     yield Finding("python", "ok", python)
     yield from _tools()
     yield _pyspark()
+    for name, pages in PAGE_COMMANDS:
+        yield judge_command(name, shutil.which(name), pages)
     yield from _extras()
     cores = os.cpu_count() or 1
     few = Finding("cores", "warning", f"{cores}: the demo starts eight processes", "use 2 or more")
@@ -108,6 +115,13 @@ def _pyspark() -> Finding:
         return Finding("pyspark", "ok", version("pyspark"))
     except PackageNotFoundError:
         return Finding("pyspark", "missing", "not installed in this Python", install("spark"))
+
+
+def judge_command(name: str, path: str | None, pages: str) -> Finding:
+    """A command that only *pages* use. *path*: None if it is not on PATH."""
+    if path is None:
+        return Finding(name, "warning", f"not on PATH; {pages}", f"apt-get install {name}")
+    return Finding(name, "ok", path)
 
 
 def _extras() -> Iterator[Finding]:
