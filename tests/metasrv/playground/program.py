@@ -52,7 +52,7 @@ class PlaygroundProcess:
             assert self.process.poll() is None, self.said()
             return path.exists()
 
-        until(is_there, START_S_MAX)
+        until(is_there, START_S_MAX, self.said)
         found: dict[str, Any] = json.loads(path.read_text())
         return found
 

@@ -89,9 +89,13 @@ def test_given_supervision_when_a_node_is_killed_then_it_is_there_again(tmp_path
         found = playground.document()
         old = found["datanodes"]["dn-1"]["pid"]
         os.kill(old, signal.SIGKILL)
-        until(lambda: playground.document()["datanodes"]["dn-1"]["pid"] != old, AGAIN_S_MAX)
+        until(
+            lambda: playground.document()["datanodes"]["dn-1"]["pid"] != old,
+            AGAIN_S_MAX,
+            playground.said,
+        )
         new = playground.document()["datanodes"]["dn-1"]
-        until(lambda: "program_restarted" in playground.said(), AGAIN_S_MAX)
+        until(lambda: "program_restarted" in playground.said(), AGAIN_S_MAX, playground.said)
 
     assert new["url"] == found["datanodes"]["dn-1"]["url"]
 
@@ -103,10 +107,10 @@ def test_given_no_supervision_when_a_node_is_killed_then_its_command_line_starts
         found = playground.document()
         os.kill(found["datanodes"]["dn-1"]["pid"], signal.SIGKILL)
         ready = tmp_path / "data" / "dn-1" / "ready.json"
-        until(lambda: "program_ended" in playground.said(), GONE_S_MAX)
+        until(lambda: "program_ended" in playground.said(), GONE_S_MAX, playground.said)
         ready.unlink()
         mine = subprocess.Popen(found["restart"]["dn-1"], stdout=subprocess.DEVNULL)
-        until(ready.exists, AGAIN_S_MAX)
+        until(ready.exists, AGAIN_S_MAX, playground.said)
         url = json.loads(ready.read_text())["url"]
         mine.terminate()
         mine.wait()

@@ -11,11 +11,12 @@ LOOK_S = 0.05
 T = TypeVar("T")
 
 
-def until(seen: Callable[[], T], limit_s: float) -> T:
-    """What was seen, once it is anything."""
+def until(seen: Callable[[], T], limit_s: float, output: Callable[[], str] = str) -> T:
+    """What was seen, once it is anything. Raises AssertionError with *output*, of the program that
+    is waited for."""
     clock = SystemClock()
     end = clock.mono_ms() + limit_s * 1000
     while not (found := seen()):
-        assert clock.mono_ms() < end, "it did not happen in time"
+        assert clock.mono_ms() < end, f"not within {limit_s} s; the output until then:\n{output()}"
         Event().wait(LOOK_S)
     return found

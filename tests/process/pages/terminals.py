@@ -46,7 +46,7 @@ class BusyTerminal:
             os.killpg(self._process.pid, signal.SIGINT)
         self._process.wait(STOP_S_MAX)
 
-    def wait_until_it_prints_what_the_page_shows(self) -> None:
+    def wait_until_it_prints_what_the_page_shows(self, limit_s: float = READY_S_MAX) -> None:
         """Raises AssertionError if the command ends before, or does not print it in time."""
         shown = self._command.shown
         assert shown is not None, "a page shows when a program that stays is ready"
@@ -55,7 +55,7 @@ class BusyTerminal:
             assert self._process.poll() is None, self._out.read_text()
             return agrees(shown, self._out.read_text())
 
-        until(is_there, READY_S_MAX)
+        until(is_there, limit_s, self._out.read_text)
 
 
 class Shell:
