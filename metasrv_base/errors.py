@@ -12,6 +12,7 @@ metasrv_base/wire/problem/problems.py, says what happened. Facts are named value
 show; prose is made from them in one place.
 """
 
+from collections.abc import Collection
 from typing import ClassVar
 
 
@@ -26,8 +27,26 @@ class MetaError(Exception):
         super().__init__(self.code, facts)
 
     def __str__(self) -> str:
-        shown = ", ".join(f"{name}={value!r}" for name, value in self.facts.items())
-        return f"{self.code}({shown})"
+        """A sentence, then the code and the facts that are not in it."""
+        sentence, told = self._sentence()
+        rest = {name: value for name, value in self.facts.items() if name not in told}
+        shown = [self.code, *(f"{name}={value!r}" for name, value in rest.items())]
+        return f"{sentence} ({', '.join(shown)})"
+
+    def _sentence(self) -> tuple[str, Collection[str]]:
+        """The service's own words if it said any; else what was expected where. With the names of
+        the facts that it tells."""
+        if isinstance(detail := self.facts.get("detail"), str):
+            return detail, {"detail"}
+        words = self.code.replace("-", " ").capitalize()
+        if "pointer" in self.facts:
+            words += f" at {self.facts['pointer']}"
+        told = [name for name in ("expected", "found", "reason") if name in self.facts]
+        shown = [
+            str(self.facts[name]) if name == "reason" else f"{name} {self.facts[name]}"
+            for name in told
+        ]
+        return f"{words}{': ' if told else ''}{', '.join(shown)}.", {"pointer", *told}
 
 
 class Refused(MetaError):
