@@ -14,6 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PORTAL = "metasrv/sdk/portal.py"
 CONSTRUCTOR = object.__init__.__name__
+REPR = object.__repr__.__name__
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,12 @@ def sync_class(name: str, origins: Sequence[tuple[str, str]]) -> ast.ClassDef:
         f"        self._origin = origin\n"
     ).body
     assert isinstance(made, ast.ClassDef)
+    if any(
+        isinstance(node, ast.FunctionDef) and node.name == REPR
+        for one in found
+        for node in one.body
+    ):
+        made.body += ast.parse(f"def {REPR}(self) -> str:\n    return repr(self._origin)").body
     text = ast.get_docstring(found[0], clean=False)
     made.body = [*([_text(text)] if text else []), *made.body]
     made.body += [method for one in found for method in map(sync_method, methods_of(one))]

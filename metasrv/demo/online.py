@@ -88,7 +88,9 @@ class OnlineChanges:
         begun = self.clock.mono_ms()
         async with asyncio.TaskGroup() as tasks:
             making = tasks.create_task(
-                self.client.indexes.create(self.table, INDEX, COLUMNS, wait_s=BUILT_S_MAX)
+                self.client.indexes.create(
+                    self.table, {"name": INDEX, "columns": COLUMNS}, wait_s=BUILT_S_MAX
+                )
             )
             procedure = await self._seen(
                 "create_index", lambda procedure: bool(procedure.transitions)
@@ -208,7 +210,9 @@ class OnlineChanges:
     async def _given_up(self) -> None:
         with suppress(MetaError):
             await self.client.indexes.create(
-                self.table, "by_origin", ("origin", "dest"), wait_s=BUILT_S_MAX
+                self.table,
+                {"name": "by_origin", "columns": ("origin", "dest")},
+                wait_s=BUILT_S_MAX,
             )
 
     # Looking ------------------------------------------------------------------------------------

@@ -132,6 +132,9 @@ class AsyncClient:
         """A handle; asks nothing yet. Keep it: it remembers where the regions are."""
         return self._rows.table(name, self.clock)
 
+    def __repr__(self) -> str:
+        return f"<AsyncClient of {', '.join(self.urls)}>"
+
     async def __aenter__(self) -> Self:
         if self._learns:
             await self._service.learn_servers()

@@ -29,10 +29,15 @@ class Portal:
 
     def each(self, generator: AsyncGenerator[T, None]) -> Iterator[T]:
         """Yields the items as they come; closes the source when the caller stops, or the portal
-        closes."""
+        closes. The first is read at once: a call that is wrong fails where it stands."""
+        first = self.call(_next(generator))
+        return self._each(generator, first)
+
+    def _each(self, generator: AsyncGenerator[T, None], item: T | None) -> Iterator[T]:
         try:
-            while (item := self.call(_next(generator))) is not None:
+            while item is not None:
                 yield item
+                item = self.call(_next(generator))
         finally:
             if not self._loop.is_closed():
                 self.call(generator.aclose())

@@ -81,6 +81,9 @@ class Client:
 
         return Table(self._portal, self._client.table(name))
 
+    def __repr__(self) -> str:
+        return f"<Client of {', '.join(self.urls)}>"
+
     def __enter__(self) -> Self:
         return self
 

@@ -66,6 +66,35 @@ class SyncProcedures:
         return."""
         return self._portal.call(self._origin.cancel(procedure_id, by, reason))
 
+    def pause(
+        self, procedure_id: str, by: str | None = None, reason: str | None = None
+    ) -> ProcedureBody:
+        """It keeps its locks, and its deadline moves. Conflict: not in the state it is in."""
+        return self._portal.call(self._origin.pause(procedure_id, by, reason))
+
+    def resume(
+        self, procedure_id: str, by: str | None = None, reason: str | None = None
+    ) -> ProcedureBody:
+        """Ends a pause. Conflict: it is not paused."""
+        return self._portal.call(self._origin.resume(procedure_id, by, reason))
+
+    def retry(
+        self, procedure_id: str, by: str | None = None, reason: str | None = None
+    ) -> ProcedureBody:
+        """Tries its step at once; of a poisoned one, its undo."""
+        return self._portal.call(self._origin.retry(procedure_id, by, reason))
+
+    def throttle(
+        self,
+        procedure_id: str,
+        percent: int = 0,
+        rows_per_s: int | None = None,
+        by: str | None = None,
+    ) -> ProcedureBody:
+        """Its steps that move data rest for *percent* of the time, 0 to 95, and read *rows_per_s*
+        at most; 0 and None: no limit."""
+        return self._portal.call(self._origin.throttle(procedure_id, percent, rows_per_s, by))
+
     def control(
         self,
         procedure_id: str,
@@ -176,12 +205,14 @@ class SyncRegions:
         self._portal = portal
         self._origin = origin
 
-    def get(self, region_id: str) -> RegionBody:
-        return self._portal.call(self._origin.get(region_id))
+    def get(self, region_id: str, as_of: str | None = None) -> RegionBody:
+        return self._portal.call(self._origin.get(region_id, as_of))
 
-    def list(self) -> list[RegionBody]:
-        """Regions of tables that are not dropped."""
-        return self._portal.call(self._origin.list())
+    def list(
+        self, node: str | None = None, table_id: int | None = None, as_of: str | None = None
+    ) -> list[RegionBody]:
+        """Regions of tables that are not dropped: those that *node* leads, those of one table."""
+        return self._portal.call(self._origin.list(node, table_id, as_of))
 
 
 class SyncCluster:

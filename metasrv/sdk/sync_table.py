@@ -31,6 +31,9 @@ class Table:
         self._portal = portal
         self._origin = origin
 
+    def __repr__(self) -> str:
+        return repr(self._origin)
+
     @property
     def name(self) -> str:
         return self._origin.name

@@ -43,17 +43,23 @@ class SyncTables:
         `metasrv_base.wire.api.tables.TableSpec`."""
         return self._portal.call(self._origin.create(spec, schema, **options))
 
-    def get(self, name: str) -> TableBody:
-        return self._portal.call(self._origin.get(name))
+    def get(self, name: str, as_of: str | None = None) -> TableBody:
+        """*as_of*: as it was at a version of the catalog, as `17`, or at a time, as
+        `2013-01-31T23:59:59Z`; the same of all reads."""
+        return self._portal.call(self._origin.get(name, as_of))
 
     def get_by_id(self, table_id: int) -> TableBody:
         """The table of an id, also a dropped one."""
         return self._portal.call(self._origin.get_by_id(table_id))
 
     def list(
-        self, schema: str = "main.public", prefix: str = "", include_dropped: bool = False
+        self,
+        schema: str = "main.public",
+        prefix: str = "",
+        include_dropped: bool = False,
+        as_of: str | None = None,
     ) -> list[TableSummary]:
-        return self._portal.call(self._origin.list(schema, prefix, include_dropped))
+        return self._portal.call(self._origin.list(schema, prefix, include_dropped, as_of))
 
     def rename(
         self,
@@ -126,9 +132,9 @@ class SyncTables:
         the paths are absolute, and where it runs."""
         return self._portal.call(self._origin.import_files(name, paths, **options))
 
-    def route(self, name: str) -> RouteBody:
+    def route(self, name: str, as_of: str | None = None) -> RouteBody:
         """The place of each of its regions."""
-        return self._portal.call(self._origin.route(name))
+        return self._portal.call(self._origin.route(name, as_of))
 
 
 class SyncIndexes:
@@ -139,32 +145,23 @@ class SyncIndexes:
         self._origin = origin
 
     def create(
-        self,
-        table: str,
-        name: str,
-        columns: Sequence[str],
-        unique: bool = False,
-        **options: Unpack[ChangeOptions],
+        self, table: str, spec: IndexSpec | Mapping[str, Any], **options: Unpack[ChangeOptions]
     ) -> IndexBody:
-        """Public when it returns. From then on rows are written through a frontend. Refused
-        `unique-violation` names rows that have its values twice."""
-        return self._portal.call(self._origin.create(table, name, columns, unique, **options))
-
-    def make(self, table: str, spec: IndexSpec, **options: Unpack[ChangeOptions]) -> IndexBody:
-        """Creates an index as `create`; with `not_valid` the result may be write-only, and has the
-        reason."""
-        return self._portal.call(self._origin.make(table, spec, **options))
+        """Public when it returns; with `not_valid`, it may be write-only, and says why. From then
+        on rows are written through a frontend. Refused `unique-violation` names rows that have its
+        values twice. *spec*: as `{"name": "by_city", "columns": ["city"]}`."""
+        return self._portal.call(self._origin.create(table, spec, **options))
 
     def validate(self, table: str, name: str, **options: Unpack[ChangeOptions]) -> IndexBody:
         """Public when it returns. Raises as `create`; then it stays write-only."""
         return self._portal.call(self._origin.validate(table, name, **options))
 
-    def get(self, table: str, name: str) -> IndexBody:
-        return self._portal.call(self._origin.get(table, name))
+    def get(self, table: str, name: str, as_of: str | None = None) -> IndexBody:
+        return self._portal.call(self._origin.get(table, name, as_of))
 
-    def list(self, table: str) -> list[IndexBody]:
+    def list(self, table: str, as_of: str | None = None) -> list[IndexBody]:
         """All indexes of a table, also those being created or dropped."""
-        return self._portal.call(self._origin.list(table))
+        return self._portal.call(self._origin.list(table, as_of))
 
     def drop(
         self, table: str, name: str, grace_s: int = 0, **options: Unpack[ChangeOptions]
@@ -190,11 +187,11 @@ class SyncSchemas:
     ) -> SchemaBody:
         return self._portal.call(self._origin.create(name, if_not_exists, **options))
 
-    def get(self, name: str) -> SchemaBody:
-        return self._portal.call(self._origin.get(name))
+    def get(self, name: str, as_of: str | None = None) -> SchemaBody:
+        return self._portal.call(self._origin.get(name, as_of))
 
-    def list(self, catalog: str = "main") -> list[SchemaBody]:
-        return self._portal.call(self._origin.list(catalog))
+    def list(self, catalog: str = "main", as_of: str | None = None) -> list[SchemaBody]:
+        return self._portal.call(self._origin.list(catalog, as_of))
 
     def drop(self, name: str, cascade: bool = False, **options: Unpack[ChangeOptions]) -> None:
         """Conflict `not-empty` while it holds a table, unless `cascade`: then those go with it."""
@@ -214,11 +211,11 @@ class SyncCatalogs:
         """Creates a catalog without a schema."""
         return self._portal.call(self._origin.create(name, if_not_exists, **options))
 
-    def get(self, name: str) -> CatalogBody:
-        return self._portal.call(self._origin.get(name))
+    def get(self, name: str, as_of: str | None = None) -> CatalogBody:
+        return self._portal.call(self._origin.get(name, as_of))
 
-    def list(self) -> list[CatalogBody]:
-        return self._portal.call(self._origin.list())
+    def list(self, as_of: str | None = None) -> list[CatalogBody]:
+        return self._portal.call(self._origin.list(as_of))
 
     def drop(self, name: str, cascade: bool = False, **options: Unpack[ChangeOptions]) -> None:
         """Conflict `not-empty` while it holds a schema, unless `cascade`."""

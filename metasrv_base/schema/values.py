@@ -24,7 +24,13 @@ datetime has no nanoseconds)."""
 _DECIMAL_TEXT = re.compile(r"-?\d{1,38}(?:\.\d{1,38})?", re.ASCII)
 _DATE_TEXT = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-_WRITTEN_OTHERWISE = {"binary", "date", "decimal"}  # their JSON text is no Python value
+_WRITTEN_OTHERWISE = {"binary", "date", "decimal"}
+"""Types whose JSON form is a text; that of dates and decimals is taken from Python too."""
+_PYTHON = {
+    "binary": "bytes",
+    "date": "a datetime.date without a time, or a text as 2013-01-31",
+    "decimal": "a decimal.Decimal, an int, or a text as 12.50; a float is not exact",
+}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -58,7 +64,8 @@ def to_json(type: ColumnType, value: Value) -> JsonScalar:
 
 def from_python(type: ColumnType, value: object, pointer: str = "") -> Value:
     """The value of what a Python caller or `as_py()` hands over: datetime for timestamps (aware),
-    Decimal or int for decimals, int for floats, and every value of its own type.
+    Decimal, int or text for decimals, date or text for dates, int for floats, and every value of
+    its own type.
 
     Raises Refused `invalid-request` when it does not fit.
     """
@@ -74,8 +81,9 @@ def from_python(type: ColumnType, value: object, pointer: str = "") -> Value:
         return value
     if type.name in FLOATS and isinstance(value, str):
         raise _refused(type, value, pointer, "a float")
-    if type.name in _WRITTEN_OTHERWISE:
-        raise _refused(type, value, pointer, f"a Python value of {type.text}")
+    is_text = isinstance(value, str) and type.name != "binary"
+    if type.name in _WRITTEN_OTHERWISE and not is_text:
+        raise _refused(type, value, pointer, _PYTHON[type.name])
     return from_json(type, value, pointer)
 
 

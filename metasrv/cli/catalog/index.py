@@ -60,7 +60,7 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
     fields = {"name": index, "columns": column, "unique": unique}
     spec = model_of(IndexSpec, {**fields, "not_valid": not_valid, "if_not_exists": if_not_exists})
     with service(metasrv, as_json) as client, procedure_bar("create") as tell:
-        body = client.indexes.make(
+        body = client.indexes.create(
             table,
             spec,
             wait_s=wait,

@@ -6,7 +6,7 @@ from typing import TypedDict, Unpack, cast
 from urllib.parse import urlencode
 
 from metasrv.sdk.control.procedure import OnProgress
-from metasrv.sdk.control.service import PAGE, ChangeOptions, ControlService, Params
+from metasrv.sdk.control.service import PAGE, ChangeOptions, ControlService, Params, past
 from metasrv.sdk.control.tables import model_of
 from metasrv_base.wire.api.cluster import (
     ClusterBody,
@@ -88,6 +88,36 @@ class Procedures:
         """Asks for it; it is undone when it says `cancelled`. Conflict past the point of no
         return."""
         return await self.control(procedure_id, "cancel", by, reason)
+
+    async def pause(
+        self, procedure_id: str, by: str | None = None, reason: str | None = None
+    ) -> ProcedureBody:
+        """It keeps its locks, and its deadline moves. Conflict: not in the state it is in."""
+        return await self.control(procedure_id, "pause", by, reason)
+
+    async def resume(
+        self, procedure_id: str, by: str | None = None, reason: str | None = None
+    ) -> ProcedureBody:
+        """Ends a pause. Conflict: it is not paused."""
+        return await self.control(procedure_id, "resume", by, reason)
+
+    async def retry(
+        self, procedure_id: str, by: str | None = None, reason: str | None = None
+    ) -> ProcedureBody:
+        """Tries its step at once; of a poisoned one, its undo."""
+        return await self.control(procedure_id, "retry", by, reason)
+
+    async def throttle(
+        self,
+        procedure_id: str,
+        percent: int = 0,
+        rows_per_s: int | None = None,
+        by: str | None = None,
+    ) -> ProcedureBody:
+        """Its steps that move data rest for *percent* of the time, 0 to 95, and read *rows_per_s*
+        at most; 0 and None: no limit."""
+        request = ThrottleRequest(percent=percent, rows_per_s=rows_per_s)
+        return await self.control(procedure_id, "throttle", by, percent=request)
 
     async def control(
         self,
@@ -224,12 +254,16 @@ class Regions:
     def __init__(self, service: ControlService) -> None:
         self._service = service
 
-    async def get(self, region_id: str) -> RegionBody:
-        return await self._service.read(RegionBody, f"/v1/regions/{region_id}")
+    async def get(self, region_id: str, as_of: str | None = None) -> RegionBody:
+        return await self._service.read(RegionBody, f"/v1/regions/{region_id}", past(as_of))
 
-    async def list(self) -> list[RegionBody]:
-        """Regions of tables that are not dropped."""
-        pages = self._service.pages(RegionList, "/v1/regions")
+    async def list(
+        self, node: str | None = None, table_id: int | None = None, as_of: str | None = None
+    ) -> list[RegionBody]:
+        """Regions of tables that are not dropped: those that *node* leads, those of one table."""
+        given = {"node": node, "table": table_id, **past(as_of)}
+        only = {name: value for name, value in given.items() if value is not None}
+        pages = self._service.pages(RegionList, "/v1/regions", only)
         return [region async for page in pages for region in page.regions]
 
 

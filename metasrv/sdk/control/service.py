@@ -270,6 +270,14 @@ class ControlService:
         return document
 
 
+def past(as_of: str | None) -> Params:
+    """The query of a read as of a version of the catalog, as `version:17` or `17`, or of a time,
+    as 2013-01-31T23:59:59Z; None: now."""
+    if as_of is None:
+        return {}
+    return {"as_of": f"version:{as_of}" if as_of.isdecimal() else as_of}
+
+
 def _urls_in(document: object) -> list[str]:
     """The URLs of the servers in an answer of `GET /v1/cluster`; its model would import those of
     nodes and regions."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from metasrv.sdk.control.names import SchemaName, TableName
-from metasrv.sdk.control.service import ChangeOptions, ControlService, DoneChange
+from metasrv.sdk.control.service import ChangeOptions, ControlService, DoneChange, past
 from metasrv_base.errors import Refused
 from metasrv_base.wire.api.coverage import IndexDuplicates
 from metasrv_base.wire.api.tables import (
@@ -53,18 +53,25 @@ class Tables:
         done = await self._service.change("POST", f"{within.path}/tables", table_spec, **options)
         return await self._after(done, TableName(within.catalog, within.schema, table_spec.name))
 
-    async def get(self, name: str) -> TableBody:
-        return await self._service.read_catalog(TableBody, TableName.parse(name).path)
+    async def get(self, name: str, as_of: str | None = None) -> TableBody:
+        """*as_of*: as it was at a version of the catalog, as `17`, or at a time, as
+        `2013-01-31T23:59:59Z`; the same of all reads."""
+        path = TableName.parse(name).path
+        return await self._service.read_catalog(TableBody, path, past(as_of))
 
     async def get_by_id(self, table_id: int) -> TableBody:
         """The table of an id, also a dropped one."""
         return await self._service.read_catalog(TableBody, f"/v1/tables/{table_id}")
 
     async def list(
-        self, schema: str = "main.public", prefix: str = "", include_dropped: bool = False
+        self,
+        schema: str = "main.public",
+        prefix: str = "",
+        include_dropped: bool = False,
+        as_of: str | None = None,
     ) -> list[TableSummary]:
         path = f"{SchemaName.parse(schema).path}/tables"
-        params = {"prefix": prefix} if prefix else {}
+        params = {**past(as_of), **({"prefix": prefix} if prefix else {})}
         if include_dropped:
             params["include_dropped"] = "true"
         pages = self._service.pages(TableList, path, params, of_catalog=True)
@@ -182,9 +189,10 @@ class Tables:
         result = done.procedure.result if done.procedure is not None else done.document
         return model_of(ImportBody, result or {})
 
-    async def route(self, name: str) -> RouteBody:
+    async def route(self, name: str, as_of: str | None = None) -> RouteBody:
         """The place of each of its regions."""
-        return await self._service.read_catalog(RouteBody, f"{TableName.parse(name).path}/route")
+        path = f"{TableName.parse(name).path}/route"
+        return await self._service.read_catalog(RouteBody, path, past(as_of))
 
     async def _after(self, done: DoneChange, name: TableName) -> TableBody:
         """The table as the change left it, or as it is by now."""
@@ -203,26 +211,14 @@ class Indexes:
         self._service = service
 
     async def create(
-        self,
-        table: str,
-        name: str,
-        columns: Sequence[str],
-        unique: bool = False,
-        **options: Unpack[ChangeOptions],
+        self, table: str, spec: IndexSpec | Mapping[str, Any], **options: Unpack[ChangeOptions]
     ) -> IndexBody:
-        """Public when it returns. From then on rows are written through a frontend. Refused
-        `unique-violation` names rows that have its values twice."""
-        return await self.make(
-            table, IndexSpec(name=name, columns=tuple(columns), unique=unique), **options
-        )
-
-    async def make(
-        self, table: str, spec: IndexSpec, **options: Unpack[ChangeOptions]
-    ) -> IndexBody:
-        """Creates an index as `create`; with `not_valid` the result may be write-only, and has the
-        reason."""
-        done = await self._service.change("POST", indexes_path(table), spec, **options)
-        return await self._made(table, spec.name, done)
+        """Public when it returns; with `not_valid`, it may be write-only, and says why. From then
+        on rows are written through a frontend. Refused `unique-violation` names rows that have its
+        values twice. *spec*: as `{"name": "by_city", "columns": ["city"]}`."""
+        index_spec = model_of(IndexSpec, spec)
+        done = await self._service.change("POST", indexes_path(table), index_spec, **options)
+        return await self._made(table, index_spec.name, done)
 
     async def validate(self, table: str, name: str, **options: Unpack[ChangeOptions]) -> IndexBody:
         """Public when it returns. Raises as `create`; then it stays write-only."""
@@ -239,12 +235,14 @@ class Indexes:
         why = {"total": result["duplicates"], "first": result["offenders"]}
         return index.model_copy(update={"duplicates": model_of(IndexDuplicates, why)})
 
-    async def get(self, table: str, name: str) -> IndexBody:
-        return await self._service.read_catalog(IndexBody, f"{indexes_path(table)}/{name}")
+    async def get(self, table: str, name: str, as_of: str | None = None) -> IndexBody:
+        path = f"{indexes_path(table)}/{name}"
+        return await self._service.read_catalog(IndexBody, path, past(as_of))
 
-    async def list(self, table: str) -> list[IndexBody]:
+    async def list(self, table: str, as_of: str | None = None) -> list[IndexBody]:
         """All indexes of a table, also those being created or dropped."""
-        return [*(await self._service.read_catalog(IndexList, indexes_path(table))).indexes]
+        path = indexes_path(table)
+        return [*(await self._service.read_catalog(IndexList, path, past(as_of))).indexes]
 
     async def drop(
         self, table: str, name: str, grace_s: int = 0, **options: Unpack[ChangeOptions]
@@ -285,12 +283,13 @@ class Schemas:
             return model_of(SchemaBody, done.document)
         return await self.get(name)
 
-    async def get(self, name: str) -> SchemaBody:
-        return await self._service.read_catalog(SchemaBody, SchemaName.parse(name).path)
+    async def get(self, name: str, as_of: str | None = None) -> SchemaBody:
+        path = SchemaName.parse(name).path
+        return await self._service.read_catalog(SchemaBody, path, past(as_of))
 
-    async def list(self, catalog: str = "main") -> list[SchemaBody]:
+    async def list(self, catalog: str = "main", as_of: str | None = None) -> list[SchemaBody]:
         path = SchemaName(catalog, "x").path.rpartition("/")[0]
-        pages = self._service.pages(SchemaList, path, of_catalog=True)
+        pages = self._service.pages(SchemaList, path, past(as_of), of_catalog=True)
         return [schema async for page in pages for schema in page.schemas]
 
     async def drop(
@@ -317,11 +316,11 @@ class Catalogs:
             return model_of(CatalogBody, done.document)
         return await self.get(name)
 
-    async def get(self, name: str) -> CatalogBody:
-        return await self._service.read_catalog(CatalogBody, catalog_path(name))
+    async def get(self, name: str, as_of: str | None = None) -> CatalogBody:
+        return await self._service.read_catalog(CatalogBody, catalog_path(name), past(as_of))
 
-    async def list(self) -> list[CatalogBody]:
-        pages = self._service.pages(CatalogList, "/v1/catalogs", of_catalog=True)
+    async def list(self, as_of: str | None = None) -> list[CatalogBody]:
+        pages = self._service.pages(CatalogList, "/v1/catalogs", past(as_of), of_catalog=True)
         return [catalog async for page in pages for catalog in page.catalogs]
 
     async def drop(

@@ -68,6 +68,9 @@ class AsyncRows:
     def name(self) -> str:
         return str(self.binding.name)
 
+    def __repr__(self) -> str:
+        return f"<table {self.name}>"
+
     async def schema(self) -> pa.Schema:
         """Columns in declared order, in Arrow's types."""
         return (await self.binding.get()).layout.arrow

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from metasrv.sdk.portal import Portal
+from metasrv_base.errors import NotFound
 
 
 async def pages(ended: list[str]) -> AsyncGenerator[int, None]:
@@ -64,3 +65,17 @@ def test_given_a_call_that_was_left_when_the_portal_closes_then_it_hears_of_it()
     gc.collect()
 
     assert ended == ["call"]
+
+
+async def broken() -> AsyncGenerator[int, None]:
+    raise NotFound(what="index", name="nope")
+    yield 0
+
+
+def test_given_an_iteration_that_cannot_begin_when_asked_for_then_the_call_fails() -> None:
+    portal = Portal()
+
+    with pytest.raises(NotFound, match="nope"):
+        portal.each(broken())
+
+    portal.close()

@@ -2,7 +2,7 @@
 
 import json
 import math
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 
 import pyarrow as pa
@@ -134,6 +134,8 @@ def test_given_json_of_another_kind_when_read_then_it_is_refused(text: str, valu
         ("timestamp(s)", datetime(2013, 4, 1, 2, tzinfo=timezone(timedelta(hours=2))), 1364774400),
         ("timestamp(us)", "2013-04-01T00:00:00.000001Z", 1364774400000001),
         ("decimal(6,2)", 12, Decimal("12.00")),
+        ("decimal(6,2)", "12.5", Decimal("12.50")),
+        ("date", "2013-04-01", date(2013, 4, 1)),
         ("float64", 1, 1.0),
         ("float64", math.inf, math.inf),
         ("int16", 12, 12),
@@ -151,7 +153,8 @@ def test_given_what_python_has_when_read_then_it_is_the_value(
         ("timestamp(ms)", datetime(2013, 4, 1)),  # noqa: DTZ001  # without a zone it is no instant
         ("timestamp(s)", datetime(2013, 4, 1, microsecond=1, tzinfo=UTC)),
         ("date", datetime(2013, 4, 1, tzinfo=UTC)),
-        ("date", "2013-04-01"),
+        ("date", "2013-04-31"),
+        ("date", "1 April"),
         ("binary", "YQ=="),
         ("decimal(4,2)", 1.5),
         ("decimal(4,2)", Decimal("NaN")),
