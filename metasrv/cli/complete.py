@@ -9,6 +9,8 @@ import os
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
+from metasrv.cli.playground_url import playground_url
+
 PATIENCE_S = 0.5
 NAMES_MAX = 100
 
@@ -52,11 +54,12 @@ def _names(path: str, items: str, field: str, params: dict[str, str | int]) -> l
 
 
 def _asked(path: str) -> Any:
-    """The JSON document at *path* of the first server of METASRV_URL. Raises OSError, ValueError,
-    HTTPException."""
+    """The JSON document at *path* of the first server of METASRV_URL, or of the playground. Raises
+    OSError, ValueError, HTTPException."""
     import http.client
 
-    text = os.environ.get("METASRV_URL", "").split(",")[0].strip()
+    named = os.environ.get("METASRV_URL") or playground_url(os.environ) or ""
+    text = named.split(",")[0].strip()
     url = urlsplit(text if "://" in text else f"http://{text}")
     kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
     connection = kind(url.hostname or "", url.port, timeout=PATIENCE_S)

@@ -26,7 +26,7 @@ def must_be_among(word: str, allowed: Sequence[str], option: str, what: str) -> 
         return
     close = get_close_matches(word, allowed, n=1)
     hint = f"did you mean {close[0]}? " if close else ""
-    raise typer.BadParameter(f"{option}: there is no {what} {word}; {hint}All: {' '.join(allowed)}")
+    raise typer.BadParameter(f"{option}: there is no {what} {word}; {hint}all: {' '.join(allowed)}")
 
 
 @contextmanager
@@ -43,6 +43,8 @@ def suggesting(client: "Client") -> Iterator[None]:
 
 
 def _close(client: "Client", error: NotFound) -> list[str]:
+    if error.code == "table-not-found":
+        return _close_table(client, str(error.facts.get("name")))
     names = _NAMES.get(error.facts.get("what"))
     if names is None:
         return []
@@ -50,3 +52,15 @@ def _close(client: "Client", error: NotFound) -> list[str]:
         return get_close_matches(str(error.facts.get("name")), names(client), n=1)
     except MetaError:  # the first error is the one to be told
         return []
+
+
+def _close_table(client: "Client", full_name: str) -> list[str]:
+    """Among those of its schema that begin with the same letter."""
+    within, _, name = full_name.rpartition(".")
+    if not within or not name:
+        return []
+    try:
+        tables = client.tables.list(within, name[0])
+    except MetaError:
+        return []
+    return get_close_matches(name, [table.name for table in tables], n=1)

@@ -14,6 +14,7 @@ from metasrv.cli.complete import table_names
 from metasrv.cli.errors.places import NO_PLACES, Places
 from metasrv.cli.near import suggesting
 from metasrv.cli.output import show_json
+from metasrv.cli.playground_url import playground_url
 from metasrv.cli.progress import ways_on
 from metasrv.sdk.control.planned import Planned
 from metasrv_base.errors import MetaError, Refused, Unknown
@@ -38,7 +39,7 @@ Url = Annotated[
     typer.Option(
         "--metasrv",
         envvar="METASRV_URL",
-        help="URLs of the service, separated by commas.",
+        help="URLs of the service, separated by commas. Default: the playground that runs here.",
         metavar="URL",
     ),
 ]
@@ -77,6 +78,23 @@ IdempotencyKey = Annotated[
         help="Requests with the same key are carried out once. Default: a new key.",
     ),
 ]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
+AsOf = Annotated[
+    str | None,
+    typer.Option(
+        help="As it was: at a version of the catalog, e.g. 17, or a time, e.g. "
+        "2013-01-31T23:59:59Z.",
+        metavar="VERSION|TIME",
+    ),
+]
+IfMatch = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="VERSION",
+        help="Only if the table is at this version, as `table get` shows it.",
+    ),
+]
 TableArg = Annotated[
     str,
     typer.Argument(
@@ -93,8 +111,11 @@ def service(url: str | None, as_json: bool, places: Places = NO_PLACES) -> Itera
     from metasrv.sdk.client import urls_of
     from metasrv.sdk.connections import connect
 
+    url = url or playground_url(os.environ)
     if not url:
-        raise typer.BadParameter("say where the service is: --metasrv URL, or METASRV_URL")
+        raise typer.BadParameter(
+            "say where the service is: --metasrv URL, or METASRV_URL; no playground runs here"
+        )
     try:
         urls = urls_of(with_scheme(url))
     except Refused as error:
@@ -126,6 +147,20 @@ def token_of(environment: Mapping[str, str]) -> str | None:
         return optional_token(Path(path) if path else None)
     except ValueError as error:
         raise typer.BadParameter(f"{TOKEN_FILE}: {error}") from error
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Asks on a terminal, unless *yes*. Raises BadParameter where nobody can answer."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise typer.BadParameter(f"{question} Say --yes: there is no terminal to ask on")
+    typer.confirm(f"{question} Go on?", abort=True, err=True)
+
+
+def etag_at(client: "Client", name: str, version: int | None) -> str:
+    """The ETag of the table *name* at *version*, for `if_match`; empty without one."""
+    return "" if version is None else f'"t{client.tables.get(name).id}-{version}"'
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import typer
 from metasrv.cli.options import (
     WAIT_S,
     AsJson,
+    AsOf,
     DryRun,
     GraceS,
     IdempotencyKey,
@@ -27,6 +28,14 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True)
 
+INDEX_PLACES = {
+    "/name": "INDEX",
+    "/columns": "--column",
+    "/unique": "--unique",
+    "/not_valid": "--not-valid",
+    "/if_not_exists": "--if-not-exists",
+}
+"""The options that describe an IndexSpec."""
 IndexArg = Annotated[str, typer.Argument(metavar="INDEX", help="Name of the index.")]
 
 
@@ -54,12 +63,9 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
     as_json: AsJson = False,
 ) -> None:
     """Create an index while rows are written. Statements use it when this returns."""
-    from metasrv.sdk.control.tables import model_of
-    from metasrv_base.wire.api.tables import IndexSpec
-
     fields = {"name": index, "columns": column, "unique": unique}
-    spec = model_of(IndexSpec, {**fields, "not_valid": not_valid, "if_not_exists": if_not_exists})
-    with service(metasrv, as_json) as client, procedure_bar("create") as tell:
+    spec = {**fields, "not_valid": not_valid, "if_not_exists": if_not_exists}
+    with service(metasrv, as_json, INDEX_PLACES) as client, procedure_bar("create") as tell:
         body = client.indexes.create(
             table,
             spec,
@@ -95,18 +101,26 @@ def validate(  # noqa: PLR0913  # a parameter is an option of the command
 
 
 @app.command("list")
-def list_(table: TableArg, metasrv: Url = None, as_json: AsJson = False) -> None:
+def list_(
+    table: TableArg, as_of: AsOf = None, metasrv: Url = None, as_json: AsJson = False
+) -> None:
     """List the indexes of a table, with those that are being created or dropped."""
     with service(metasrv, as_json) as client:
-        indexes = client.indexes.list(table)
+        indexes = client.indexes.list(table, as_of)
     show(indexes, as_json, lambda: show_indexes(indexes))
 
 
 @app.command("get")
-def get(table: TableArg, index: IndexArg, metasrv: Url = None, as_json: AsJson = False) -> None:
+def get(
+    table: TableArg,
+    index: IndexArg,
+    as_of: AsOf = None,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
     """Show one index."""
     with service(metasrv, as_json) as client:
-        body = client.indexes.get(table, index)
+        body = client.indexes.get(table, index, as_of)
     show(body, as_json, lambda: show_index(body))
 
 

@@ -9,12 +9,15 @@ import typer
 from metasrv.cli.options import (
     WAIT_S,
     AsJson,
+    AsOf,
     Cascade,
     DryRun,
     IdempotencyKey,
     IfNotExists,
     Url,
     WaitS,
+    Yes,
+    confirm,
     service,
 )
 from metasrv.cli.output import show, show_facts
@@ -33,7 +36,7 @@ class NamespaceClient(Protocol):
         self, name: str, if_not_exists: bool = False, **options: "Unpack[ChangeOptions]"
     ) -> "CatalogBody | SchemaBody": ...
 
-    def get(self, name: str) -> "CatalogBody | SchemaBody": ...
+    def get(self, name: str, as_of: str | None = None) -> "CatalogBody | SchemaBody": ...
 
     def drop(
         self, name: str, cascade: bool = False, **options: "Unpack[ChangeOptions]"
@@ -86,10 +89,13 @@ def _add_create(app: typer.Typer, namespace: Namespace) -> None:
 def _add_get(app: typer.Typer, namespace: Namespace) -> None:
     @app.command("get", help=f"Show one {namespace.word}.")
     def get(
-        name: Annotated[str, _argument(namespace)], metasrv: Url = None, as_json: AsJson = False
+        name: Annotated[str, _argument(namespace)],
+        as_of: AsOf = None,
+        metasrv: Url = None,
+        as_json: AsJson = False,
     ) -> None:
         with service(metasrv, as_json) as client:
-            body = namespace.of(client).get(name)
+            body = namespace.of(client).get(name, as_of)
         show(body, as_json, lambda: show_facts(body.model_dump(mode="json")))
 
 
@@ -101,12 +107,15 @@ def _add_drop(app: typer.Typer, namespace: Namespace) -> None:
     def drop(  # noqa: PLR0913  # a parameter is an option of the command
         name: Annotated[str, _argument(namespace)],
         cascade: Cascade = False,
+        yes: Yes = False,
         wait: WaitS = WAIT_S,
         dry_run: DryRun = False,
         idempotency_key: IdempotencyKey = "",
         metasrv: Url = None,
         as_json: AsJson = False,
     ) -> None:
+        if cascade:
+            confirm(f"{name} goes, and each {namespace.holds} in it.", yes=yes or dry_run)
         with service(metasrv, as_json) as client, procedure_bar("drop") as tell:
             namespace.of(client).drop(
                 name,

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from metasrv.cli.catalog.namespaces import Namespace, commands
-from metasrv.cli.options import AsJson, Url, service
+from metasrv.cli.options import AsJson, AsOf, Url, service
 from metasrv.cli.output import show, show_table
 
 NAMED = "`public` or `main.public`"
@@ -15,12 +15,15 @@ app = commands(Namespace("schema", "table", NAMED, lambda client: client.schemas
 
 @app.command("list")
 def list_(
-    catalog: Annotated[str, typer.Argument(help="Name of the catalog.")] = "main",
+    catalog: Annotated[
+        str, typer.Argument(metavar="CATALOG", help="Name of the catalog.")
+    ] = "main",
+    as_of: AsOf = None,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """List the schemas of a catalog, by name."""
     with service(metasrv, as_json) as client:
-        schemas = client.schemas.list(catalog)
+        schemas = client.schemas.list(catalog, as_of)
     rows = [(schema.id, schema.name, schema.options, schema.created_at) for schema in schemas]
     show(schemas, as_json, lambda: show_table(("id", "schema", "options", "created"), rows))

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from metasrv.cli.catalog.column_text import TYPES
+from metasrv.cli.catalog.history import history
 from metasrv.cli.catalog.purge import purge
 from metasrv.cli.catalog.table_body import show_table_body
 from metasrv.cli.catalog.table_words import (
     column_operations,
     constraint_operations,
+    must_be_sure,
     option_operations,
     pair,
     places_of,
@@ -23,13 +25,18 @@ from metasrv.cli.errors.places import columns_and_key
 from metasrv.cli.options import (
     WAIT_S,
     AsJson,
+    AsOf,
     DryRun,
     GraceS,
     IdempotencyKey,
+    IfMatch,
     IfNotExists,
     TableArg,
     Url,
     WaitS,
+    Yes,
+    confirm,
+    etag_at,
     service,
     told,
 )
@@ -50,7 +57,7 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[TABLE]", help="The name of the table; with --file it is in the file."
+            metavar="TABLE", help="The name of the table; with --file it is in the file."
         ),
     ] = None,
     file: Annotated[
@@ -107,10 +114,10 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
 
 
 @app.command("get")
-def get(name: TableArg, metasrv: Url = None, as_json: AsJson = False) -> None:
+def get(name: TableArg, as_of: AsOf = None, metasrv: Url = None, as_json: AsJson = False) -> None:
     """Show one table."""
     with service(metasrv, as_json) as client:
-        body = client.tables.get(name)
+        body = client.tables.get(name, as_of)
     if as_json:
         show_json(body)
         return
@@ -118,16 +125,19 @@ def get(name: TableArg, metasrv: Url = None, as_json: AsJson = False) -> None:
 
 
 @app.command("list")
-def list_(  # a parameter is an option of the command
-    schema: Annotated[str, typer.Argument(help="`public` or `main.public`")] = "main.public",
+def list_(  # noqa: PLR0913  # a parameter is an option of the command
+    schema: Annotated[
+        str, typer.Argument(metavar="SCHEMA", help="`public` or `main.public`")
+    ] = "main.public",
     prefix: Annotated[str, typer.Option(help="List only names with this prefix.")] = "",
     dropped: Annotated[bool, typer.Option("--dropped", help="List dropped tables too.")] = False,
+    as_of: AsOf = None,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """List the tables of a schema, by name."""
     with service(metasrv, as_json) as client:
-        tables = client.tables.list(schema, prefix, dropped)
+        tables = client.tables.list(schema, prefix, dropped, as_of)
     rows = [
         (table.id, table.name, table.version, table.created_at, table.dropped_at)
         for table in tables
@@ -149,6 +159,7 @@ def rename(  # noqa: PLR0913  # a parameter is an option of the command
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
     idempotency_key: IdempotencyKey = "",
+    if_match: IfMatch = None,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
@@ -159,6 +170,7 @@ def rename(  # noqa: PLR0913  # a parameter is an option of the command
             new_name,
             new_schema,
             exchange=exchange,
+            if_match=etag_at(client, name, if_match),
             wait_s=wait,
             on_progress=tell,
             dry_run=dry_run,
@@ -208,9 +220,11 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
     set_option: Annotated[Pairs | None, typer.Option(help="NAME=VALUE. Repeated.")] = None,
     unset_option: Annotated[Pairs | None, typer.Option(help="NAME. Repeated.")] = None,
     grace: GraceS = 0,
+    yes: Yes = False,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
     idempotency_key: IdempotencyKey = "",
+    if_match: IfMatch = None,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
@@ -227,12 +241,15 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
         raise typer.BadParameter("give at least one change, such as --add-column")
     places = places_of(operations, from_file)
     with service(metasrv, as_json, places) as client, procedure_bar("alter") as tell:
-        if set_default:
-            operations = typed_defaults(operations, from_file, client.tables.get(name))
+        if set_default or drop_column:
+            table = client.tables.get(name)
+            operations = typed_defaults(operations, from_file, table)
+            must_be_sure(table, drop_column or (), yes=yes or dry_run)
         body = client.tables.alter(
             name,
             operations,
             grace,
+            if_match=etag_at(client, name, if_match),
             wait_s=wait,
             on_progress=tell,
             dry_run=dry_run,
@@ -247,13 +264,19 @@ def drop(  # noqa: PLR0913  # a parameter is an option of the command
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
     idempotency_key: IdempotencyKey = "",
+    if_match: IfMatch = None,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """Drop a table; `undrop` brings it back within the drop retention."""
     with service(metasrv, as_json) as client, procedure_bar("drop") as tell:
         client.tables.drop(
-            name, wait_s=wait, on_progress=tell, dry_run=dry_run, idempotency_key=idempotency_key
+            name,
+            if_match=etag_at(client, name, if_match),
+            wait_s=wait,
+            on_progress=tell,
+            dry_run=dry_run,
+            idempotency_key=idempotency_key,
         )
     said = f"{name} dropped; `metasrv table undrop {name}` brings it back"
     show({"dropped": name}, as_json, lambda: typer.echo(said))
@@ -310,28 +333,36 @@ def undrop_column(
 @app.command("truncate")
 def truncate(  # noqa: PLR0913  # a parameter is an option of the command
     name: TableArg,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    yes: Yes = False,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
     idempotency_key: IdempotencyKey = "",
+    if_match: IfMatch = None,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """Delete all rows of a table. Nothing brings them back."""
-    if not (yes or dry_run):
-        typer.confirm(f"All rows of {name} go, for good. Go on?", abort=True, err=True)
+    confirm(f"All rows of {name} go, for good.", yes=yes or dry_run)
     with service(metasrv, as_json) as client, procedure_bar("truncate") as tell:
         body = client.tables.truncate(
-            name, wait_s=wait, on_progress=tell, dry_run=dry_run, idempotency_key=idempotency_key
+            name,
+            if_match=etag_at(client, name, if_match),
+            wait_s=wait,
+            on_progress=tell,
+            dry_run=dry_run,
+            idempotency_key=idempotency_key,
         )
     _done(body, as_json, "truncated")
 
 
+app.command("history")(history)
+
+
 @app.command("route")
-def route(name: TableArg, metasrv: Url = None, as_json: AsJson = False) -> None:
+def route(name: TableArg, as_of: AsOf = None, metasrv: Url = None, as_json: AsJson = False) -> None:
     """Show where the regions of a table are."""
     with service(metasrv, as_json) as client:
-        body = client.tables.route(name)
+        body = client.tables.route(name, as_of)
     show(body, as_json, lambda: show_route(body))
 
 

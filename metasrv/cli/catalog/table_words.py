@@ -11,6 +11,7 @@ import typer
 
 from metasrv.cli.catalog.column_text import column_of, default_of, type_of
 from metasrv.cli.errors.places import Places
+from metasrv.cli.options import confirm
 
 if TYPE_CHECKING:
     from metasrv_base.wire.api.tables import TableBody
@@ -130,6 +131,13 @@ def typed_defaults(
                 )
         typed.append(operation_copy)
     return typed
+
+
+def must_be_sure(body: "TableBody", dropped: Sequence[str], *, yes: bool) -> None:
+    """Asks before a dropped column takes indexes along."""
+    taken = [index.name for index in body.indexes if not set(dropped).isdisjoint(index.columns)]
+    if taken:
+        confirm(f"{', '.join(dropped)} takes {', '.join(taken)} along.", yes=yes)
 
 
 def read_spec(path: Path) -> dict[str, Any]:

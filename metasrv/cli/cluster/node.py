@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
 from metasrv.cli.cluster.procedure_text import show_procedures
 from metasrv.cli.complete import node_ids
+from metasrv.cli.near import must_be_among
 from metasrv.cli.options import WAIT_S, AsJson, DryRun, IdempotencyKey, Url, WaitS, service
 from metasrv.cli.output import show_facts, show_json, show_table
 from metasrv.cli.progress import procedure_bar
@@ -26,10 +27,23 @@ Reason = Annotated[str, typer.Option(help="A reason, shown with the node.")]
 
 
 @app.command("list")
-def list_(metasrv: Url = None, as_json: AsJson = False) -> None:
+def list_(
+    state: Annotated[str, typer.Option(help="Only nodes in this state, e.g. `dead`.")] = "",
+    zone: Annotated[str, typer.Option(help="Only nodes of this zone.")] = "",
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
     """List the registered nodes."""
+    if state:
+        from metasrv_base.wire.api.cluster import NodeState
+
+        must_be_among(state, get_args(NodeState), "--state", "state")
     with service(metasrv, as_json) as client:
-        nodes = client.nodes.list()
+        nodes = [
+            node
+            for node in client.nodes.list()
+            if state in ("", node.state) and zone in ("", node.zone)
+        ]
     if as_json:
         show_json(nodes)
         return

@@ -10,6 +10,7 @@ import typer
 
 from metasrv.cli.cluster.procedure_text import (
     ID_LENGTH,
+    KINDS,
     TRANSITIONS,
     facts_of,
     show_findings,
@@ -79,6 +80,8 @@ def list_(  # noqa: PLR0913  # a parameter is an option of the command
 
     for state_name in filter(None, state.split(",")):
         must_be_among(state_name, get_args(ProcedureState), "--state", "state")
+    for kind_name in filter(None, kind.split(",")):
+        must_be_among(kind_name, KINDS, "--kind", "kind")
     given = {
         "state": state,
         "kind": kind,

@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 
 CHECK = "check_table"
 """The kind whose result lists faults."""
+KINDS = (
+    *("create_catalog", "drop_catalog", "create_schema", "drop_schema"),
+    *("create_table", "alter_table", "rename_table", "truncate_table", "drop_table"),
+    *("undrop_table", "purge_table", "import_table", "check_table"),
+    *("create_index", "validate_index", "drop_index"),
+    *("failover_node", "failover_table", "decommission_node"),
+)
+"""As in procedures/kinds/registry.py, which needs the packages of a server."""
 SHORT = 13
 """Characters of an id that tell its millisecond."""
 ID_LENGTH = 36

@@ -4,17 +4,29 @@ from typing import Annotated
 
 import typer
 
-from metasrv.cli.options import AsJson, Url, service
+from metasrv.cli.complete import node_ids, table_names
+from metasrv.cli.options import AsJson, AsOf, Url, service
 from metasrv.cli.output import show_facts, show_json, show_table
 
 app = typer.Typer(no_args_is_help=True)
 
 
 @app.command("list")
-def list_(metasrv: Url = None, as_json: AsJson = False) -> None:
+def list_(
+    node: Annotated[
+        str | None, typer.Option(help="Only regions that it leads.", autocompletion=node_ids)
+    ] = None,
+    table: Annotated[
+        str | None, typer.Option(help="Only regions of this table.", autocompletion=table_names)
+    ] = None,
+    as_of: AsOf = None,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
     """List the regions of all tables."""
     with service(metasrv, as_json) as client:
-        regions = client.regions.list()
+        table_id = None if table is None else client.tables.get(table, as_of).id
+        regions = client.regions.list(node, table_id, as_of)
     if as_json:
         show_json(regions)
         return

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True)
 
+AT_START = "as started"
+"""The value in effect is a setting at the start of each server: `metasrv config` shows those."""
 NameArg = Annotated[
     str,
     typer.Argument(metavar="NAME", help="Name of the setting.", autocompletion=setting_names),
@@ -81,7 +83,9 @@ def _show(setting: SettingBody, as_json: bool) -> None:
 
 def _in_effect(setting: SettingBody) -> str:
     """The value, or the default that stands in its place."""
-    return f"{_text(setting.default)} (default)" if setting.value is None else _text(setting.value)
+    if setting.value is not None:
+        return _text(setting.value)
+    return AT_START if setting.default is None else f"{_text(setting.default)} (default)"
 
 
 def _text(value: object) -> str:

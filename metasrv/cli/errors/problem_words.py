@@ -63,6 +63,8 @@ def _advice(error: MetaError) -> str:
     kind = kind_of(error)
     if error.facts.get("pointer") == FILE:
         return "mend the file, or say how it is written: `metasrv import --help`"
+    if error.facts.get("holder") == "a playground":
+        return "stop that one with Ctrl-C, or give another --data-dir"
     if error.facts.get("state") == "cancelled":
         return "ask for it again if it is wanted still"
     if isinstance(error.facts.get("rows"), int) and kind.code == "invalid-request":

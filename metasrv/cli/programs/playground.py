@@ -115,5 +115,5 @@ class _Up:
         facts.update({id: frontend.url for id, frontend in document.frontends.items()})
         facts["data"] = str(playground.settings.data_dir)
         show_facts(facts)
-        first = document.metasrv[0] if document.metasrv else ""
-        typer.echo(f"\nexport METASRV_URL={first}\nmetasrv node list     # Ctrl-C stops it all")
+        urls = ",".join(document.metasrv)
+        typer.echo(f"\nexport METASRV_URL={urls}\nmetasrv node list     # Ctrl-C stops it all")

@@ -76,7 +76,7 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     """Load a file into a table. Can be repeated from the start, except with --insert."""
     bulk = bulk or file.is_dir()
     _must_go_together(bool(key), create=create, by_rows=insert or dry_run, bulk=bulk)
-    ending = f".{format}" if format else None
+    ending = _ending(file, format)
     dialect = dialect_of(ending or ending_of(file), null or [], encoding, delimiter)
     from metasrv.cli.rows.load_rows import Import, run
 
@@ -99,6 +99,13 @@ def _must_go_together(has_key: bool, *, create: bool, by_rows: bool, bulk: bool)
         raise typer.BadParameter("--create needs --key, and --key goes with --create only")
     if bulk and by_rows:
         raise typer.BadParameter("--bulk takes neither --insert nor --dry-run")
+
+
+def _ending(file: Path, format: FileFormat | None) -> str | None:
+    """The ending that --format means. Raises BadParameter for a file that is not there."""
+    if str(file) != STDIN and not file.exists():
+        raise typer.BadParameter(f"there is no file {file}")
+    return f".{format}" if format else None
 
 
 def ending_of(file: Path) -> str:

@@ -203,8 +203,8 @@ class ControlService:
             "idempotency-key": options.get("idempotency_key") or str(uuid.uuid4()),
             "prefer": f"wait={wait_s}",
         }
-        if "if_match" in options:
-            headers["if-match"] = options["if_match"]
+        if if_match := options.get("if_match"):
+            headers["if-match"] = if_match
         params = dict(request.params)
         if options.get("on_conflict") == "fail":
             params["on_conflict"] = "fail"

@@ -1,6 +1,7 @@
 """A table while the operations of one alter are judged one after the other. Pure."""
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from keys.model.tables import Column, Constraint, TableInfo
 from metasrv_base.errors import Conflict, Refused
@@ -25,7 +26,9 @@ def column_named(info: TableInfo, name: str, pointer: str) -> Column:
     for column in info.columns:
         if column.name == name:
             return column
-    raise wrong(pointer, f"column {name} does not exist")
+    close = get_close_matches(name, [column.name for column in info.columns], n=1)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    raise wrong(pointer, f"column {name} does not exist{hint}")
 
 
 def settled_column(draft: AlterDraft, name: str, pointer: str) -> Column:

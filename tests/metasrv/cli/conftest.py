@@ -1,11 +1,13 @@
 """A scripted service, and the command line as a function."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from metasrv.cli.main import application
+from metasrv.cli.playground_url import FOLDER_VARIABLE
 from tests.metasrv.cli.rest import Rest, serving
 
 Run = Callable[..., Result]
@@ -18,9 +20,10 @@ def rest() -> Iterator[Rest]:
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     """`run("table", "list")`: exit code and both streams."""
     monkeypatch.delenv("METASRV_URL", raising=False)
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "no-playground"))
     monkeypatch.setattr("metasrv.cli.options.PATIENCE_MS", 200)
     monkeypatch.setenv("COLUMNS", "200")
 

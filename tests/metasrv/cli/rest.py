@@ -24,6 +24,8 @@ class Asked:
     """The Authorization header."""
     key: str | None = None
     """The Idempotency-Key header."""
+    if_match: str | None = None
+    """The If-Match header."""
 
 
 @dataclass
@@ -44,7 +46,8 @@ class Rest:
         if path != LEARN:
             document = orjson.loads(body) if body else None
             bearer, key = headers.get("authorization"), headers.get("idempotency-key")
-            self.asked.append(Asked(method, path, document, bearer, key))
+            if_match = headers.get("if-match")
+            self.asked.append(Asked(method, path, document, bearer, key, if_match))
         said = self.answers.get((method, path.partition("?")[0]), NotFound(what="route", name=path))
         if isinstance(said, MetaError):
             status, _, problem = problem_of(said, path, "test")

@@ -10,12 +10,14 @@ from typer.testing import CliRunner
 
 from metasrv.cli.catalog.column_text import TYPE_NAMES
 from metasrv.cli.cluster.procedure import PERCENT_MAX
+from metasrv.cli.cluster.procedure_text import KINDS
 from metasrv.cli.complete import node_ids, procedure_ids, setting_names, table_names
 from metasrv.cli.main import COMMANDS, application
 from metasrv.cli.options import GRACE_S_MAX
 from metasrv.program.version import VERSION
 from metasrv_base.schema import types
 from metasrv_base.wire.api import changes, control
+from procedures.kinds import registry
 from tests.metasrv.cli.rest import LEARN, Rest
 
 SLOW = ("pyarrow", "numpy", "pydantic", "httpx", "fastapi", "starlette", "rich.console")
@@ -135,6 +137,7 @@ def test_given_what_the_options_repeat_to_import_less_then_it_is_what_the_wire_s
     assert TYPE_NAMES == types.TYPE_NAMES
     assert GRACE_S_MAX == changes.GRACE_S_MAX
     assert PERCENT_MAX == control.PERCENT_MAX
+    assert sorted(KINDS) == sorted(registry.KINDS)
 
 
 @pytest.mark.parametrize("flags", [["--version"], ["-V"]])

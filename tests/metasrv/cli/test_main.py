@@ -199,8 +199,9 @@ def test_given_a_truncate_that_nobody_confirms_then_nothing_is_sent(run: Run, re
     asked = run("table", "truncate", "t", "--metasrv", rest.url)
     sure = run("table", "truncate", "t", "--yes", "--metasrv", rest.url)
 
-    assert (asked.exit_code, sure.exit_code) == (1, 0)
+    assert (asked.exit_code, sure.exit_code) == (2, 0)
     assert "All rows of t go, for good" in asked.stderr
+    assert "--yes" in asked.stderr
     assert [one.path for one in rest.asked] == [f"{TABLES}/t/truncate"]
 
 
@@ -251,8 +252,10 @@ def test_given_a_namespace_when_made_looked_at_and_dropped_then_each_is_asked_fo
 
     made = run(word, "create", "c", "--metasrv", rest.url)
     seen = run(word, "get", "c", "--metasrv", rest.url)
-    gone = run(word, "drop", "c", "--cascade", "--metasrv", rest.url)
+    unsure = run(word, "drop", "c", "--cascade", "--metasrv", rest.url)
+    gone = run(word, "drop", "c", "--cascade", "--yes", "--metasrv", rest.url)
 
+    assert (unsure.exit_code, "--yes" in unsure.stderr) == (2, True)
     assert [one.exit_code for one in (made, seen, gone)] == [0, 0, 0], made.output + gone.output
     assert made.stdout.strip() == said
     assert "created_at       2013" in seen.stdout

@@ -2,16 +2,19 @@
 
 import pytest
 
-from metasrv_base.errors import Refused
+from metasrv_base.errors import NotFound, Refused
+from metasrv_base.wire.problem.problems import FieldError
 from tests.metasrv.cli.answers import TABLES
 from tests.metasrv.cli.conftest import Run
 from tests.metasrv.cli.rest import Rest
+from tests.metasrv.sdk.samples import small
+from tests.metasrv.sdk.shapes import table_of
 
 SCHEMAS = "/v1/catalogs/main/schemas"
 CHANGES = {
     "table create t --column id:int64 --key id": ("POST", TABLES),
     "table rename t u": ("POST", f"{TABLES}/t/rename"),
-    "table alter t --drop-column a": ("POST", f"{TABLES}/t/alter"),
+    "table alter t --rename-column a:b": ("POST", f"{TABLES}/t/alter"),
     "table drop t": ("DELETE", f"{TABLES}/t"),
     "table undrop t": ("POST", f"{TABLES}/t/undrop"),
     "table truncate t --yes": ("POST", f"{TABLES}/t/truncate"),
@@ -39,3 +42,102 @@ def test_given_a_key_when_a_change_is_asked_for_then_it_is_sent_with_it(
     sent = [one.key for one in rest.asked if (one.method, one.path) == CHANGES[words]]
     assert sent[0] == "k-1"
     assert sent[1] not in (None, "", "k-1")
+
+
+INDEX = {"id": 1, "name": "by_b", "columns": ["b"], "unique": False, "state": "public"}
+READS = {
+    "table get t": f"{TABLES}/t",
+    "table list": TABLES,
+    "table route t": f"{TABLES}/t/route",
+    "index list t": f"{TABLES}/t/indexes",
+    "index get t i": f"{TABLES}/t/indexes/i",
+    "schema list": SCHEMAS,
+    "schema get s": f"{SCHEMAS}/s",
+    "catalog list": "/v1/catalogs",
+    "catalog get c": "/v1/catalogs/c",
+    "region list": "/v1/regions",
+}
+
+
+@pytest.mark.parametrize("words", READS)
+def test_given_a_version_when_read_then_the_catalog_as_of_it_is_asked_for(
+    run: Run, rest: Rest, words: str
+) -> None:
+    shown = run(*words.split(), "--as-of", "17", "--metasrv", rest.url)
+
+    asked, *_ = rest.asked
+    assert shown.exit_code != 0, "nothing was to be found"
+    assert asked.path.partition("?")[0] == READS[words]
+    assert "as_of=version%3A17" in asked.path
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["rename t u", "alter t --set-option app.a=1", "drop t", "truncate t --yes"],
+)
+def test_given_a_version_when_a_table_is_changed_then_it_must_be_at_it(
+    run: Run, rest: Rest, words: str
+) -> None:
+    body = table_of(small()).model_dump(mode="json")
+    rest.answers["GET", f"{TABLES}/t"] = (200, body)
+
+    run("table", *words.split(), "--if-match", "12", "--metasrv", rest.url)
+
+    (condition,) = {one.if_match for one in rest.asked if one.method != "GET"}
+    assert condition == f'"t{body["id"]}-12"'
+
+
+def test_given_a_column_with_an_index_when_dropped_then_it_is_asked_first(
+    run: Run, rest: Rest
+) -> None:
+    body = {**table_of(small()).model_dump(mode="json"), "indexes": [INDEX]}
+    rest.answers["GET", f"{TABLES}/t"] = (200, body)
+    rest.answers["POST", f"{TABLES}/t/alter"] = (200, body)
+    words = ["table", "alter", "t", "--metasrv", rest.url, "--drop-column"]
+
+    unsure = run(*words, "b")
+    sure = run(*words, "b", "--yes")
+    free = run(*words, "a")
+
+    assert [one.exit_code for one in (unsure, sure, free)] == [2, 0, 0]
+    assert "b takes by_b along" in unsure.stderr
+    assert [one.method for one in rest.asked] == ["GET", "GET", "POST", "GET", "POST"]
+
+
+def test_given_a_name_that_no_table_has_when_read_then_the_near_one_is_named(
+    run: Run, rest: Rest
+) -> None:
+    table = {"id": 1, "name": "flights", "version": 1, "created_at": "2013-01-01T00:00:00Z"}
+    rest.answers["GET", f"{TABLES}/fligths"] = NotFound(
+        "table-not-found", name="main.public.fligths"
+    )
+    rest.answers["GET", TABLES] = (200, {"tables": [table], "catalog_version": 1})
+
+    shown = run("table", "get", "fligths", "--metasrv", rest.url)
+
+    assert "did you mean flights?" in shown.stderr
+
+
+@pytest.mark.parametrize("name", ["t", "1024"])
+def test_given_a_table_when_its_history_is_read_then_procedures_of_its_id_are_asked_for(
+    run: Run, rest: Rest, name: str
+) -> None:
+    body = {**table_of(small()).model_dump(mode="json"), "id": 1024}
+    rest.answers["GET", f"{TABLES}/t"] = (200, body)
+    rest.answers["GET", "/v1/procedures"] = (200, {"procedures": []})
+
+    shown = run("table", "history", name, "--metasrv", rest.url)
+
+    assert shown.exit_code == 0, shown.output
+    assert "resource=table%3A1024" in rest.asked[-1].path
+
+
+def test_given_an_index_that_cannot_be_when_created_then_the_option_is_named(
+    run: Run, rest: Rest
+) -> None:
+    fault = FieldError(pointer="/not_valid", detail="only a unique index can be left not valid")
+    rest.answers["POST", f"{TABLES}/t/indexes"] = Refused("invalid-request", errors=(fault,))
+
+    shown = run("index", "create", "t", "i", "--column", "a", "--metasrv", rest.url)
+
+    assert "--not-valid: only a unique index" in shown.stderr

@@ -72,3 +72,37 @@ def test_given_a_returned_node_when_released_then_its_quarantine_ends(rest: Rest
     assert "dn-2 is in no quarantine" in done.output
     (asked,) = rest.asked
     assert asked.body == {"reason": "nobody needs it"}
+
+
+def test_given_nodes_when_filtered_then_only_those_are_listed(rest: Rest, run: Run) -> None:
+    dead = {**NODE, "id": "dn-3", "state": "dead"}
+    far = {**NODE, "id": "dn-4", "state": "dead", "zone": "far"}
+    rest.answers["GET", "/v1/nodes"] = (200, {"nodes": [NODE, dead, far]})
+    words = ["node", "list", "--metasrv", rest.url]
+
+    by_state = run(*words, "--state", "dead", "--zone", "z")
+    wrong = run(*words, "--state", "ded")
+
+    assert "dn-3" in by_state.stdout
+    assert not {"dn-2", "dn-4"} & set(by_state.stdout.split())
+    assert (wrong.exit_code, "did you mean dead?" in wrong.stderr) == (2, True)
+
+
+def test_given_regions_when_filtered_then_the_service_is_asked_for_those(
+    rest: Rest, run: Run
+) -> None:
+    rest.answers["GET", "/v1/regions"] = (200, {"regions": [], "catalog_version": 1})
+
+    shown = run("region", "list", "--node", "dn-2", "--metasrv", rest.url)
+
+    assert shown.exit_code == 0, shown.output
+    assert "node=dn-2" in rest.asked[0].path
+
+
+def test_given_a_kind_that_is_none_when_listed_then_the_near_one_is_named(
+    rest: Rest, run: Run
+) -> None:
+    shown = run("procedure", "list", "--kind", "create_tabel", "--metasrv", rest.url)
+
+    assert (shown.exit_code, rest.asked) == (2, [])
+    assert "did you mean create_table?" in shown.stderr

@@ -42,6 +42,17 @@ def test_given_settings_when_listed_then_a_line_for_each(run: Run, rest: Rest) -
     assert json.loads(document.output) == [SETTING]
 
 
+def test_given_a_setting_that_was_never_set_when_listed_then_it_is_said_what_holds(
+    run: Run, rest: Rest
+) -> None:
+    unset = {**SETTING, "value": None}
+    rest.answers["GET", "/v1/settings"] = (200, {"settings": [unset]})
+
+    text = run("setting", "list", "--metasrv", rest.url)
+
+    assert "running_max  as started" in text.output
+
+
 def test_given_maintenance_when_switched_on_then_reason_and_expiry_are_sent(
     run: Run, rest: Rest
 ) -> None:

@@ -46,12 +46,12 @@ def test_given_a_wrong_operation_when_altered_then_its_option_or_its_place_in_th
     )
 
     shown = run(
-        *["table", "alter", "t", "--file", str(file), "--drop-column", "y"],
+        *["table", "alter", "t", "--file", str(file), "--drop-not-null", "y"],
         *["--metasrv", rest.url],
     )
 
     assert "operations[0].name: is wrong" in shown.stderr
-    assert "--drop-column y: is wrong" in shown.stderr
+    assert "--drop-not-null y: is wrong" in shown.stderr
 
 
 def test_given_a_file_that_is_no_json_then_line_and_column_are_said(

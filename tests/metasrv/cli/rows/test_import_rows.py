@@ -95,3 +95,12 @@ def test_given_words_of_csv_when_the_file_is_another_then_they_make_no_sense(
 
     assert shown.exit_code == 2
     assert rest.asked == []
+
+
+def test_given_a_file_that_is_not_there_when_imported_then_nothing_is_asked(
+    run: Run, rest: Rest, tmp_path: Path
+) -> None:
+    shown = run("import", "t", str(tmp_path / "no.csv"), "--metasrv", rest.url)
+
+    assert (shown.exit_code, rest.asked) == (2, [])
+    assert "there is no file" in shown.stderr

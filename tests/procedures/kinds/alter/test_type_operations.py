@@ -82,6 +82,7 @@ def to(name: str, type: str) -> AlterTypeOperation:
 
 REFUSED: dict[str, tuple[tuple[Operation, ...], str, str]] = {
     "no such column": ((to("no", "int8"),), "/operations/0/name", "does not exist"),
+    "a near column": ((to("pricee", "int8"),), "/operations/0/name", "did you mean price?"),
     "no such type": ((to("note", "int7"),), "/operations/0/type", ""),
     "the same type": ((to("day", "date"),), "/operations/0/type", "is date already"),
     "no conversion": ((to("day", "float64"),), "/operations/0/type", "add another column"),
