@@ -21,7 +21,7 @@ def show(body: object, as_json: bool, for_people: Callable[[], None]) -> None:
 
 def show_json(body: object) -> None:
     """A model, a list of models, or anything that JSON can hold; on stdout."""
-    typer.echo(json.dumps(_plain(body), indent=2, ensure_ascii=False))
+    typer.echo(json.dumps(plain(body), indent=2, ensure_ascii=False))
 
 
 def show_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -64,9 +64,10 @@ def _inner(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str) if is_json else str(value)
 
 
-def _plain(value: object) -> Any:
+def plain(value: object) -> Any:
+    """A model, or a list of models, as JSON has it."""
     if hasattr(value, "model_dump"):  # a model of pydantic, which is not imported for a table
         return value.model_dump(mode="json")
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     return value

@@ -1,8 +1,9 @@
 """`metasrv catalog`: the tenants, each with schemas of its own."""
 
 from metasrv.cli.catalog.namespaces import Namespace, commands
+from metasrv.cli.forms import Form, Output, form_of, show_form
 from metasrv.cli.options import AsJson, AsOf, Url, service
-from metasrv.cli.output import show, show_table
+from metasrv.cli.output import show_table
 
 app = commands(
     Namespace(
@@ -12,9 +13,15 @@ app = commands(
 
 
 @app.command("list")
-def list_(as_of: AsOf = None, metasrv: Url = None, as_json: AsJson = False) -> None:
+def list_(
+    as_of: AsOf = None, metasrv: Url = None, output: Output = None, as_json: AsJson = False
+) -> None:
     """List the catalogs, by name."""
-    with service(metasrv, as_json) as client:
+    form = form_of(output, as_json)
+    with service(metasrv, form is Form.JSON) as client:
         catalogs = client.catalogs.list(as_of)
     rows = [(catalog.id, catalog.name, catalog.options, catalog.created_at) for catalog in catalogs]
-    show(catalogs, as_json, lambda: show_table(("id", "catalog", "options", "created"), rows))
+    names = [catalog.name for catalog in catalogs]
+    show_form(
+        form, catalogs, names, lambda: show_table(("id", "catalog", "options", "created"), rows)
+    )

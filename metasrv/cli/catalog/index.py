@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from metasrv.cli.forms import Form, Output, form_of, show_form
 from metasrv.cli.options import (
     WAIT_S,
     AsJson,
@@ -102,26 +103,33 @@ def validate(  # noqa: PLR0913  # a parameter is an option of the command
 
 @app.command("list")
 def list_(
-    table: TableArg, as_of: AsOf = None, metasrv: Url = None, as_json: AsJson = False
+    table: TableArg,
+    as_of: AsOf = None,
+    metasrv: Url = None,
+    output: Output = None,
+    as_json: AsJson = False,
 ) -> None:
     """List the indexes of a table, with those that are being created or dropped."""
-    with service(metasrv, as_json) as client:
+    form = form_of(output, as_json)
+    with service(metasrv, form is Form.JSON) as client:
         indexes = client.indexes.list(table, as_of)
-    show(indexes, as_json, lambda: show_indexes(indexes))
+    show_form(form, indexes, [index.name for index in indexes], lambda: show_indexes(indexes))
 
 
 @app.command("get")
-def get(
+def get(  # noqa: PLR0913  # a parameter is an option of the command
     table: TableArg,
     index: IndexArg,
     as_of: AsOf = None,
     metasrv: Url = None,
+    output: Output = None,
     as_json: AsJson = False,
 ) -> None:
     """Show one index."""
-    with service(metasrv, as_json) as client:
+    form = form_of(output, as_json)
+    with service(metasrv, form is Form.JSON) as client:
         body = client.indexes.get(table, index, as_of)
-    show(body, as_json, lambda: show_index(body))
+    show_form(form, body, [body.name], lambda: show_index(body))
 
 
 @app.command("drop")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol, Unpack
 
 import typer
 
+from metasrv.cli.forms import Form, Output, form_of, show_form
 from metasrv.cli.options import (
     WAIT_S,
     AsJson,
@@ -92,11 +93,13 @@ def _add_get(app: typer.Typer, namespace: Namespace) -> None:
         name: Annotated[str, _argument(namespace)],
         as_of: AsOf = None,
         metasrv: Url = None,
+        output: Output = None,
         as_json: AsJson = False,
     ) -> None:
-        with service(metasrv, as_json) as client:
+        form = form_of(output, as_json)
+        with service(metasrv, form is Form.JSON) as client:
             body = namespace.of(client).get(name, as_of)
-        show(body, as_json, lambda: show_facts(body.model_dump(mode="json")))
+        show_form(form, body, [_full_name(body)], lambda: show_facts(body.model_dump(mode="json")))
 
 
 def _add_drop(app: typer.Typer, namespace: Namespace) -> None:

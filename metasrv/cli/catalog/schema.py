@@ -5,8 +5,9 @@ from typing import Annotated
 import typer
 
 from metasrv.cli.catalog.namespaces import Namespace, commands
+from metasrv.cli.forms import Form, Output, form_of, show_form
 from metasrv.cli.options import AsJson, AsOf, Url, service
-from metasrv.cli.output import show, show_table
+from metasrv.cli.output import show_table
 
 NAMED = "`public` or `main.public`"
 
@@ -20,10 +21,15 @@ def list_(
     ] = "main",
     as_of: AsOf = None,
     metasrv: Url = None,
+    output: Output = None,
     as_json: AsJson = False,
 ) -> None:
     """List the schemas of a catalog, by name."""
-    with service(metasrv, as_json) as client:
+    form = form_of(output, as_json)
+    with service(metasrv, form is Form.JSON) as client:
         schemas = client.schemas.list(catalog, as_of)
     rows = [(schema.id, schema.name, schema.options, schema.created_at) for schema in schemas]
-    show(schemas, as_json, lambda: show_table(("id", "schema", "options", "created"), rows))
+    names = [f"{schema.catalog}.{schema.name}" for schema in schemas]
+    show_form(
+        form, schemas, names, lambda: show_table(("id", "schema", "options", "created"), rows)
+    )

@@ -9,6 +9,7 @@ from metasrv.cli.catalog.column_text import TYPES
 from metasrv.cli.catalog.history import history
 from metasrv.cli.catalog.purge import purge
 from metasrv.cli.catalog.table_body import show_table_body
+from metasrv.cli.catalog.table_list import list_tables
 from metasrv.cli.catalog.table_words import (
     column_operations,
     constraint_operations,
@@ -22,6 +23,7 @@ from metasrv.cli.catalog.table_words import (
     typed_defaults,
 )
 from metasrv.cli.errors.places import columns_and_key
+from metasrv.cli.forms import Form, Output, form_of, show_form
 from metasrv.cli.options import (
     WAIT_S,
     AsJson,
@@ -40,7 +42,7 @@ from metasrv.cli.options import (
     service,
     told,
 )
-from metasrv.cli.output import show, show_json, show_table
+from metasrv.cli.output import show, show_table
 from metasrv.cli.progress import procedure_bar
 from metasrv.sdk.control.names import TableName
 
@@ -114,36 +116,22 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
 
 
 @app.command("get")
-def get(name: TableArg, as_of: AsOf = None, metasrv: Url = None, as_json: AsJson = False) -> None:
-    """Show one table."""
-    with service(metasrv, as_json) as client:
-        body = client.tables.get(name, as_of)
-    if as_json:
-        show_json(body)
-        return
-    show_table_body(body)
-
-
-@app.command("list")
-def list_(  # noqa: PLR0913  # a parameter is an option of the command
-    schema: Annotated[
-        str, typer.Argument(metavar="SCHEMA", help="`public` or `main.public`")
-    ] = "main.public",
-    prefix: Annotated[str, typer.Option(help="List only names with this prefix.")] = "",
-    dropped: Annotated[bool, typer.Option("--dropped", help="List dropped tables too.")] = False,
+def get(
+    name: TableArg,
     as_of: AsOf = None,
     metasrv: Url = None,
+    output: Output = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the tables of a schema, by name."""
-    with service(metasrv, as_json) as client:
-        tables = client.tables.list(schema, prefix, dropped, as_of)
-    rows = [
-        (table.id, table.name, table.version, table.created_at, table.dropped_at)
-        for table in tables
-    ]
-    head = ("id", "table", "version", "created", "dropped")
-    show(tables, as_json, lambda: show_table(head, rows))
+    """Show one table."""
+    form = form_of(output, as_json)
+    with service(metasrv, form is Form.JSON) as client:
+        body = client.tables.get(name, as_of)
+    full_name = f"{body.catalog}.{body.schema_name}.{body.name}"
+    show_form(form, body, [full_name], lambda: show_table_body(body))
+
+
+app.command("list")(list_tables)
 
 
 @app.command("rename")

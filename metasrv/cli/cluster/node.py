@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
 from metasrv.cli.cluster.procedure_text import show_procedures
 from metasrv.cli.complete import node_ids
+from metasrv.cli.forms import Form, Output, form_of, show_form
 from metasrv.cli.near import must_be_among
 from metasrv.cli.options import WAIT_S, AsJson, DryRun, IdempotencyKey, Url, WaitS, service
 from metasrv.cli.output import show_facts, show_json, show_table
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True)
 
-
+NODE_HEAD = ("node", "state", "address", "zone", "leads", "heard", "phi")
+WIDE_HEAD = ("root", "version", "registered")
 NodeArg = Annotated[
     str, typer.Argument(metavar="NODE", help="Id of the node.", autocompletion=node_ids)
 ]
@@ -31,6 +33,7 @@ def list_(
     state: Annotated[str, typer.Option(help="Only nodes in this state, e.g. `dead`.")] = "",
     zone: Annotated[str, typer.Option(help="Only nodes of this zone.")] = "",
     metasrv: Url = None,
+    output: Output = None,
     as_json: AsJson = False,
 ) -> None:
     """List the registered nodes."""
@@ -38,30 +41,20 @@ def list_(
         from metasrv_base.wire.api.cluster import NodeState
 
         must_be_among(state, get_args(NodeState), "--state", "state")
-    with service(metasrv, as_json) as client:
+    form = form_of(output, as_json)
+    with service(metasrv, form is Form.JSON) as client:
         nodes = [
             node
             for node in client.nodes.list()
             if state in ("", node.state) and zone in ("", node.zone)
         ]
-    if as_json:
-        show_json(nodes)
-        return
-    rows = [
-        (
-            node.id,
-            _state(node),
-            node.address,
-            node.zone,
-            node.leads,
-            _heard(node),
-            f"{node.phi:.1f}",
-        )
-        for node in nodes
-    ]
-    show_table(("node", "state", "address", "zone", "leads", "heard", "phi"), rows)
-    for line in held_lines(nodes):
-        typer.echo(line)
+    show_form(
+        form,
+        nodes,
+        [node.id for node in nodes],
+        lambda: _show_nodes(nodes, NODE_HEAD, _node_row),
+        lambda: _show_nodes(nodes, (*NODE_HEAD, *WIDE_HEAD), _wide_row),
+    )
 
 
 @app.command("get")
@@ -190,6 +183,23 @@ def decommission(  # noqa: PLR0913  # a parameter is an option of the command
         show_json(removed)
     else:
         typer.echo(f"{removed.id} {'would be' if dry_run else 'is'} removed: {reason}")
+
+
+def _show_nodes(
+    nodes: Sequence[NodeBody], head: Sequence[str], row: Callable[[NodeBody], Sequence[object]]
+) -> None:
+    show_table(head, map(row, nodes))
+    for line in held_lines(nodes):
+        typer.echo(line)
+
+
+def _node_row(node: NodeBody) -> tuple[object, ...]:
+    heard = _heard(node)
+    return node.id, _state(node), node.address, node.zone, node.leads, heard, f"{node.phi:.1f}"
+
+
+def _wide_row(node: NodeBody) -> tuple[object, ...]:
+    return (*_node_row(node), node.root, node.version, node.registered_at)
 
 
 def _show(node: NodeBody, as_json: bool) -> None:

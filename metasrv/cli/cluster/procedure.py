@@ -18,6 +18,7 @@ from metasrv.cli.cluster.procedure_text import (
     transition_row,
 )
 from metasrv.cli.complete import procedure_ids
+from metasrv.cli.forms import Form, Output, form_of, show_form
 from metasrv.cli.near import must_be_among
 from metasrv.cli.options import WAIT_S, AsJson, Limit, Url, WaitS, service
 from metasrv.cli.output import show, show_facts, show_json, show_table
@@ -73,6 +74,7 @@ def list_(  # noqa: PLR0913  # a parameter is an option of the command
     ] = None,
     limit: Limit = 50,
     metasrv: Url = None,
+    output: Output = None,
     as_json: AsJson = False,
 ) -> None:
     """List procedures, newest first."""
@@ -93,9 +95,16 @@ def list_(  # noqa: PLR0913  # a parameter is an option of the command
     }
     filters = {name: value for name, value in given.items() if value not in ("", None)}
     only = cast("ProcedureFilters", filters)
-    with service(metasrv, as_json) as client:
+    form = form_of(output, as_json)
+    with service(metasrv, form is Form.JSON) as client:
         procedures = client.procedures.list(limit, **only)
-    show(procedures, as_json, lambda: show_procedures(procedures))
+    show_form(
+        form,
+        procedures,
+        [procedure.id for procedure in procedures],
+        lambda: show_procedures(procedures),
+        lambda: show_procedures(procedures, is_wide=True),
+    )
 
 
 @app.command("get")

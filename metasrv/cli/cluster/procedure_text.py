@@ -58,9 +58,12 @@ def transition_row(transition: TransitionBody) -> tuple[object, ...]:
     )
 
 
-def show_procedures(procedures: list[ProcedureBody]) -> None:
-    """A line for each, with the shortest ids that `procedure get` takes for these."""
-    ids = short_ids([procedure.id for procedure in procedures])
+def show_procedures(procedures: list[ProcedureBody], *, is_wide: bool = False) -> None:
+    """A line for each, with the shortest ids that `procedure get` takes for these; wide, with whole
+    ids, and when each ended."""
+    all_ids = [procedure.id for procedure in procedures]
+    ids = all_ids if is_wide else short_ids(all_ids)
+    head = ("id", "kind", "resource", "state", "step", "submitted", "by")
     rows = [
         (
             id,
@@ -70,10 +73,11 @@ def show_procedures(procedures: list[ProcedureBody]) -> None:
             procedure.step,
             procedure.submitted_at,
             procedure.submitted_by,
+            *((procedure.finished_at,) if is_wide else ()),
         )
         for id, procedure in zip(ids, procedures, strict=True)
     ]
-    show_table(("id", "kind", "resource", "state", "step", "submitted", "by"), rows)
+    show_table((*head, "finished") if is_wide else head, rows)
 
 
 def short_ids(ids: Sequence[str]) -> list[str]:

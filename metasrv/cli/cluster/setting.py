@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from metasrv.cli.complete import setting_names
+from metasrv.cli.forms import Form, Output, form_of, show_form
 from metasrv.cli.options import AsJson, Url, service
 from metasrv.cli.output import show_facts, show_json, show_table
 
@@ -25,18 +26,18 @@ NameArg = Annotated[
 
 
 @app.command("list")
-def list_(metasrv: Url = None, as_json: AsJson = False) -> None:
+def list_(metasrv: Url = None, output: Output = None, as_json: AsJson = False) -> None:
     """List all settings, and who changed them."""
-    with service(metasrv, as_json) as client:
+    form = form_of(output, as_json)
+    with service(metasrv, form is Form.JSON) as client:
         settings = client.settings.list()
-    if as_json:
-        show_json(settings)
-        return
     rows = [
         (setting.name, _in_effect(setting), setting.unit, setting.version, setting.changed_by)
         for setting in settings
     ]
-    show_table(("setting", "value", "unit", "version", "changed by"), rows)
+    head = ("setting", "value", "unit", "version", "changed by")
+    names = [setting.name for setting in settings]
+    show_form(form, settings, names, lambda: show_table(head, rows))
 
 
 @app.command("get")
