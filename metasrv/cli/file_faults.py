@@ -58,6 +58,16 @@ def _conversion(path: Path, match: re.Match[str], dialect: Dialect) -> str | Non
     return None
 
 
+def line_fault(reason: str, head: str, dialect: Dialect) -> str:
+    """*reason*, as Arrow says it of one line below the header *head*, with the column's name."""
+    match = _CONVERSION.match(reason)
+    names = next(csv.reader([head], delimiter=dialect.delimiter), [])
+    if match is None or int(match["column"]) >= len(names):
+        return reason.partition("\n")[0]
+    why = match["why"] or f"no {match['type']}"
+    return f"column {names[int(match['column'])]}: {match['value']!r} is {why}"
+
+
 def _width(path: Path, expected: int, dialect: Dialect) -> str | None:
     with path.open(newline="", encoding=dialect.encoding) as file:
         reader = csv.reader(file, delimiter=dialect.delimiter)

@@ -3,7 +3,8 @@
 import codecs
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from io import BytesIO
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +13,8 @@ import pyarrow.json
 import pyarrow.parquet as pq
 
 from metasrv.cli.errors.places import FILE
-from metasrv.cli.file_faults import PLAIN, Dialect, faulty
+from metasrv.cli.file_faults import PLAIN, UTF_8, Dialect, faulty
+from metasrv.cli.skipping import Read, Skipped, readable
 from metasrv_base.errors import Refused
 from metasrv_base.rows.layout import spelled
 
@@ -34,9 +36,13 @@ class RowFile:
 
 @contextmanager
 def row_file(
-    path: Path, table_schema: pa.Schema | None = None, dialect: Dialect = PLAIN
+    path: Path,
+    table_schema: pa.Schema | None = None,
+    dialect: Dialect = PLAIN,
+    skipped: Skipped | None = None,
 ) -> Iterator[RowFile]:
-    """`table_schema`: the table's columns, whose types are taken instead of guesses.
+    """`table_schema`: the table's columns, whose types are taken instead of guesses. *skipped*:
+    takes the lines that cannot be read; it needs a `table_schema`. None: they are an error.
 
     Raises Refused for a file that is not there, or is not what its name says.
     """
@@ -49,6 +55,12 @@ def row_file(
             with pq.ParquetFile(path) as parquet:
                 batches = _as_known(parquet.iter_batches(PARQUET_ROWS), table_schema)
                 yield RowFile(parquet.schema_arrow, batches, parquet.metadata.num_rows)
+            return
+        if skipped is not None and table_schema is not None:
+            lines = readable(
+                path, dialect, table_schema, _reader(path, table_schema, dialect), skipped
+            )
+            yield RowFile(table_schema, _as_known(lines, table_schema), None)
             return
         with (
             _csv(path, table_schema, dialect)
@@ -123,7 +135,26 @@ def _not_encoded(path: Path, line: int, dialect: Dialect) -> Refused:
     )
 
 
-def _csv(path: Path, table_schema: pa.Schema | None, dialect: Dialect) -> pa.RecordBatchReader:
+def _reader(path: Path, table_schema: pa.Schema, dialect: Dialect) -> Read:
+    """Reads some lines, already decoded, as the whole file would be."""
+    decoded = replace(dialect, encoding=UTF_8)
+
+    def read(lines: BytesIO) -> pa.RecordBatch:
+        if path.suffix.lower() == ".csv":
+            reader = _csv(lines, table_schema, decoded)
+        else:
+            reader = _ndjson(lines, table_schema)
+        with reader:
+            rows = reader.read_all()
+        batches = rows.combine_chunks().to_batches()
+        return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=rows.schema)
+
+    return read
+
+
+def _csv(
+    path: Path | BytesIO, table_schema: pa.Schema | None, dialect: Dialect
+) -> pa.RecordBatchReader:
     """An empty field is null, and "" is an empty text: as PostgreSQL reads and we write."""
     read = pyarrow.csv.ReadOptions(block_size=BLOCK_BYTES, encoding=dialect.encoding)
     types = guidance(table_schema)
@@ -131,6 +162,8 @@ def _csv(path: Path, table_schema: pa.Schema | None, dialect: Dialect) -> pa.Rec
     if types:
         with pyarrow.csv.open_csv(path, read_options=read, parse_options=parse) as reader:
             header = reader.schema.names
+        if isinstance(path, BytesIO):
+            path.seek(0)
         types = {
             name: types[spelled(name, types)] for name in header if spelled(name, types) in types
         }
@@ -145,7 +178,7 @@ def _csv(path: Path, table_schema: pa.Schema | None, dialect: Dialect) -> pa.Rec
     )
 
 
-def _ndjson(path: Path, table_schema: pa.Schema | None) -> pa.RecordBatchReader:
+def _ndjson(path: Path | BytesIO, table_schema: pa.Schema | None) -> pa.RecordBatchReader:
     schema = None if table_schema is None else pa.schema(list(guidance(table_schema).items()))
     parse = pyarrow.json.ParseOptions(explicit_schema=schema)
     read = pyarrow.json.ReadOptions(block_size=BLOCK_BYTES)

@@ -26,7 +26,7 @@ Output = Annotated[
 ]
 _PLAIN = re.compile(r"[a-z_]+[a-z0-9_]*", re.ASCII)
 _WORDS = frozenset(("true", "false", "null", "yes", "no", "on", "off", "y", "n"))
-"""What YAML does not read as text."""
+"""Words that YAML does not read as text."""
 ForPeople = Callable[[], None]
 
 
@@ -84,7 +84,7 @@ def _entry(head: str, item: Any) -> Iterator[str]:
 
 
 def _scalar(value: Any) -> str:
-    """As JSON has it; what cannot be printed is escaped as YAML does."""
+    """A scalar as JSON has it; what cannot be printed is escaped as YAML does."""
     text = json.dumps(value, ensure_ascii=False)
     return text if text.isprintable() else "".join(map(_escaped, text))
 

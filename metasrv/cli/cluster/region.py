@@ -65,8 +65,8 @@ def get(
 
 def _row(region: RegionBody) -> tuple[object, ...]:
     rows = region.stat.rows if region.stat else None
-    place = (region.region_id, region.table, region.number, region.leader)
-    return (*place, region.epoch, region.state, rows)
+    location = (region.region_id, region.table, region.number, region.leader)
+    return (*location, region.epoch, region.state, rows)
 
 
 def _wide_row(region: RegionBody) -> tuple[object, ...]:

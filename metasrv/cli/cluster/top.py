@@ -24,7 +24,7 @@ def command(
     every: Annotated[float, typer.Option(min=0.2, help="Seconds between updates.")] = 2.0,
     metasrv: Url = None,
 ) -> None:
-    """Show leader, nodes, leases and procedures, and refresh until ^C."""
+    """Show leader, nodes, leases and procedures, and refresh until ^C; in a pipe, once."""
     from rich.console import Console
     from rich.live import Live
 
@@ -32,7 +32,7 @@ def command(
 
     console = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
     with service(metasrv, as_json=False) as client:
-        if once:
+        if once or not sys.stdout.isatty():
             with console.capture() as capture:
                 console.print(page(look(client)))
             typer.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))

@@ -27,6 +27,17 @@ Delimiter = Annotated[str, typer.Option(help="CSV: character between fields; `\\
 Format = Annotated[
     FileFormat | None, typer.Option(help="Format. Default: by the extension of the file.")
 ]
+SkipBad = Annotated[
+    bool,
+    typer.Option(
+        "--skip-bad", help="CSV, NDJSON: leave out lines that cannot be read, and list them."
+    ),
+]
+Encoding = Annotated[str, typer.Option(help="CSV: encoding of the text, e.g. latin-1.")]
+Nulls = Annotated[
+    list[str] | None,
+    typer.Option(help="CSV: a text that means null, as the empty one does. Repeated."),
+]
 JudgeOnly = Annotated[
     bool, typer.Option("--dry-run", help="Read and check every row, and load none.")
 ]
@@ -61,21 +72,20 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
             "there. The table must have no index.",
         ),
     ] = False,
-    null: Annotated[
-        list[str] | None,
-        typer.Option(help="CSV: a text that means null, as the empty one does. Repeated."),
-    ] = None,
-    encoding: Annotated[str, typer.Option(help="CSV: encoding of the text, e.g. latin-1.")] = UTF_8,
+    null: Nulls = None,
+    encoding: Encoding = UTF_8,
     delimiter: Delimiter = ",",
     format: Format = None,
     dry_run: JudgeOnly = False,
+    skip_bad: SkipBad = False,
     batch_rows: BatchRows = 5000,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """Load a file into a table. Can be repeated from the start, except with --insert."""
     bulk = bulk or file.is_dir()
-    _must_go_together(bool(key), create=create, by_rows=insert or dry_run, bulk=bulk)
+    by_rows = insert or dry_run or skip_bad
+    _must_go_together(bool(key), create=create, by_rows=by_rows, bulk=bulk)
     ending = _ending(file, format)
     dialect = dialect_of(ending or ending_of(file), null or [], encoding, delimiter)
     from metasrv.cli.rows.load_rows import Import, run
@@ -89,6 +99,7 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
         is_bulk=bulk,
         is_dry_run=dry_run,
         batch_rows=batch_rows,
+        skips=skip_bad,
     )
     with service(metasrv, as_json) as client:
         run(client, name, request, as_json=as_json)
@@ -98,7 +109,7 @@ def _must_go_together(has_key: bool, *, create: bool, by_rows: bool, bulk: bool)
     if create != has_key:
         raise typer.BadParameter("--create needs --key, and --key goes with --create only")
     if bulk and by_rows:
-        raise typer.BadParameter("--bulk takes neither --insert nor --dry-run")
+        raise typer.BadParameter("--bulk takes no --insert, --dry-run or --skip-bad")
 
 
 def _ending(file: Path, format: FileFormat | None) -> str | None:

@@ -13,6 +13,7 @@ from metasrv.cli.options import WAIT_S
 from metasrv.cli.output import show, show_json
 from metasrv.cli.progress import EXIT_INTERRUPTED, bar, procedure_bar
 from metasrv.cli.rows.plain_file import plain_file
+from metasrv.cli.skipping import Skipped
 from metasrv.sdk.control.infer import infer_spec
 from metasrv.sdk.control.names import TableName
 from metasrv.sdk.rows.loader import LoadOp, LoadResult
@@ -42,18 +43,23 @@ class Import:
     is_bulk: bool
     is_dry_run: bool
     batch_rows: int
+    skips: bool = False
+    """Leaves out lines that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportFile:
     file: Path
     dialect: Dialect
+    skipped: Skipped | None
+    """Takes the lines that are left out; None: they are an error."""
 
 
 def run(client: Client, name: str, request: Import, *, as_json: bool) -> None:
     """Raises Refused, BadParameter, NotFound."""
     with plain_file(request.file, request.ending) as path:
-        source = ImportFile(path, request.dialect)
+        skipped = Skipped() if request.skips else None
+        source = ImportFile(path, request.dialect, skipped)
         if request.is_dry_run:
             _judge(client, name, source, request.create, as_json)
             return
@@ -66,20 +72,35 @@ def run(client: Client, name: str, request: Import, *, as_json: bool) -> None:
             table = client.table(name)
             result = _load(table, source, request.batch_rows, request.op)
         kept = table.count() if is_made else None
-    _say(name, result, kept, as_json)
+    _say(name, result, kept, as_json, skipped)
 
 
-def _say(name: str, result: LoadResult, kept: int | None, as_json: bool) -> None:
+def _say(
+    name: str, result: LoadResult, kept: int | None, as_json: bool, skipped: Skipped | None
+) -> None:
     """*kept*: rows in a table that was made for the load."""
+    _say_skipped(skipped)
     replaced = result.replaced if kept is None else result.read - kept
     if as_json:
         done = {"read": result.read, "rows": result.rows, "batches": result.batches}
-        show_json({"table": name, **done, "replaced": replaced})
+        left_out = {} if skipped is None else {"skipped": skipped.count}
+        show_json({"table": name, **done, "replaced": replaced, **left_out})
         return
     typer.echo(f"{result.rows} rows loaded into {name} in {result.batches} batches")
     if replaced:
         said = f"{result.read} rows were read; {replaced} of them were replaced"
         typer.echo(f"{said} by later ones with the same key")
+
+
+def _say_skipped(skipped: Skipped | None) -> None:
+    """On stderr, the first of them with their lines."""
+    if skipped is None or not skipped.count:
+        return
+    typer.echo(f"{skipped.count} lines were skipped:", err=True)
+    for line, reason in skipped.first:
+        typer.echo(f"  line {line}: {reason}", err=True)
+    if skipped.count > len(skipped.first):
+        typer.echo(f"  and {skipped.count - len(skipped.first)} more", err=True)
 
 
 def _judge(
@@ -93,10 +114,13 @@ def _judge(
         typer.echo(spec.model_dump_json(indent=2, exclude_defaults=True), err=as_json)
     else:
         layout = Layout.of(client.tables.get(name))
-        with row_file(source.file, client.table(name).schema(), source.dialect) as file:
+        with row_file(
+            source.file, client.table(name).schema(), source.dialect, source.skipped
+        ) as file:
             rows = 0
             for batch in file.batches:
                 rows += named_batch(layout, batch, fills=True).num_rows
+    _say_skipped(source.skipped)
     done = {"table": name, "read": rows, "rows": 0}
     show(done, as_json, lambda: typer.echo(f"{rows} rows can be loaded into {name}; none was"))
 
@@ -164,7 +188,11 @@ def _undone(client: Client, name: str) -> Iterator[None]:
 
 def _load(table: Table, source: ImportFile, batch_rows: int, op: LoadOp) -> LoadResult:
     words, done = f"import {source.file.name}", 0
-    with row_file(source.file, table.schema(), source.dialect) as file, bar(words) as shown:
+    schema = table.schema()
+    with (
+        row_file(source.file, schema, source.dialect, source.skipped) as file,
+        bar(words) as shown,
+    ):
 
         def tell(rows: int) -> None:
             nonlocal done
