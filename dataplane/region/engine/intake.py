@@ -25,7 +25,7 @@ class BatchIntake:
     parts: Sequence[FamilyRows]
     """Rows in order of family, as `log_schema`."""
     expected: Mapping[int, "Expectations"]
-    """Expectations by family."""
+    """Expectations by family; none of a family whose rows have no condition."""
     rows: int
     """Entries too."""
 
@@ -35,7 +35,7 @@ class Expectations:
     """Keys that must exist, or must not, for a batch to be applied."""
 
     keys: RowKeys
-    """The keys about which the batch has a condition."""
+    """The keys about which the batch has a condition; one at least."""
     versions: Mapping[bytes, int] | None = None
     """The row version of each that must be current, ABSENT: no row. None: none has a row."""
 
@@ -57,7 +57,8 @@ def take_in(batch: pa.RecordBatch, shape: BatchShape) -> BatchIntake:
                 "invalid-request", family=family, reason="a key stands twice in one batch"
             )
         parts.append(part)
-        expected[family] = _expectations(some, part.keys)
+        if (conditions := _expectations(some, part.keys)) is not None:
+            expected[family] = conditions
     return BatchIntake(parts, expected, batch.num_rows)
 
 
@@ -130,13 +131,13 @@ def _check_sizes(family: int, rows: pa.RecordBatch) -> None:
         check_entry_keys(rows.column(KEY), family)
 
 
-def _expectations(batch: pa.RecordBatch, keys: RowKeys) -> Expectations:
-    """*keys*: all those of the batch, in order."""
+def _expectations(batch: pa.RecordBatch, keys: RowKeys) -> Expectations | None:
+    """*keys*: all those of the batch, in order. None: it has no condition."""
     if EXPECT not in batch.schema.names:
-        return Expectations(RowKeys.of([]))
+        return None
     expected = batch.column(EXPECT)
     if expected.null_count == 0 and pc.max(expected).as_py() == pc.min(expected).as_py() == ABSENT:
         return Expectations(keys)
     pairs = zip(keys.values, expected.to_pylist(), strict=True)
     versions = {key: version for key, version in pairs if version is not None}
-    return Expectations(RowKeys.of(list(versions)), versions)
+    return Expectations(RowKeys.of(list(versions)), versions) if versions else None

@@ -208,8 +208,6 @@ class WriteGroup:
 
     def _failed(self, family: int, expected: Expectations) -> list[bytes]:
         """Keys whose version is another than is expected."""
-        if not len(expected.keys):
-            return []
         versions = newest_versions(self._views[family], expected.keys)
         current = self._current[family].versions(expected.keys)
         if current:

@@ -9,6 +9,8 @@ import pyarrow.compute as pc
 
 FEW = 64
 """Keys that are compared as Python objects, which they become in any case."""
+_ONE = ((0, 1),)
+"""The stretches of one key."""
 
 
 class RowKeys:
@@ -48,8 +50,11 @@ class RowKeys:
     def runs(self) -> Sequence[tuple[int, int]]:
         """Start and end of each stretch in which every key is above the one before it, in order."""
         if self._runs is None:
-            short = len(self) <= FEW
-            self._runs = _rising(self.values) if short else _rising_column(self.column)
+            count = len(self.column)
+            if count == 1:
+                self._runs = _ONE
+            else:
+                self._runs = _rising(self.values) if count <= FEW else _rising_column(self.column)
         return self._runs
 
     @property
@@ -72,11 +77,12 @@ class RowKeys:
         return self._values[0], self._values[-1]
 
     def are_distinct(self) -> bool:
-        return self.is_rising or len(set(self.values)) == len(self)
+        count = len(self.column)
+        return count == 1 or self.is_rising or len(set(self.values)) == count
 
     def between(self, start: int, end: int) -> "RowKeys":
         """The keys of the rows from *start* to *end*, exclusive."""
-        if (start, end) == (0, len(self)):
+        if start == 0 and end == len(self.column):
             return self
         part = RowKeys(self.column.slice(start, end - start))
         if self._values is not None:

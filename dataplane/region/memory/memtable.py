@@ -132,15 +132,16 @@ class Memtable:
     def _make_findable(self, keys: RowKeys, base: int) -> None:
         """The keys of the rows from *base* on. They rise, if they are to be a span."""
         first, last = keys.bounds
-        if len(keys) >= SPAN_ROWS_MIN and keys.is_rising and self._is_apart(first, last):
-            self._spans = self._spans.with_span(KeySpan(first, last, base, base + len(keys)))
+        count = len(keys.column)
+        if count >= SPAN_ROWS_MIN and keys.is_rising and self._is_apart(first, last):
+            self._spans = self._spans.with_span(KeySpan(first, last, base, base + count))
             self._index_bytes += SPAN_BYTES + len(first) + len(last)
             return
         older = self._keep_older(keys, base)
-        self._index.update(zip(keys.values, range(base, base + len(keys)), strict=True))
+        self._index.update(zip(keys.values, range(base, base + count), strict=True))
         low, high = self._indexed or (first, last)
         self._indexed = min(low, first), max(high, last)
-        self._index_bytes += _bytes_of_keys(keys.column) + _INDEX_ENTRY_BYTES * len(keys)
+        self._index_bytes += _bytes_of_keys(keys.column) + _INDEX_ENTRY_BYTES * count
         self._index_bytes += _OLDER_VERSION_BYTES * older
 
     def _is_apart(self, first: bytes, last: bytes) -> bool:
@@ -311,8 +312,11 @@ def _chunk(start: int, rows: pa.RecordBatch, rank: int) -> _Chunk:
 
 def _stretches(keys: RowKeys) -> Sequence[tuple[int, int]]:
     """Parts of the rows that were added together: those that rise one by one, if they are few."""
-    few = len(keys.runs) * SPAN_ROWS_MIN <= len(keys)
-    return keys.runs if few else [(0, len(keys))]
+    count = len(keys.column)
+    if count < SPAN_ROWS_MIN:
+        return [(0, count)]
+    runs = keys.runs
+    return runs if len(runs) * SPAN_ROWS_MIN <= count else [(0, count)]
 
 
 def _bytes_of_keys(keys: pa.BinaryArray) -> int:
