@@ -6,6 +6,7 @@ Every test is in exactly one part: that of the first of its marks in `MARKS`, el
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 # `make test` is to take 12 minutes on two quiet cores, and .ci/run 40. These limits are for what
@@ -14,6 +15,7 @@ from pathlib import Path
 TOTAL_LIMIT_S = 1_800
 
 MARKS = ("long", "demo", "spark", "process", "slow", "etcd", "sim", "badinput", "crash")
+WRITTEN = re.compile(rf"\bmark\.({'|'.join(MARKS)})\b")
 
 
 @dataclass(frozen=True)
@@ -83,11 +85,15 @@ def files_of(mark: str, tests: Path) -> list[Path]:
     write it, and all under a `conftest.py` that does. tests/conftest.py refuses a test that has a
     mark from elsewhere.
     """
-    word = re.compile(rf"\bmark\.{mark}\b")
-    writing = {path for path in tests.rglob("*.py") if word.search(path.read_text())}
-    folders = {path.parent for path in writing if path.name == "conftest.py"}
-    return [
-        path
-        for path in sorted(tests.rglob("test_*.py"))
-        if path in writing or folders & {*path.parents}
-    ]
+    return [path for path in sorted(tests.rglob("test_*.py")) if mark in marks_of(path, tests)]
+
+
+def marks_of(file: Path, tests: Path) -> frozenset[str]:
+    """The marks in the text of a test file, and of each `conftest.py` from there up to *tests*."""
+    above = [folder / "conftest.py" for folder in file.parents if folder.is_relative_to(tests)]
+    return frozenset().union(*map(_written, [file, *above]))
+
+
+@cache
+def _written(file: Path) -> frozenset[str]:
+    return frozenset(WRITTEN.findall(file.read_text())) if file.exists() else frozenset()

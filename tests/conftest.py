@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from scripts.parts import MARKS, files_of
+from scripts.parts import MARKS, marks_of
 from serving.left_out import leave_out_pandas
 from tests.etcd.process import EtcdProcess
 
@@ -46,10 +46,10 @@ def pytest_collection_finish() -> None:
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     """A part collects the files that write its mark: elsewhere a mark would lose its test."""
-    files = {mark: frozenset(files_of(mark, Path(__file__).parent)) for mark in MARKS}
+    tests, marks = Path(__file__).parent, frozenset(MARKS)
     for item in items:
-        for mark in files.keys() & {mark.name for mark in item.iter_markers()}:
-            if item.path.match("test_*.py") and item.path not in files[mark]:
+        for mark in marks & {mark.name for mark in item.iter_markers()}:
+            if item.path.match("test_*.py") and mark not in marks_of(item.path, tests):
                 raise pytest.UsageError(f"{item.nodeid}: write pytest.mark.{mark} in its file")
 
 
