@@ -52,7 +52,7 @@ class Connection:
         self._socket.close()
 
     def _wait(self) -> None:
-        """Until it is ready for the next statement."""
+        """Waits until the server is ready for the next statement."""
         while True:
             kind, length = struct.unpack("!ci", self._input.read(5))
             body = self._input.read(length - 4)

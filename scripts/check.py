@@ -1,4 +1,4 @@
-"""Everything a machine can say about the code without running it: `make check`."""
+"""Runs every static check: `make check`."""
 
 import sys
 from collections.abc import Generator, Sequence

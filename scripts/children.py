@@ -37,7 +37,7 @@ def ended_by_signals() -> Iterator[None]:
 
 @contextmanager
 def _held_back() -> Iterator[set[signal.Signals]]:
-    """No signal that ends us arrives inside: a child that has begun is known before one does.
+    """Holds back the signals that end this program, so that a child that was started is registered.
 
     Yields the mask from before, which a child must have again.
     """

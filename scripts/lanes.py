@@ -14,7 +14,8 @@ LOOK_S = 0.05
 
 
 def run_lanes(lanes: Iterable[Lane]) -> None:
-    """Until all have ended. However we leave, every lane is closed, and its child has ended."""
+    """Runs the lanes until all have ended. On any exit every lane is closed and its child has
+    ended."""
     pause = Event()
     with ExitStack() as stack:
         going = [stack.enter_context(closing(lane)) for lane in lanes]

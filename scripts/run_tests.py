@@ -153,7 +153,7 @@ def _log_of(part: Part) -> Path:
 
 
 def drawn_seed() -> int:
-    """Another one each time, unless the environment names one (tests/drawn.py)."""
+    """Returns a random seed, unless the environment gives one (tests/drawn.py)."""
     given = os.environ.get(NEW_SEED)
     return secrets.randbelow(SEEDS) if given is None else int(given)
 
@@ -169,7 +169,7 @@ def _environment(seed: int) -> Mapping[str, str]:
 
 
 def read_report(text: str) -> Count:
-    """From pytest's JUnit report. A skipped test counts as failed."""
+    """Returns the counts of pytest's JUnit report. A skipped test counts as failed."""
     ran = failed = 0
     for suite in ElementTree.fromstring(text).iter("testsuite"):
         ran += int(suite.get("tests", "0"))

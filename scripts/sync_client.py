@@ -199,7 +199,7 @@ def imports_of(source: str, used: set[str]) -> Iterator[str]:
 
 
 def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """With those that only a checker of types looks at."""
+    """Yields statements, those under `if TYPE_CHECKING` included."""
     for node in body:
         yield node
         if isinstance(node, ast.If):

@@ -90,7 +90,8 @@ def _ask_etcd(path: str) -> str:
 
 
 def _install_etcd(root: Path) -> bool:
-    """With the system's package manager, where we may and its etcd is one we would choose."""
+    """Installs etcd by apt if that is allowed and offers a suitable version; returns whether it
+    did."""
     if not apt.may_install():
         return False
     with saying("etcd", "asking apt for etcd-server"):

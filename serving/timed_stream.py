@@ -12,7 +12,7 @@ SEND_S = 20.0
 """Seconds in which a reader must receive one piece, a MiB or less."""
 PIECE_BYTES = 1 << 20
 SMALL_BYTES = 64 << 10
-"""As much as a connection buffers anyway: a smaller answer waits for no reader."""
+"""Response bytes up to which no reader is waited for: a connection buffers as much."""
 
 
 class TimedStream(StreamingResponse):

@@ -28,7 +28,7 @@ from metasrv_base.wire.http.asgi import (
 )
 
 OPEN = frozenset({"/livez", "/readyz"})
-"""For probes that cannot hold a secret; they say nothing but yes or no."""
+"""Paths for probes that cannot hold a secret; they answer yes or no only."""
 PAGES = frozenset({"/", "/docs", "/openapi.json"})
 PAGE_FOLDERS = frozenset({"/docs", "/problems"})
 """Pages about the program, with the files directly below these folders (serving/pages/). A browser

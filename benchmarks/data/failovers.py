@@ -134,7 +134,7 @@ async def the_end(scene: Scene, since_ms: int) -> ProcedureBody:
 
 
 def parts(ended: ProcedureBody, killed_wall: int, writable: int) -> dict[str, float]:
-    """From the kill on; the steps in their order, up to the first acknowledged write."""
+    """Returns the durations of the stages, from the kill to the first acknowledged write, in ms."""
     found: dict[str, float] = {
         "detect": parse_instant(ended.submitted_at, "ms") - killed_wall,
     }
@@ -159,7 +159,7 @@ def linked_files(files: Path, folder: Path) -> Path:
 
 
 def baselines(files: Path, folder: Path, is_cold: bool) -> dict[str, float]:
-    """In MiB/s of what was read."""
+    """Returns the throughput of reading and copying the files, in MiB/s."""
     copy = folder / "copy"
     size = sum(path.stat().st_size for path in everything(files) if path.is_file())
     parquet = [path for path in everything(files) if path.suffix == ".parquet"]

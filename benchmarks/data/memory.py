@@ -21,7 +21,7 @@ ROW_BYTES = 300
 """The memory that a row of 2 columns takes, about, index and all."""
 COLUMN_BYTES = 10
 TIMES = 3
-"""As many rows as the budget could hold."""
+"""Rows of the benchmark as a multiple of the rows that the budget could hold."""
 BATCH_ROWS = 500
 
 

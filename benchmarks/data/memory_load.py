@@ -77,7 +77,7 @@ class OneRow:
 
 
 def key_of(number: int) -> bytes:
-    """In no order, as hashes are."""
+    """Returns a key; keys are in no order, like hashes."""
     return b"%016x" % (number * 0x9E3779B97F4A7C15 % 2**64)
 
 
@@ -116,7 +116,7 @@ class Written:
     """Statements as a closed loop of clients sent them."""
 
     answers: Counter[bytes] = field(default_factory=Counter)
-    """By status: 200, and 503 for those that were refused and sent again."""
+    """Responses by status: 200, and 503 for statements that were refused and sent again."""
     seconds: float = 0.0
 
     @property

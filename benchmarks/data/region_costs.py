@@ -49,7 +49,7 @@ def header(name: str) -> BatchHeader:
 
 
 def key(number: int) -> bytes:
-    """In no order, as hashes are."""
+    """Returns a key; keys are in no order, like hashes."""
     return b"%016x" % (number * 0x9E3779B97F4A7C15 % 2**64)
 
 

@@ -106,7 +106,7 @@ def stream_of(table: pa.Table) -> bytes:
 
 
 def text_of(table: pa.Table) -> bytes:
-    """As COPY takes it."""
+    """Returns the table as text for COPY."""
     sink = io.BytesIO()
     options = csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
     csv.write_csv(table, sink, options)

@@ -87,7 +87,7 @@ async def made(http: httpx.AsyncClient, names: Sequence[str]) -> None:
 
 
 async def must_be_public(http: httpx.AsyncClient, names: Sequence[str]) -> None:
-    """By the way of every state."""
+    """Fails unless each table's index is public and has passed every state."""
     for name in names:
         table = (await http.get(f"{PATH}/{name}")).json()
         states = [one["state"] for one in table["indexes"]]
@@ -97,7 +97,7 @@ async def must_be_public(http: httpx.AsyncClient, names: Sequence[str]) -> None:
 
 @asynccontextmanager
 async def cluster(datanodes: int) -> AsyncIterator[Place]:
-    """Without any: the one that acknowledges at once."""
+    """Yields a cluster with *datanodes*; with 0 of them, one with the stub node."""
     with tempfile.TemporaryDirectory(prefix="metasrv-bench-") as folder:
         settings = PlaygroundOptions(data_dir=Path(folder), datanodes=datanodes)
         async with Playground(settings) as up:
@@ -114,7 +114,7 @@ async def cluster(datanodes: int) -> AsyncIterator[Place]:
 
 
 async def measured(place: Place, indexes: int) -> dict[tuple[int, int], Found]:
-    """By holders and clients; the first round only warms."""
+    """Returns the results by holders and clients, without the first round, which warms up."""
     found: dict[tuple[int, int], Found] = {}
     numbers = count()
     async with httpx.AsyncClient(trust_env=False, base_url=place.metasrv, timeout=60) as http:

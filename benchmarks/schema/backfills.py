@@ -80,7 +80,7 @@ class Figures:
 
 
 def written(folder: Path, rows: int) -> None:
-    """As users bring them: files of some rows each."""
+    """Writes the Parquet files of an import, FILE_ROWS rows each."""
     folder.mkdir()
     for start in range(0, rows, FILE_ROWS):
         pq.write_table(

@@ -149,7 +149,7 @@ class Reorg:
         return seen.progress.done if seen.progress is not None and seen.step == "fill" else 0
 
     async def over(self) -> None:
-        """It is done or undone, and the table is as before."""
+        """Waits until the reorg is done or undone and the table is as before."""
         seen = await self.seen()
         if not seen.done and seen.cancelable:
             await self.steer("cancel")

@@ -42,7 +42,7 @@ LINE_MAX = 1 << 20
 
 @dataclass
 class Holder:
-    """As much of a frontend as a schema change waits for."""
+    """The part of a frontend that a schema change waits for."""
 
     name: str
     url: str
@@ -91,7 +91,7 @@ class Holder:
             writer.close()
 
     async def acknowledge(self) -> None:
-        """When a table has changed, and several times in a lease; one after the other."""
+        """Runs for ever: acknowledges when a table has changed, and several times in a lease."""
         for sequence in count(1):
             self.due.clear()
             said = AcknowledgeRequest(
@@ -119,7 +119,7 @@ class Holder:
 
 @asynccontextmanager
 async def holding(url: str, number: int) -> AsyncIterator[list[Holder]]:
-    """So many holders that follow."""
+    """Yields *number* holders that follow the catalog."""
     async with AsyncExitStack() as stack:
         found = [
             Holder(f"fe-{one}", url, await stack.enter_async_context(connected(url)))

@@ -56,7 +56,7 @@ COUNTED = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where everything is reached."""
+    """Addresses of the parts under test."""
 
     metasrv: str
     etcd: str
@@ -85,7 +85,7 @@ class Rounds:
 
 @asynccontextmanager
 async def stub_node(urls: Sequence[str], root: Path) -> AsyncIterator[str]:
-    """Its address."""
+    """Address of the server."""
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "benchmarks.service.stub_node", *urls, "--root", str(root)),
         stdout=asyncio.subprocess.PIPE,
@@ -138,7 +138,7 @@ async def both(place: Place, name: str, count: int, spec: Mapping[str, object]) 
 
 
 async def ready(place: Place) -> None:
-    """Until the leader has heard the node, so that a create finds a place."""
+    """Waits until the leader has heard the node, so that a create can be placed."""
     body = {"name": "first", **SPEC}
     async with httpx.AsyncClient(trust_env=False) as http:
         for _ in range(READY_TRIES_MAX):

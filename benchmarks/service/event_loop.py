@@ -80,7 +80,7 @@ class Scene:
         return Counter({f"{kind} {outcome}": int(float(count)) for kind, outcome, count in found})
 
     async def over(self) -> None:
-        """Until no procedure is left."""
+        """Waits until no procedure is left."""
         query: dict[str, str | int] = {"state": ",".join(NO_ENDS), "page_size": 1}
         for _ in range(PATIENCE_S):
             answer = await self.http.get("/v1/procedures", params=query)
@@ -90,7 +90,7 @@ class Scene:
         raise AssertionError("procedures are left")
 
     async def until_up(self) -> None:
-        """Until a create is done."""
+        """Waits until a create succeeds."""
         for _ in range(PATIENCE_S):
             with suppress(httpx.TransportError):
                 answer = await self.post(PATH, {"name": "first", **SPEC}, wait_s=10)
@@ -134,7 +134,7 @@ async def keys(scene: Scene) -> None:
 
 
 async def dead(scene: Scene) -> None:
-    """Until no table is led by the dead node, and every failover is over."""
+    """Waits until the dead node leads no table and every failover is over."""
     for _ in range(PATIENCE_S):
         answer = await scene.http.get("/v1/nodes")
         if answer.status_code == 200:
@@ -172,7 +172,7 @@ class Found:
     sent: float
     """Bytes to etcd."""
     memory_mib: tuple[float, float]
-    """Before and after the load."""
+    """Resident memory before and after the load, in MiB."""
     ends: Mapping[str, int]
     """Procedures of the load, by kind and outcome."""
 

@@ -146,7 +146,7 @@ def mould_of(filling: Filling, number: int, now_ms: int) -> Mould:
 
 
 def in_parts(tables: Iterable[list[Put]]) -> Iterator[tuple[Put, ...]]:
-    """As many whole tables as one transaction takes."""
+    """Yields puts for one transaction each: as many whole tables as fit."""
     part: list[Put] = []
     for puts in tables:
         if len(part) + len(puts) > TXN_OPS_MAX:

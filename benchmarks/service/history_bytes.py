@@ -70,7 +70,8 @@ def pairs(real: list[ProcedureHistory], count: int) -> Iterator[tuple[Put, Put]]
 
 
 def renamed(model: ProcedureHistory, number: int, at_ms: int, rng: Random) -> ProcedureHistory:
-    """Another create of the same kind: as the real ones differ from each other."""
+    """Returns a copy of a create's history under other names and ids, which differ as real ones
+    do."""
     last = model.last
     old_id, new_id = int(last.resource.id), 100_000 + number
     text = model.model_dump_json()
@@ -152,7 +153,7 @@ async def _put(kv: Kv, part: tuple[Put, ...]) -> None:
 
 
 async def sizes(etcd: str) -> Sizes:
-    """Once it is compacted and defragmented."""
+    """Compacts and defragments etcd, and returns its sizes."""
     async with httpx.AsyncClient(base_url=etcd, trust_env=False, timeout=120) as http:
         head = (await http.post("/v3/kv/range", json={"key": "AA=="})).json()["header"]
         compaction = {"revision": head["revision"], "physical": True}

@@ -121,7 +121,8 @@ async def measure(asked: Plan, folder: Path) -> None:
 
 
 async def start(one: Cluster, folder: Path, clock: Clock) -> None:
-    """From the start of the process until it answers reads, and until a create is done."""
+    """Measures a restart: from the start of the process until it answers reads, and until a
+    create is done."""
     await one.servers.kill(SERVER, signal.SIGTERM)
     began = clock.mono_ms()
     await one.servers.restart(SERVER)
@@ -195,7 +196,7 @@ async def alter(one: Cluster, number: int, count: int) -> Load:
 
 
 async def frontend(one: Cluster, clock: Clock) -> None:
-    """From the start of the process until it has the catalog, and is ready."""
+    """Measures the start of a frontend: from the start of the process until it is ready."""
     (port,) = free_ports(1, SystemRng())
     began, where = clock.mono_ms(), f"127.0.0.1:{port}"
     flags = {"frontend-id": "fe-1", "metasrv": one.place.metasrv, "listen": where}

@@ -45,7 +45,8 @@ def missing() -> str | None:
 
 @contextmanager
 def metastore(folder: Path) -> Iterator[int]:
-    """Its port on 127.0.0.1; it ends when it is left. *folder* exists and anybody may enter it."""
+    """Runs a metastore and yields its port on 127.0.0.1. *folder* exists and any user may enter
+    it."""
     port, database = free_ports(2, SystemRng())
     listening = {"listen_addresses": "127.0.0.1", "port": str(database), "max_connections": "200"}
     with postgres(folder / "postgres", listening) as server:

@@ -51,7 +51,7 @@ SETTINGS = (
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """So many transactions of one shape, by so many clients in one process."""
+    """A load of transactions of one shape, by several clients in one process."""
 
     endpoint: str
     shape: Shape

@@ -121,7 +121,7 @@ async def measure_beats(place: Place, beats: int) -> None:
 
 
 async def first_beat(place: Place) -> HeartbeatRequest:
-    """As the node would say it, had it all the regions that the catalog says it leads."""
+    """Returns the heartbeat of a node that has every region that the catalog says it leads."""
     async with httpx.AsyncClient(base_url=place.metasrv, trust_env=False) as http:
         node = (await http.get(f"/v1/nodes/{STUB}")).json()
         listed = (await http.get("/v1/regions", params={"page_size": 1_000})).json()

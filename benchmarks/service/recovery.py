@@ -81,7 +81,7 @@ class Scene:
         return next(one.url for one in self.up.programs if one.id == server)
 
     async def until(self, holds: Callable[[], Awaitable[bool]], what: str) -> int:
-        """When it was seen to hold."""
+        """Waits until *holds*; returns the monotonic time at which it was seen, in ms."""
         last = self.clock.mono_ms() + PATIENCE_MS
         while self.clock.mono_ms() < last:
             with suppress(httpx.TransportError):
@@ -104,7 +104,7 @@ async def node_of(up: Playground, root: Path) -> AsyncIterator[HeldStub]:
 
 
 async def beat(stub: Stub, urls: list[str], address: str) -> None:
-    """For ever: who leads may be nobody for a while."""
+    """Sends heartbeats for ever; errors are ignored, since there may be no leader for a while."""
     while True:
         with suppress(MetaError):
             await stub.beat(urls, address)

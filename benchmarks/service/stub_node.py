@@ -51,7 +51,7 @@ class Stub:
         """The number of the last heartbeat: it goes on over registrations of one incarnation."""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection: requests one after the other, until the other side ends it."""
+        """Serves one connection: requests one after the other, until the other side closes it."""
         try:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -83,7 +83,7 @@ class Stub:
         return {**facts, "columns": [], "marks": [], "files": [], "segments": []}
 
     async def beat(self, urls: list[str], address: str) -> None:
-        """For ever."""
+        """Registers and sends heartbeats for ever."""
         async with HttpClient(urls) as client:
             answer = await client.request(
                 "POST",

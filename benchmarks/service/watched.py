@@ -42,12 +42,12 @@ class Watch:
         self.slow: list[dict[str, Any]] = []
         self._collecting_since_ns = 0
         self._collected_ns = 0
-        """By garbage collections in this piece."""
+        """Time of garbage collections in this piece, in ns."""
         self._passes: list[int] = []
         """Their generations."""
 
     def run(self, handle: asyncio.Handle) -> None:
-        """In place of the handle's own method."""
+        """Runs *handle*, in place of its own method, and measures it."""
         self._collected_ns, self._passes = 0, []
         name = _name(handle)
         before = spent_ns()
@@ -66,7 +66,7 @@ class Watch:
             self.slow.append({**facts, "what": name, "then": _name(handle)})
 
     def collected(self, phase: str, info: dict[str, int]) -> None:
-        """As gc.callbacks are called."""
+        """Notes a garbage collection; a callback for `gc.callbacks`."""
         now = spent_ns()
         if phase == "start":
             self._collecting_since_ns = now

@@ -65,7 +65,7 @@ class PlannedScan:
     job: Literal["move", "backfill", "validate", "check"]
     region_id: str
     rows: int | None
-    """As the region's node last reported; None: it has not."""
+    """Rows as last reported by the region's node; None: it has not reported."""
     bytes: int | None
 
 

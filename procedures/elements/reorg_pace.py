@@ -54,8 +54,8 @@ def paced(pace: Pace, facts: PaceInput) -> Pace:
 
 
 def is_slow(p99_ms: float | None, before_ms: float | None) -> bool:
-    """Without statements before there is nothing to compare with, and without any now nobody to
-    spare."""
+    """Whether the p99 has risen by more than noise. False without statements before (no
+    comparison) or now (none to protect)."""
     if p99_ms is None or before_ms is None:
         return False
     return p99_ms > before_ms * FACTOR + NOISE_MS

@@ -144,7 +144,8 @@ class Owner:
                 await entry.live.rest(left_ms)
 
     async def _rest(self, tries: Tries, ms: int) -> None:
-        """Between two attempts. What must go on until it succeeds keeps no place meanwhile."""
+        """Rests between two attempts. A step that is retried until it succeeds gives its place
+        back."""
         entry, clock = self.entry, self.house.runner.ports.clock
         if must_finish(self._kind, entry.held.record) and not entry.takes_none:
             self.house.give_place(entry)

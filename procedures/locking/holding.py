@@ -75,7 +75,7 @@ Place = tuple[int, str]
 
 @dataclass(slots=True)
 class _Line:
-    """Everybody who holds or wants one key, by place; and the exclusive ones alone."""
+    """The claims that hold or want one key, by position, and the exclusive ones among them."""
 
     modes: dict[str, LockMode] = field(default_factory=dict)
     everybody: list[Place] = field(default_factory=list)
@@ -210,7 +210,7 @@ class LockTable:
         return tuple((procedure, key) for _, _, procedure, key in sorted(holders))
 
     def line(self, key: str) -> tuple[tuple[LockClaim, LockMode], ...]:
-        """Everybody who holds or wants *key*, in order."""
+        """Returns the claims that hold or want *key*, in order."""
         line = self._line(key)
         return tuple(
             (self.claims[procedure], line.modes[procedure]) for _, procedure in line.everybody

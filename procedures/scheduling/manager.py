@@ -64,7 +64,8 @@ class Manager:
         self._told_of_ends: list[Callable[[ProcedureHistory], None]] = []
         self._tasks = asyncio.TaskGroup()
         self._is_open = False
-        """Between the recovery of every record and the end of the term."""
+        """Whether the manager is open: between the recovery of every record and the end of the
+        term."""
         self._goes_on = False
         self._moved = asyncio.Event()
         self._finder = Finder(ports, self._floor, self._recent)

@@ -46,6 +46,6 @@ def require_same_table(
 
 
 def require_version(client: ClientRequirements, info: TableInfo) -> None:
-    """If-Match still matches."""
+    """Raises Conflict unless the client's If-Match still matches."""
     if client.if_version is not None and info.version != client.if_version:
         raise Conflict(name=info.full_name, expected=client.if_version, found=info.version)

@@ -9,10 +9,10 @@ class Catalogue:
     """Cases that somebody else has stated, in our words."""
 
     source: str
-    """Its name in markers."""
+    """Name of the source in markers."""
     page: str
     header: str
-    """With places for {shown}, {total}, {part}, {missing}, {other}."""
+    """Header of the page, with fields {shown}, {total}, {part}, {missing}, {other}."""
     sections: Mapping[str, str]
     """Title -> its cases, one a line: number, and what it is about."""
     why_not: Mapping[int, str]

@@ -23,7 +23,7 @@ CATALOGUES = (GREPTIME, INPUTS, ONLINE)
 
 
 def pages() -> Mapping[str, str]:
-    """For scripts/generate.py."""
+    """Returns the generated page; called by scripts/generate.py."""
     return {one.page: page_of(one, shown_cases(ROOT / "tests", one)) for one in CATALOGUES}
 
 

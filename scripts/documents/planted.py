@@ -35,7 +35,7 @@ seeds find, is also planted above, where a cheaper harness finds it.
 
 
 def pages() -> Mapping[str, str]:
-    """For scripts/generate.py."""
+    """Returns the generated page; called by scripts/generate.py."""
     return {PAGE: "\n".join([HEADER, *_rule(), *_all(), *_rare()])}
 
 

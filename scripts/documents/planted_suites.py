@@ -1,4 +1,4 @@
-"""Where bugs are planted, and which of them rule 2 of the harness names (docs/guarantees.md)."""
+"""Suites that plant bugs, and the bugs that rule 2 of the harness names (docs/guarantees.md)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

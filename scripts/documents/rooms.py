@@ -25,7 +25,7 @@ Imports = Mapping[str, frozenset[str]]
 
 
 def pages() -> Mapping[str, str]:
-    """For scripts/generate.py."""
+    """Returns the generated page; called by scripts/generate.py."""
     rooms = imports_of(ROOT)
     parts = [HEADER, *(part for package in PACKAGES for part in _package(package, rooms))]
     return {PAGE: "\n".join(parts)}

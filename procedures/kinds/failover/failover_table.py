@@ -58,7 +58,7 @@ class FailoverTable(ProcedureState):
 
 
 async def reroute(state: FailoverTable, context: Context) -> Outcome[FailoverTable]:
-    """If the route has moved on by itself, there is nothing to do.
+    """Reroutes the regions; does nothing if the route has changed by itself.
 
     Again, because a new leader is gone: whoever is back meanwhile keeps its regions, and what this
     procedure has rerouted it also opens.

@@ -80,7 +80,8 @@ async def delete(state: PurgeTable, context: Context) -> Outcome[PurgeTable]:
 
 
 def locks(state: PurgeTable) -> tuple[Lock, ...]:
-    """No lock of its name: another table may bear it by now."""
+    """Returns the locks of table and route, not of the name, which another table may have by
+    now."""
     return (exclusive(table_key(state.table_id)), exclusive(route_key(state.table_id)))
 
 
