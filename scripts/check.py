@@ -32,6 +32,7 @@ LANES: tuple[tuple[Check, ...], ...] = (
                 "tests/metasrv/check/test_rules_registered.py",
             ),
         ),
+        ("subjects", ("python", "-m", "scripts.documents.subjects")),
         ("generated", ("python", "-m", "scripts.generate", "--check")),
     ),
 )
