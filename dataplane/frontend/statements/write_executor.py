@@ -250,7 +250,10 @@ class WriteExecutor:
 
 
 async def _each(work: Callable[[_Progress], Awaitable[None]], states: Sequence[_Progress]) -> None:
-    await fan_out([partial(work, state) for state in states], at_once=REGIONS_AT_ONCE)
+    if len(states) == 1:  # as most statements have it
+        await work(states[0])
+    else:
+        await fan_out([partial(work, state) for state in states], at_once=REGIONS_AT_ONCE)
 
 
 def _call(wish: WriteRequest, state: _Progress) -> CallBudget:
