@@ -8,6 +8,7 @@ import pytest
 from metasrv.server import collector
 
 SEEN_MAX = 32_000  # objects in one pass; at 1 us each, on a busy machine, 32 ms
+UNDER_WAY = 6_000  # objects of 32 creates that wait for one commit: 190 each
 
 
 @pytest.fixture
@@ -96,6 +97,27 @@ def test_given_requests_that_come_and_wait_then_no_pass_looks_through_more_than_
     assert len(waiting) == 50_000
     assert len(sizes) > 2
     assert max(sizes) <= SEEN_MAX
+
+
+@pytest.mark.usefixtures("collecting")
+def test_given_waves_of_requests_that_leave_nothing_then_nothing_is_looked_through() -> None:
+    passes: list[int] = []
+
+    def count(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            passes.append(info["generation"])
+
+    gc.collect()
+    collector.begin()
+    gc.callbacks.append(count)
+    try:
+        for _ in range(100):
+            under_way = [[number] for number in range(UNDER_WAY)]
+            del under_way
+    finally:
+        gc.callbacks.remove(count)
+
+    assert passes == []
 
 
 @pytest.mark.usefixtures("collecting")
