@@ -4,7 +4,6 @@ import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 from uuid import UUID
@@ -28,13 +27,14 @@ from keys.packed import (
 from keys.templated import own_of
 from keys.value import StoredModel, StoredPart
 from metasrv_base.ids import UUID_TEXT
+from metasrv_base.value_enum import ValueEnum
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
 PACKED_KEY = struct.Struct(">B16s32sQ")  # packing, procedure, fingerprint, milliseconds
 HISTORIES = Templates(TEMPLATES)
 
 
-class LockMode(StrEnum):
+class LockMode(ValueEnum):
     SHARED = "shared"
     EXCLUSIVE = "exclusive"
 
@@ -48,14 +48,14 @@ class Lock(StoredPart):
     mode: LockMode
 
 
-class ProcedurePhase(StrEnum):
+class ProcedurePhase(ValueEnum):
     """The direction in which a procedure runs."""
 
     FORWARD = "forward"
     UNDO = "undo"
 
 
-class ProcedureOutcome(StrEnum):
+class ProcedureOutcome(ValueEnum):
     """The outcome of a procedure. Every outcome but `succeeded` leaves no effects."""
 
     SUCCEEDED = "succeeded"

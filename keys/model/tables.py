@@ -1,7 +1,6 @@
 """The four kinds of key that make a table: what it is, where it is, who holds it, its name."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, ClassVar
 
 from pydantic import Field
@@ -10,6 +9,7 @@ from keys.key import Key
 from keys.value import StoredModel, StoredPart
 from metasrv_base.elements.states import ElementState
 from metasrv_base.schema.partition import PartitionRule
+from metasrv_base.value_enum import ValueEnum
 
 
 class OriginColumnRecord(StoredPart):
@@ -51,7 +51,7 @@ class Index(StoredPart):
     state: ElementState = ElementState.PUBLIC
 
 
-class ConstraintKind(StrEnum):
+class ConstraintKind(ValueEnum):
     NOT_NULL = "not-null"
     CHECK = "check"
     UNIQUE = "unique"
@@ -130,7 +130,7 @@ class TableInfoKey(Key[TableInfo]):
     table_id: int
 
 
-class RegionState(StrEnum):
+class RegionState(ValueEnum):
     OPENING = "opening"
     """The route names a new leader that has not yet said that it serves."""
     OPEN = "open"

@@ -1,9 +1,9 @@
 """States of an element of a schema, as they are stored, sent and shown."""
 
-from enum import StrEnum
+from metasrv_base.value_enum import ValueEnum
 
 
-class ElementState(StrEnum):
+class ElementState(ValueEnum):
     """States of an element; `metasrv_base.elements.graphs` says what statements do in each.
 
     The reorg is a phase of WRITE_ONLY and the delete reorg one of DELETE_ONLY: statements do the
