@@ -21,7 +21,12 @@ from benchmarks.service.creates import MANY, PATH, SPEC, Place, cpu_ms, ready, s
 from benchmarks.service.stub_node import RESOURCES, VERSION
 from metasrv.playground.plan import PlaygroundOptions
 from metasrv.playground.playground import Playground
-from metasrv_base.wire.node.nodes import HeartbeatAnswer, HeartbeatRequest, RegionStat
+from metasrv_base.wire.node.nodes import (
+    HeartbeatAnswer,
+    HeartbeatRequest,
+    RegionColumns,
+    RegionStat,
+)
 
 TABLES, REGIONS = 10, 10
 STUB = "stub-1"
@@ -114,7 +119,7 @@ async def measure_beats(place: Place, beats: int) -> None:
         before = cpu_ms(place.pid)
         load = await closed_loop(place.metasrv, make, range(beats), clients=1, status=b"200")
         side.add(load, cpu_ms(place.pid) - before)
-    print(f"a heartbeat of {len(first.regions)} regions, {len(body)} bytes")
+    print(f"a heartbeat of {len(first.regions.region_id)} regions, {len(body)} bytes")
     line("heartbeats, one connection", side.per_second[1:], "/s")
     line("heartbeat, processor", side.cpu_us[1:], "us")
     line("heartbeats of one core", [1e6 / each for each in side.cpu_us[1:]], "/s")
@@ -149,7 +154,7 @@ async def first_beat(place: Place) -> HeartbeatRequest:
         version=VERSION,
         term=1,
         resources=RESOURCES,
-        regions=regions,
+        regions=RegionColumns.of(regions),
     )
 
 

@@ -17,6 +17,7 @@ from metasrv_base.wire.http.client import HttpClient
 from metasrv_base.wire.node.nodes import (
     HeartbeatRequest,
     NodeResources,
+    RegionColumns,
     RegionStat,
     RegisterAnswer,
     RegisterRequest,
@@ -126,7 +127,7 @@ class Stub:
             version=VERSION,
             term=joined.term,
             resources=RESOURCES,
-            regions=[_open(region, epoch) for region, epoch in self.epochs.items()],
+            regions=RegionColumns.of(_open(region, epoch) for region, epoch in self.epochs.items()),
         )
 
 

@@ -7,11 +7,11 @@ the body.
 """
 
 import re
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from typing import Any
 
 from fastapi import Request, Response
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 from starlette.routing import compile_path
 
 from metasrv.api.http.query import Query, ReadQuery
@@ -20,15 +20,19 @@ from metasrv.api.internal import holders, internal
 from metasrv.api.routes import tables
 from metasrv.service.requests.ddl_request import FullSchemaName, FullTableName
 from metasrv.service.state.state import ServerState
-from metasrv_base.concurrency.turns import TURN, Turns, by_turns, slices
+from metasrv_base.concurrency.turns import TURN, Turns, by_turns
 from metasrv_base.wire.api.tables import TableSpec
 from metasrv_base.wire.frontend.holders import AcknowledgeRequest
 from metasrv_base.wire.http.asgi import Receive, Scope
-from metasrv_base.wire.node.nodes import HEARTBEAT_REGIONS_MAX, HeartbeatRequest, RegionStat
+from metasrv_base.wire.node.nodes import HeartbeatRequest, RegionColumns
 
 AS_IT_IS = ReadQuery()
 NO_QUERY = Query()
-REGION_STATS = TypeAdapter(list[RegionStat])
+COLUMNS: Mapping[str, TypeAdapter[list[Any]]] = {
+    name: TypeAdapter(column.rebuild_annotation(), config=ConfigDict(strict=True))
+    for name, column in RegionColumns.model_fields.items()
+}
+NO_REGIONS = RegionColumns.of(()).model_dump()
 
 
 def _pattern(template: str) -> re.Pattern[str]:
@@ -42,17 +46,29 @@ HEARTBEAT = _pattern(internal.router.prefix + internal.HEARTBEAT)
 ACKNOWLEDGE = _pattern(holders.router.prefix + holders.ACKNOWLEDGE)
 
 
-def _beat_of(said: Any) -> Turns[HeartbeatRequest]:
-    """Checks the statistics of many regions a slice at a time. Raises ValidationError."""
-    regions = said.get("regions") if isinstance(said, dict) else None
-    if not isinstance(regions, list) or not TURN < len(regions) <= HEARTBEAT_REGIONS_MAX:
+def read_heartbeat(said: Any) -> Turns[HeartbeatRequest]:
+    """Checks the statistics of many regions, one column a turn. Raises ValidationError."""
+    columns = _many_columns(said)
+    if columns is None:
         return HeartbeatRequest.model_validate(said)
-    head = HeartbeatRequest.model_validate({**said, "regions": []})
-    stats: list[RegionStat] = []
-    for some in slices(regions):
-        stats += REGION_STATS.validate_python(list(some))
+    head = HeartbeatRequest.model_validate({**said, "regions": NO_REGIONS})
+    checked: dict[str, Any] = {}
+    for name, column in COLUMNS.items():
+        checked[name] = column.validate_python(columns[name])
         yield
-    return head.model_copy(update={"regions": stats})
+    regions = RegionColumns.model_construct(**checked)
+    if not regions.has_one_length:
+        return HeartbeatRequest.model_validate(said)
+    return head.model_copy(update={"regions": regions})
+
+
+def _many_columns(said: Any) -> Mapping[str, Any] | None:
+    """The columns of a report of more regions than one turn checks. None: it is another body."""
+    columns = said.get("regions") if isinstance(said, dict) else None
+    if not isinstance(columns, dict) or columns.keys() != COLUMNS.keys():
+        return None
+    region_ids = columns["region_id"]
+    return columns if isinstance(region_ids, list) and len(region_ids) > TURN else None
 
 
 class DirectApi:
@@ -104,7 +120,7 @@ class DirectApi:
 
     async def _heartbeat(self, request: Request, node_id: str) -> Response | None:
         try:
-            beat = await by_turns(_beat_of(request.state.json))
+            beat = await by_turns(read_heartbeat(request.state.json))
         except ValidationError:
             return None
         by = holder_of(request)

@@ -22,6 +22,7 @@ from keys.store.scan import scan
 from metasrv.nodes.detector import PhiConfig, PhiDetector
 from metasrv.nodes.lease_table import LeaseTable
 from metasrv.nodes.reconcile import reconcile
+from metasrv.nodes.region_report import RegionReport
 from metasrv.nodes.registry import NodeRegistry, must_speak_for
 from metasrv.nodes.status import (
     GONE,
@@ -218,15 +219,15 @@ class NodeLiveness:
         entry.detector.heard(now)
         entry.sequence, entry.heard_ms = request.sequence, now
         entry.resources = request.resources
-        entry.regions = {stat.region_id: stat for stat in request.regions}
-        entry.reported = Counter(stat.state for stat in request.regions)
+        entry.regions = report = RegionReport(request.regions)
+        entry.reported = Counter(request.regions.state)
         entry.refused = request.refused
         grants: list[Grant] = []
         orders: list[Order] = []
         for said in reconcile(
             lambda: self.follower.catalog,
             request.node_id,
-            entry.regions,
+            report,
             self.is_busy,
             may_drop=entry.node.returned is None,
         ):

@@ -4,11 +4,12 @@ Leases are granted for what the catalog calls open, at its epoch. What the node 
 open; what it should not have, to close; what nobody has ever heard of, to drop.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from keys.catalog.catalog import Catalog, CatalogTable
 from keys.model.tables import RegionRoute, RegionState
+from metasrv.nodes.region_report import RegionReport
 from metasrv_base.concurrency.turns import slices
 from metasrv_base.ids import RegionId, table_of
 from metasrv_base.wire.node.nodes import Grant, RegionStat
@@ -26,7 +27,7 @@ class Reconciled:
 def reconcile(
     current: Callable[[], Catalog],
     node: str,
-    report: Mapping[str, RegionStat],
+    report: RegionReport,
     is_busy: Callable[[int], bool],
     *,
     may_drop: bool = True,
@@ -44,8 +45,11 @@ def reconcile(
         catalog = current()
         led = [region for table_id in table_ids for region in _led(catalog, node, table_id)]
         yield _granted(led, report)
-    for stats in slices(report.values()):
-        yield Reconciled((), tuple(_surplus(current(), node, stats, is_busy, may_drop)))
+    for region_ids in slices(report):
+        catalog = current()
+        surplus = [report[region_id] for region_id in _surplus(catalog, node, region_ids)]
+        orders = (_ended(catalog, stat, is_busy, may_drop) for stat in surplus)
+        yield Reconciled((), tuple(order for order in orders if order is not None))
 
 
 def _led(catalog: Catalog, node: str, table_id: int) -> list[tuple[CatalogTable, RegionRoute]]:
@@ -56,43 +60,38 @@ def _led(catalog: Catalog, node: str, table_id: int) -> list[tuple[CatalogTable,
     return [(table, region) for region in table.route.region_routes if region.leader == node]
 
 
-def _granted(
-    led: Sequence[tuple[CatalogTable, RegionRoute]], report: Mapping[str, RegionStat]
-) -> Reconciled:
+def _granted(led: Sequence[tuple[CatalogTable, RegionRoute]], report: RegionReport) -> Reconciled:
     grants: list[Grant] = []
     instructions: list[Order] = []
     for table, region in led:
         if region.state is not RegionState.OPEN:  # not announced: a procedure's to open
             continue
-        if _serves(report.get(region.region_id), region):
+        if report.is_open(region.region_id, region.epoch):
             grants.append(Grant(region_id=region.region_id, epoch=region.epoch))
         else:
             instructions.append(open_order(table.info, region))
     return Reconciled(tuple(grants), tuple(instructions))
 
 
-def _surplus(
-    catalog: Catalog,
-    node: str,
-    stats: Sequence[RegionStat],
-    is_busy: Callable[[int], bool],
-    may_drop: bool,
-) -> Iterator[Order]:
-    """Orders for those that the node should not have."""
-    table_ids = {table_of(RegionId(int(stat.region_id))) for stat in stats}
+def _surplus(catalog: Catalog, node: str, region_ids: Sequence[str]) -> list[str]:
+    """The region ids that the node does not lead, at any epoch."""
+    table_ids = {_table(region_id) for region_id in region_ids}
     led = {region.region_id for table in table_ids for _, region in _led(catalog, node, table)}
-    for stat in stats:
-        if stat.region_id in led:  # at this epoch, or not yet at it
-            continue
-        table_id = table_of(RegionId(int(stat.region_id)))
-        if table_id in catalog.tables or not may_drop:
-            yield _close(stat)
-        elif not is_busy(table_id):
-            yield _drop(stat)
+    return [region_id for region_id in region_ids if region_id not in led]
 
 
-def _serves(stat: RegionStat | None, region: RegionRoute) -> bool:
-    return stat is not None and stat.epoch == region.epoch and stat.state == "open"
+def _ended(
+    catalog: Catalog, stat: RegionStat, is_busy: Callable[[int], bool], may_drop: bool
+) -> Order | None:
+    """The order for a region that the node should not have. None: a procedure may be making it."""
+    table_id = _table(stat.region_id)
+    if table_id in catalog.tables or not may_drop:
+        return _close(stat)
+    return None if is_busy(table_id) else _drop(stat)
+
+
+def _table(region_id: str) -> int:
+    return table_of(RegionId(int(region_id)))
 
 
 def _close(stat: RegionStat) -> Order:

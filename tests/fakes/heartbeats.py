@@ -12,6 +12,7 @@ from metasrv_base.wire.node.nodes import (
     HeartbeatAnswer,
     HeartbeatRequest,
     NodeResources,
+    RegionColumns,
     RegionStat,
     RegisterRequest,
 )
@@ -83,7 +84,7 @@ def beat(plane: Plane, node: FakeNode, book: NodeLiveness, clock: Clock) -> bool
         version="0",
         term=node.term,
         resources=resources_of(node),
-        regions=[
+        regions=RegionColumns.of(
             RegionStat(
                 region_id=region_id,
                 epoch=held.epoch,
@@ -96,7 +97,7 @@ def beat(plane: Plane, node: FakeNode, book: NodeLiveness, clock: Clock) -> bool
                 root=held.root,
             )
             for region_id, held in node.serving.items()
-        ],
+        ),
     )
     try:
         said = book.heartbeat(HeartbeatRequest.model_validate_json(request.model_dump_json()))

@@ -15,6 +15,7 @@ import orjson
 import uvicorn
 from fastapi import FastAPI, Response
 
+from metasrv.nodes.region_report import RegionReport
 from metasrv_base.errors import MetaError
 from metasrv_base.wire.model import WireModel
 from metasrv_base.wire.node.nodes import (
@@ -92,8 +93,8 @@ class FakeMetasrv:
     def reports(self, node_id: str, region_id: str) -> str | None:
         """State of a region in the node's last heartbeat."""
         beats = [beat for beat in self.heard if beat.node_id == node_id]
-        stats = beats[-1].regions if beats else []
-        return next((stat.state for stat in stats if stat.region_id == region_id), None)
+        stat = RegionReport(beats[-1].regions).get(region_id) if beats else None
+        return stat.state if stat else None
 
     def _app(self) -> FastAPI:
         app = FastAPI()
@@ -129,7 +130,7 @@ class FakeMetasrv:
 
     def _heartbeat_answer(self, beat: HeartbeatRequest) -> HeartbeatAnswer:
         told = self.told
-        reported = beat.regions if told.grants_all else []
+        reported = RegionReport(beat.regions).values() if told.grants_all else ()
         grants = [
             Grant(region_id=stat.region_id, epoch=stat.epoch)
             for stat in reported

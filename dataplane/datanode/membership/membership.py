@@ -8,6 +8,7 @@ from metasrv_base.wire.node.nodes import (
     FOLDERS_MAX,
     NodeResources,
     RefusedStat,
+    RegionColumns,
     RegionStat,
     RegisterAnswer,
     RegisterRequest,
@@ -93,6 +94,6 @@ class Membership:
             version=VERSION,
             term=term,
             resources=resources,
-            regions=regions,
+            regions=RegionColumns.of(regions),
             refused=refused,
         )

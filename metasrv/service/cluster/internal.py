@@ -64,14 +64,14 @@ def _wrong_registration(node_id: str, request: RegisterRequest) -> Iterator[Fiel
 def _wrong_heartbeat(node_id: str, request: HeartbeatRequest) -> Turns[tuple[FieldError, ...]]:
     errors = list(_wrong_node(node_id, request.node_id))
     region_ids: set[str] = set()
-    for stats in slices(enumerate(request.regions)):
-        for position, stat in stats:
-            here = f"/regions/{position}/region_id"
-            if not is_region_id(stat.region_id):
+    for numbered in slices(enumerate(request.regions.region_id)):
+        for position, region_id in numbered:
+            here = f"/regions/region_id/{position}"
+            if not is_region_id(region_id):
                 errors.append(no_region_id(here))
-            elif stat.region_id in region_ids:
+            elif region_id in region_ids:
                 errors.append(FieldError(pointer=here, detail="the region is listed twice"))
-            region_ids.add(stat.region_id)
+            region_ids.add(region_id)
         yield
     return tuple(errors)
 

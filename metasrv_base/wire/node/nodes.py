@@ -1,8 +1,9 @@
 """Messages between nodes and metasrv in registration and heartbeats (`/internal/v1`)."""
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from metasrv_base.wire.model import INT64_END, Int64, PositiveInt64, RegionId, WireModel
 from metasrv_base.wire.node.orders import Order
@@ -68,6 +69,55 @@ class RegionStat(WireModel):
     """The folder it was ordered to serve from. Null: not said, so nobody orders to delete it."""
 
 
+class RegionColumns(WireModel):
+    """Statistics of many regions by column, each with one value per region, in the same order. An
+    object per region would cost the leader several times as much to parse and to keep."""
+
+    region_id: list[RegionId] = Field(max_length=HEARTBEAT_REGIONS_MAX)
+    epoch: list[Int64]
+    state: list[str]
+    rows: list[Int64]
+    bytes: list[Int64]
+    wal_bytes: list[Int64]
+    files: list[Int64]
+    borrowed_bytes: list[Int64]
+    version: list[Int64]
+    root: list[str | None]
+
+    @classmethod
+    def of(cls, stats: Iterable[RegionStat]) -> Self:
+        rows = list(stats)
+        return cls.model_validate(
+            {name: [getattr(stat, name) for stat in rows] for name in cls.model_fields}
+        )
+
+    @property
+    def has_one_length(self) -> bool:
+        count = len(self.region_id)
+        return all(len(getattr(self, name)) == count for name in type(self).model_fields)
+
+    @model_validator(mode="after")
+    def _check_lengths(self) -> Self:
+        if not self.has_one_length:
+            raise ValueError("every column has one value per region")
+        return self
+
+    def stat(self, position: int) -> RegionStat:
+        """The statistics of one region, made anew."""
+        return RegionStat(
+            region_id=self.region_id[position],
+            epoch=self.epoch[position],
+            state=self.state[position],
+            rows=self.rows[position],
+            bytes=self.bytes[position],
+            wal_bytes=self.wal_bytes[position],
+            files=self.files[position],
+            borrowed_bytes=self.borrowed_bytes[position],
+            version=self.version[position],
+            root=self.root[position],
+        )
+
+
 class RefusedStat(WireModel):
     """Batches and reads that regions refused because their schema version was below the floor."""
 
@@ -81,7 +131,7 @@ class RefusedStat(WireModel):
 class HeartbeatRequest(WireModel):
     """`PUT /internal/v1/nodes/{node_id}/heartbeat`. Heard in (incarnation, sequence) order."""
 
-    format: PositiveInt64 = 1
+    format: PositiveInt64 = 2
     cluster_id: str
     node_id: str
     incarnation: str
@@ -92,7 +142,7 @@ class HeartbeatRequest(WireModel):
     term: Int64
     """The highest term the node has seen."""
     resources: NodeResources
-    regions: list[RegionStat] = Field(max_length=HEARTBEAT_REGIONS_MAX)
+    regions: RegionColumns
     refused: list[RefusedStat] = Field(default_factory=list, max_length=1_000)
     """Refusals: one entry for each table and holder."""
 

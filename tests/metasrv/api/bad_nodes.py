@@ -8,22 +8,15 @@ import orjson
 
 from metasrv.api.http.body import HEARTBEAT_BYTES_MAX
 from metasrv_base.wire.frontend.holders import PINS_MAX
+from metasrv_base.wire.node.nodes import RegionColumns
 from tests.metasrv.api.bad_requests import Row, body
 from tests.metasrv.api.raw import JSON, Sent
 from tests.metasrv.api.rig import beat, registration
 from tests.metasrv.holders import samples as holders
+from tests.metasrv.nodes.samples import stat
 
 REGION = str(1024 << 32)
-STAT = {
-    "region_id": REGION,
-    "epoch": 1,
-    "state": "open",
-    "rows": 0,
-    "bytes": 0,
-    "wal_bytes": 0,
-    "files": 0,
-    "version": 0,
-}
+TWICE = RegionColumns.of([stat(REGION), stat(REGION)]).model_dump()
 
 
 def register(**changes: Any) -> Sent:
@@ -76,7 +69,9 @@ def rows() -> Iterator[Row]:
     yield Row(92, "an old process", old, 410, "stale-incarnation")
     for number in (2**63, 2**53, -1):
         yield Row(93, str(number), heartbeat(sequence=number), 422, wrong)
-    yield Row(95, "twice", heartbeat(regions=[STAT, STAT]), 422, wrong)
+    yield Row(95, "twice", heartbeat(regions=TWICE), 422, wrong)
+    short = {**TWICE, "epoch": [1]}
+    yield Row(95, "a column too short", heartbeat(regions=short), 422, wrong)
     long = {**JSON, "content-length": str(HEARTBEAT_BYTES_MAX + 1)}
     path = "/internal/v1/nodes/dn-1/heartbeat"
     yield Row(95, "a million", Sent("PUT", path, long, ()), 413, "body-too-large")

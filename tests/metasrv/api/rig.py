@@ -1,7 +1,7 @@
 """A whole server in one process: MemoryKv, real committer, follower, manager and NodeBook."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -36,7 +36,13 @@ from metasrv.settings.settings import SettingsStore
 from metasrv_base.clock import Clock
 from metasrv_base.ids import RandomIds
 from metasrv_base.rng import SystemRng
-from metasrv_base.wire.node.nodes import HeartbeatRequest, NodeResources, RegisterRequest
+from metasrv_base.wire.node.nodes import (
+    HeartbeatRequest,
+    NodeResources,
+    RegionColumns,
+    RegionStat,
+    RegisterRequest,
+)
 from procedures.context import Ports
 from procedures.kinds.registry import KINDS
 from procedures.machine import AdmissionLane
@@ -210,7 +216,9 @@ def registration(node_id: str, **more: Any) -> RegisterRequest:
     return RegisterRequest(**{**facts, **more})
 
 
-def beat(node_id: str, sequence: int = 1, **more: Any) -> HeartbeatRequest:
+def beat(
+    node_id: str, sequence: int = 1, regions: Iterable[RegionStat] = (), **more: Any
+) -> HeartbeatRequest:
     facts: dict[str, Any] = {
         "cluster_id": CLUSTER,
         "node_id": node_id,
@@ -221,7 +229,7 @@ def beat(node_id: str, sequence: int = 1, **more: Any) -> HeartbeatRequest:
         "version": "0",
         "term": 0,
         "resources": RESOURCES,
-        "regions": [],
+        "regions": RegionColumns.of(regions),
     }
     return HeartbeatRequest(**{**facts, **more})
 

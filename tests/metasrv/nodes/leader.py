@@ -21,6 +21,7 @@ from metasrv.settings.settings import SettingsStore
 from metasrv_base.wire.node.nodes import (
     HeartbeatRequest,
     NodeResources,
+    RegionColumns,
     RegionStat,
     RegisterRequest,
 )
@@ -112,5 +113,5 @@ def beat(
         version="0",
         term=0,
         resources=RESOURCES,
-        regions=list(regions),
+        regions=RegionColumns.of(regions),
     )

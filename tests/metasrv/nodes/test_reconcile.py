@@ -1,5 +1,7 @@
 """What a heartbeat is answered, rule by rule."""
 
+from collections.abc import Iterable
+
 import pytest
 
 from keys.catalog.catalog import Catalog
@@ -12,8 +14,9 @@ from keys.model.log import (
 )
 from keys.model.tables import RegionState, TableRoute
 from metasrv.nodes.reconcile import Reconciled, reconcile
+from metasrv.nodes.region_report import RegionReport
 from metasrv_base.concurrency.turns import TURN
-from metasrv_base.wire.node.nodes import RegionStat
+from metasrv_base.wire.node.nodes import RegionColumns, RegionStat
 from metasrv_base.wire.node.orders import CloseRegion, DropRegion, OpenRegion
 from tests.metasrv.nodes.catalogs import catalog_of
 from tests.metasrv.nodes.samples import info, route, stat
@@ -21,13 +24,16 @@ from tests.metasrv.nodes.samples import info, route, stat
 REGION = "4398046511104"
 
 
+def reported(stats: Iterable[RegionStat]) -> RegionReport:
+    return RegionReport(RegionColumns.of(stats))
+
+
 def said(placed: TableRoute, *report: RegionStat, busy: bool = False) -> Reconciled:
     return answered(catalog_of(TableCreated(info=info(), route=placed)), *report, busy=busy)
 
 
 def answered(catalog: Catalog, *report: RegionStat, busy: bool = False) -> Reconciled:
-    stats = {one.region_id: one for one in report}
-    parts = tuple(reconcile(lambda: catalog, "dn-1", stats, lambda _: busy))
+    parts = tuple(reconcile(lambda: catalog, "dn-1", reported(report), lambda _: busy))
     return Reconciled(
         tuple(grant for part in parts for grant in part.grants),
         tuple(order for part in parts for order in part.instructions),
@@ -155,7 +161,7 @@ def test_given_a_table_that_moves_between_two_parts_then_no_lease_is_granted_of_
         TableCreated(info=info(table, f"t{table}"), route=route("dn-1", table)) for table in tables
     ]
     catalogs = [catalog_of(*created)]
-    report = {region: stat(region) for region in regions}
+    report = reported(stat(region) for region in regions)
 
     parts = reconcile(lambda: catalogs[-1], "dn-1", report, lambda _: False)
     first = next(parts)
@@ -181,7 +187,8 @@ def test_given_a_table_that_moves_between_two_parts_then_no_lease_is_granted_of_
 
 def test_given_many_regions_then_each_part_is_about_few_of_them() -> None:
     catalog = catalog_of()
-    report = {str(table << 32): stat(str(table << 32)) for table in range(1_024, 1_024 + 3 * TURN)}
+    tables = range(1_024, 1_024 + 3 * TURN)
+    report = reported(stat(str(table << 32)) for table in tables)
 
     parts = list(reconcile(lambda: catalog, "dn-1", report, lambda _: False))
 

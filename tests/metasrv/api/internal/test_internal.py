@@ -4,18 +4,18 @@ from typing import Any
 
 import pytest
 
-from tests.metasrv.api.bad_nodes import STAT
+from tests.metasrv.api.bad_nodes import REGION
 from tests.metasrv.api.rig import TABLES, Server, beat, leader
+from tests.metasrv.nodes.samples import stat
 
 AHEAD = 10**6
 
 
 async def said(one: Server, node: str, sequence: int, **claim: Any) -> dict[str, Any]:
     """The answer to a heartbeat that claims one region."""
-    body = beat(node, sequence).model_dump(mode="json")
-    answer = await one.client.put(
-        f"/internal/v1/nodes/{node}/heartbeat", json={**body, "regions": [{**STAT, **claim}]}
-    )
+    claimed = stat(REGION, root=None).model_copy(update=claim)
+    body = beat(node, sequence, regions=[claimed]).model_dump(mode="json")
+    answer = await one.client.put(f"/internal/v1/nodes/{node}/heartbeat", json=body)
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()
     return found
