@@ -16,6 +16,7 @@ import pytest_asyncio
 from metasrv.playground.child import Child
 from metasrv.playground.ports import free_ports
 from metasrv_base.rng import SystemRng
+from metasrv_base.wire.node.nodes import RegionColumns
 from tests.process.harness.node_outages import rows_of
 from tests.process.harness.rig import QUICK, Rig, running, table_spec
 from tests.process.harness.writer import Writer, wrong_rows
@@ -160,7 +161,7 @@ async def heartbeat_at(rig: Rig, id: str) -> Any:
         "version": found.value["version"],
         "term": 0,
         "resources": {**found.value["resources"], "memory_free_bytes": 1, "disk_free_bytes": 1},
-        "regions": [],
+        "regions": RegionColumns.of(()).model_dump(),
     }
     name = node.rpartition("/")[2]
     url = f"{rig.url(id)}/internal/v1/nodes/{name}/heartbeat"
