@@ -1,6 +1,7 @@
 """The rows of an open region in memory and in files, and consistent views of them for readers."""
 
 import threading
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -35,6 +36,8 @@ class RegionContent:
         self.frozen: Frozen | None = None
         """Rows that are being flushed, or that a failed flush has left."""
         self.statements = opened.statements
+        self._ended: deque[Mapping[int, LookupView]] = deque()
+        """Views that have ended, whose files are still to be taken back."""
         self._held: dict[str, list[FileReader]] = {}
         """Files that are kept for whoever reads as of an open mark, by its name."""
         self.schema = opened.manifest.table_schema
@@ -66,6 +69,7 @@ class RegionContent:
 
     def forget_statements(self, now_ms: int) -> None:
         with self._lock:
+            self._take_back()
             if self.statements.forget(now_ms):
                 self._count()
 
@@ -100,16 +104,33 @@ class RegionContent:
         *schema_version* None: no floor concerns the reader. Raises Conflict `schema-version-stale`.
         """
         with self._lock:
+            self._take_back()
             if schema_version is not None:
                 check_floor(self.schema, schema_version)
             views = {family: self._view_of(family) for family in families}
+        is_closed = False
         try:
             yield views
+        except GeneratorExit:
+            is_closed = True
+            raise
         finally:
-            with self._lock:
-                for view in views.values():
+            self._ended.append(views)
+            if not is_closed:
+                with self._lock:
+                    self._take_back()
+
+    def _take_back(self) -> None:
+        """Takes back the files of views that have ended. Called with the lock.
+
+        A scan that is closed before its end leaves its view to the next caller: the garbage
+        collector may close it, in a thread that has the lock.
+        """
+        if self._ended:
+            while self._ended:
+                for view in self._ended.popleft().values():
                     self._files.give_back(view.files)
-                self._count()  # a scan leaves sorted copies
+            self._count()  # a scan leaves sorted copies
 
     def resident(self, family: int, schema_version: int) -> LookupView | None:
         """A view for one thread that must not wait: of what is in memory. None: somebody has the
@@ -160,6 +181,7 @@ class RegionContent:
     def unread(self) -> list[str]:
         """Names of files that were let go and that nobody reads any more."""
         with self._lock:
+            self._take_back()
             return self._files.unread()
 
     def removed(self, names: Collection[str]) -> None:

@@ -163,3 +163,20 @@ def test_given_locks_in_another_order_then_the_watch_finds_it(
 ) -> None:
     with RankedLock(outer, held), pytest.raises(AssertionError):
         RankedLock(inner, held).acquire()
+
+
+@pytest.mark.parametrize("scanned", ["scan", "scan_values"])
+def test_given_a_scan_that_is_closed_under_the_lock_when_they_are_merged_then_its_files_go(
+    region: Region, scanned: str
+) -> None:
+    """As by the garbage collector, which closes abandoned scans in any thread, at any time."""
+    filled(region, files=12)
+    scan = getattr(region.reader, scanned)()
+    next(scan)
+
+    assert region.maintenance.compact() is not None
+    assert not region.maintenance.has_unread_files()
+    with vars(region._content)["_lock"]:
+        scan.close()
+
+    assert region.maintenance.sweep() > 0, "nobody reads what was merged"
