@@ -46,7 +46,7 @@ def is_fence(key: bytes) -> bool:
 
 
 def is_bookkeeping(key: bytes) -> bool:
-    """Of procedures; the rest of a read set is metadata."""
+    """Whether *key* belongs to procedures; the other keys of a read set are metadata."""
     families = (ProcedureKey, ProcedureHistoryKey, IdempotencyKey)
     return any(start <= key < end for start, end in (family.under() for family in families))
 
@@ -213,9 +213,8 @@ async def waited_for_nobody(self: Context, table_id: int, schema_version: int) -
     """A floor without a wait: it stops whoever is behind in the middle of a transaction."""
 
 
-def straight_to_brink(move: ElementTarget, element: Element) -> ElementState | None:
-    brink = ElementState.WRITE_ONLY
-    return None if element.state is brink else brink
+def straight_to_write_only(move: ElementTarget, element: Element) -> ElementState | None:
+    return None if element.state is ElementState.WRITE_ONLY else ElementState.WRITE_ONLY
 
 
 def past_write_only(move: ElementTarget, element: Element) -> ElementState | None:
@@ -247,7 +246,7 @@ DEAD_NOT_TOLD: Patch = (transitions, "dead_indexes", none_dead)
 NOT_OUTWAITED: Patch = (failover_table, "outwait_leases", outwaited)
 NOT_TOLD: Patch = (transitions, "tell", told_nobody)
 NOT_DRAINED: Patch = (Context, "drained", waited_for_nobody)
-NO_DELETE_ONLY: Patch = (alter_table, "to_last_undoable", straight_to_brink)
+NO_DELETE_ONLY: Patch = (alter_table, "to_last_undoable", straight_to_write_only)
 NO_WRITE_ONLY: Patch = (alter_table, "to_last_undoable", past_write_only)
 NOT_RESUMED: Patch = (intake, "entries_of", nobody)
 NOT_LOCKED_AGAIN: Patch = (LockTable, "holds", granted_to_all)

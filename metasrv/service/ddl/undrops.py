@@ -13,7 +13,8 @@ from procedures.scheduling.manager import Manager
 
 
 async def drop_under_way(state: ServerState, table: FullTableName, what: What, name: str) -> str:
-    """The procedure that drops it: to cancel it, until it is past its brink. Raises NotFound."""
+    """Returns the procedure that drops it; a cancel of it undrops the element until the point of no
+    return. Raises NotFound."""
     must_be_identifiers(name)
     with only_the_leader():
         term = await state.leading()

@@ -1,10 +1,10 @@
 """alter_table: operations on one table, all of them or none, while statements go on.
 
-What elements come or go moves to the brink first: the last state from which all can be undone. Then
-one transaction makes what comes public, takes back what goes, and edits names, defaults and
-options. What goes is cleared away behind it. Each transition waits as
-procedures/steps/transitions.py says; cancelled before the brink is crossed, the elements go back
-the way that their graphs give.
+All elements that are added or dropped first reach their last undoable state. One transaction, the
+point of no return, takes them over it: added elements become public, dropped ones can no longer
+come back, and names, defaults and options are edited. Dropped elements are removed after it. Each
+transition waits as procedures/steps/transitions.py says; cancelled before the point of no return,
+the elements go back as their graphs give.
 """
 
 from keys.commit.txn import Snapshot, Txn
@@ -91,7 +91,7 @@ class AlterTable(ProcedureState):
         return frozenset(move.id for move in self.moves if move.lossy)
 
     @property
-    def brink(self) -> str:
+    def after_last_undoable(self) -> str:
         """The step that follows once no element can go further and be undone."""
         if self.adds_index:
             return "mark"
@@ -166,20 +166,21 @@ def _reserved(snapshot: Snapshot, info: TableInfo, following: NextIds) -> Txn:
 
 
 async def advance(state: AlterTable, context: Context) -> Outcome[AlterTable]:
-    """Publishes the next states of all elements, or waits until it may; up to the brink."""
+    """Publishes the next states of all elements, or waits until it may; up to the last
+    undoable one."""
     snapshot, info, route = await read_table(context, state.table_id)
     if not is_settled(info):
         floor = await settle(context, snapshot, info)
-        on_brink = state.has_entered and moved(info, state.moves, to_last_undoable) == info
-        return Goto(state.brink if on_brink else "advance", state, floor)
+        is_last_undoable = state.has_entered and moved(info, state.moves, to_last_undoable) == info
+        return Goto(state.after_last_undoable if is_last_undoable else "advance", state, floor)
     base = info
     if not state.has_entered:
         assert state.first is not None, "reserved when it began"
         base = drafted(state.first.on(info), state.operations).entered
     new = moved(base, state.moves, to_last_undoable)
     entered = state.model_copy(update={"has_entered": True})
-    if new == info:  # another alter has left all of it on the brink
-        return Goto(state.brink, entered)
+    if new == info:  # another alter has left all in its last undoable state
+        return Goto(state.after_last_undoable, entered)
     return Goto("advance", entered, await publish(context, snapshot, info, route, new))
 
 
@@ -214,7 +215,8 @@ async def stop_looking(state: AlterTable, context: Context) -> None:
 
 
 async def grace(state: AlterTable, context: Context) -> Outcome[AlterTable]:
-    """Waits on the brink: what is dropped is unknown to reads, and writes still maintain it."""
+    """Waits before the point of no return: reads ignore the dropped elements, and writes still
+    maintain them."""
     now_ms = context.ports.clock.wall_ms()
     if state.grace_until_ms is None:
         until_ms = now_ms + state.grace_ms

@@ -1,4 +1,4 @@
-"""Indexes come and go: the way of every element, with rows to make entries of before the brink.
+"""Kinds that add, drop and validate indexes: entries are made before the point of no return.
 
 The steps are those of an alter (procedures/kinds/alter/alter_table.py), and two more: `mark` opens
 a mark in every region, `fill` runs the reorg round by round. An index is done when it is public:

@@ -1,4 +1,5 @@
-"""What a plan says beyond what is done: who is waited for, what is read, how long, until when."""
+"""Explanations of a plan beyond its effects: waits, reads, durations, the last step that can be
+cancelled."""
 
 from collections.abc import Awaitable, Callable
 
@@ -85,16 +86,16 @@ def test_given_names_defaults_and_options_beside_a_change_when_planned_then_they
     assert edits == ["name"]
 
 
-def test_given_the_steps_of_a_plan_then_those_before_the_brink_can_be_cancelled_and_no_others() -> (
+def test_given_the_steps_of_a_plan_then_those_before_no_return_can_be_cancelled_and_no_others() -> (
     None
 ):
     plan = planned(alter(ADD, DropColumnOperation(name="size")))
 
     can = [(step.step, step.cancellable) for step in plan.steps]
-    brink = [step for step, _ in can].index(plan.last_cancellable_step)
-    assert {is_so for _, is_so in can[: brink + 1]} == {True}
-    assert {is_so for _, is_so in can[brink + 1 :]} == {False}
-    assert can[brink + 1 :] != []
+    last_undoable = [step for step, _ in can].index(plan.last_cancellable_step)
+    assert {is_so for _, is_so in can[: last_undoable + 1]} == {True}
+    assert {is_so for _, is_so in can[last_undoable + 1 :]} == {False}
+    assert can[last_undoable + 1 :] != []
 
 
 def test_given_a_transaction_in_the_way_when_planned_then_it_is_named_once_and_counted_once() -> (

@@ -85,7 +85,7 @@ def wide_info() -> TableInfo:
 
 
 async def with_info(cluster: Cluster, fence: Compare, info: TableInfo) -> None:
-    """Of one region, so that a life is short; the lives of others have more."""
+    """Makes a table of one region, so that a life is short; other tables have more."""
     cluster.plane.add(*NODES)
     await reserve_ids(cluster, fence, 1100)
     await put_schema(cluster, fence, "sales")
@@ -152,8 +152,8 @@ def column_added(end: End) -> list[str]:
 
 
 def all_altered(end: End) -> list[str]:
-    """Two transitions to the brink, one over it, one more for what is dropped: each of the five
-    versions after a floor."""
+    """Two transitions to the last undoable state, one over it, one for dropped elements: each of
+    the five versions after a floor."""
     info = end.tables()["public.t"]
     columns = [(c["id"], c["name"], c["nullable"], c["default"]) for c in info["columns"]]
     wanted = [
@@ -199,7 +199,7 @@ def index_filled(end: End) -> list[str]:
 
 
 def has_entries(end: End) -> list[str]:
-    """Of the index, in every region; and no mark is open."""
+    """Checks that the index has its entries in every region, and that no mark is open."""
     wrong = []
     for folder in _folders(end):
         entries = sorted(entry.split(" ")[1] for entry in folder.entries.get(INDEX.id, ()))
@@ -256,7 +256,7 @@ def index_gone(end: End) -> list[str]:
 
 
 def never_indexed(end: End) -> list[str]:
-    """What regions may have heard of it is dead."""
+    """Checks that an index of which regions may have heard is dead."""
     has_heard = {folder.schema_version > 1 for folder in _folders(end)}
     dead = {frozenset(folder.dead_indexes) for folder in _folders(end)}
     forgotten = True not in has_heard or dead == {frozenset({1})}
@@ -295,7 +295,7 @@ def _is_as(end: End, was: TableInfo, rows: bool = True) -> list[str]:
 
 
 def told(end: End, version: int, floor: int) -> list[str]:
-    """What every region has in its log."""
+    """Checks the schema version and the floor in the log of every region."""
     found = {region["region_id"]: _schema(end, region) for region in end.regions(TABLE)}
     return is_true(set(found.values()) == {(version, floor)}, f"told {found}")
 

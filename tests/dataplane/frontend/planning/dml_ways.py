@@ -34,12 +34,12 @@ class Version:
 
     @property
     def fields(self) -> dict[str, str]:
-        """Of the columns that users know: field -> name."""
+        """The columns that users know: field -> name."""
         return {one.field: one.name for one in self.schema.layout.columns}
 
     @property
     def filled(self) -> dict[str, Any]:
-        """What a new row has in columns that are written and not known."""
+        """Values of a new row in columns that are written and not visible yet."""
         return {
             f"c{one.id}": one.origin_default if one.default is None else one.default
             for one in self.info.columns
@@ -61,25 +61,25 @@ class Stage:
 
 def whole_way(info: TableInfo, operations: tuple[Operation, ...]) -> list[Stage]:
     """Every version that a change publishes, to its end."""
-    draft, way = drafted(info, operations), _to_brink(info, operations)
-    brink = len(way) - 1
+    draft, way = drafted(info, operations), _to_last_undoable(info, operations)
+    last_undoable = len(way) - 1
     way.append(edited(moved(way[-1], draft.moves, past_no_return), operations))
     way += _on(way[-1], lambda one: moved(one, draft.moves, to_end))
-    return list(_stages(way, brink))
+    return list(_stages(way, last_undoable))
 
 
 def cancelled_way(info: TableInfo, operations: tuple[Operation, ...]) -> list[Stage]:
     """To the last state from which all can be undone, and back. The way there is that of
     `whole_way`."""
-    draft, way = drafted(info, operations), _to_brink(info, operations)
-    brink = len(way) - 1
+    draft, way = drafted(info, operations), _to_last_undoable(info, operations)
+    last_undoable = len(way) - 1
     way += _on(way[-1], lambda one: moved(one, draft.moves, back))
-    stages = list(_stages(way, brink))
+    stages = list(_stages(way, last_undoable))
     turn = next(place for place, stage in enumerate(stages) if stage.is_reorg)
     return [replace(one, is_known=place < turn) for place, one in enumerate(stages)]
 
 
-def _to_brink(info: TableInfo, operations: tuple[Operation, ...]) -> list[TableInfo]:
+def _to_last_undoable(info: TableInfo, operations: tuple[Operation, ...]) -> list[TableInfo]:
     draft, to = drafted(info, operations), to_last_undoable
     first = moved(draft.entered, draft.moves, to)
     return [info, first, *_on(first, lambda one: moved(one, draft.moves, to))]
@@ -91,7 +91,7 @@ def _on(info: TableInfo, step: Callable[[TableInfo], TableInfo]) -> Iterator[Tab
         yield info
 
 
-def _stages(way: list[TableInfo], brink: int) -> Iterator[Stage]:
+def _stages(way: list[TableInfo], last_undoable: int) -> Iterator[Stage]:
     versions = [
         Version.of(info.model_copy(update={"schema_version": number}))
         for number, info in enumerate(way, 1)
@@ -100,7 +100,7 @@ def _stages(way: list[TableInfo], brink: int) -> Iterator[Stage]:
     for number, (old, new) in enumerate(pairwise(versions), 1):
         what = ", ".join(f"{one.name} {one.after}" for one in shifts(old.info, new.info))
         yield Stage(f"{number + 1} ({what})", (old, new))
-        if number == brink:
+        if number == last_undoable:
             yield Stage(f"{number + 1} (reorg)", (new,), is_reorg=True)
     yield Stage("after", (versions[-1],))
 

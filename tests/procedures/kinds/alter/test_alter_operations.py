@@ -1,4 +1,4 @@
-"""What the operations of one alter come to, without a store: moves, edits and refusals."""
+"""The results of the operations of one alter, without a store: moves, edits and refusals."""
 
 import pytest
 
@@ -105,11 +105,11 @@ def test_given_operations_that_cannot_be_then_the_place_is_named(
 def test_given_an_index_over_a_column_when_dropped_then_both_leave_in_the_same_versions() -> None:
     draft = drafted(INDEXED, (DropColumnOperation(name="note"),))
 
-    brink = until_end(draft.entered, draft.moves, to_last_undoable)
-    over = moved(brink[-1], draft.moves, past_no_return)
+    undoable = until_end(draft.entered, draft.moves, to_last_undoable)
+    over = moved(undoable[-1], draft.moves, past_no_return)
     end = until_end(over, draft.moves, to_end)
 
-    versions = [*brink, over, *end[1:]]
+    versions = [*undoable, over, *end[1:]]
     of_column = [states(info).get("note", "absent") for info in versions]
     of_index = [[one.state.value for one in info.indexes] or ["absent"] for info in versions]
     assert of_column == ["public", "write-only", "delete-only", "absent"]
@@ -126,7 +126,7 @@ def test_given_an_index_over_a_column_when_dropped_then_both_leave_in_the_same_v
     ],
 )
 def test_given_an_index_that_cannot_be_then_it_is_refused(operation: Operation, code: str) -> None:
-    """Of that name there is one until it is gone, however far it has come."""
+    """The name stays taken until the index is gone, whatever state it is in."""
     hidden = INDEXED.indexes[0].model_copy(update={"state": ElementState.DELETE_ONLY})
 
     with pytest.raises(MetaError) as refused:
@@ -148,12 +148,16 @@ def test_given_changes_of_all_sorts_then_each_goes_its_way_and_one_version_makes
 ):
     draft = drafted(wide_info(), ALTERS.operations)
 
-    brink = until_end(draft.entered, draft.moves, to_last_undoable)
-    over = edited(moved(brink[-1], draft.moves, past_no_return), ALTERS.operations)
+    undoable = until_end(draft.entered, draft.moves, to_last_undoable)
+    over = edited(moved(undoable[-1], draft.moves, past_no_return), ALTERS.operations)
     end = until_end(over, draft.moves, to_end)
 
-    assert [states(info).get("seats") for info in brink] == ["absent", "delete-only", "write-only"]
-    assert [states(info)["size"] for info in brink] == ["public", "write-only", "write-only"]
+    assert [states(info).get("seats") for info in undoable] == [
+        "absent",
+        "delete-only",
+        "write-only",
+    ]
+    assert [states(info)["size"] for info in undoable] == ["public", "write-only", "write-only"]
     assert states(over)["seats"] == "public"
     assert states(over)["size"] == "delete-only"
     assert "size" not in states(end[-1])

@@ -48,13 +48,17 @@ EACH: Mapping[str, tuple[tuple[Operation, ...], int]] = {
     "no more not null": ((DropNotNull(name="code"),), 2),
     "all at once": (ALTERS.operations, 3),
 }
-"""What is asked, and the schema version in which it is on the brink."""
-STATES = [(name, version) for name, (_, brink) in EACH.items() for version in range(2, brink + 1)]
+"""The operations, and the schema version at which they are in their last undoable state."""
+STATES = [
+    (name, version)
+    for name, (_, last_undoable) in EACH.items()
+    for version in range(2, last_undoable + 1)
+]
 
 
 @pytest.mark.parametrize(("name", "version"), STATES, ids=str)
 @pytest.mark.case("online 67")
-def test_given_any_state_before_the_brink_when_cancelled_then_it_is_as_if_never_asked(
+def test_given_any_undoable_state_when_cancelled_then_it_is_as_if_never_asked(
     name: str, version: int
 ) -> None:
     async def scenario(at: Change) -> None:
@@ -76,10 +80,10 @@ def test_given_any_state_before_the_brink_when_cancelled_then_it_is_as_if_never_
 
 @pytest.mark.parametrize("name", EACH, ids=str)
 @pytest.mark.case("online 68")
-def test_given_the_brink_is_crossed_when_cancelled_then_409_and_it_goes_on(name: str) -> None:
+def test_given_no_return_when_cancelled_then_409_and_it_goes_on(name: str) -> None:
     async def scenario(at: Change) -> None:
-        operations, brink = EACH[name]
-        at.cluster.holders.uses(HOLDER, TABLE, brink)
+        operations, last_undoable = EACH[name]
+        at.cluster.holders.uses(HOLDER, TABLE, last_undoable)
         change = await at.submit(*operations)
         await at.settle()
         seen = await at.info()
@@ -88,7 +92,7 @@ def test_given_the_brink_is_crossed_when_cancelled_then_409_and_it_goes_on(name:
             await change.control(Control.CANCEL)
         at.cluster.holders.lets_go(HOLDER, TABLE)
 
-        assert seen.schema_version == brink + 1
+        assert seen.schema_version == last_undoable + 1
         assert past.value.code == "past-point-of-no-return"
         assert (await change.end()).outcome is ProcedureOutcome.SUCCEEDED
         assert at.judge(ProcedureOutcome.SUCCEEDED, lambda end: []) == []
@@ -194,7 +198,7 @@ def test_given_a_node_that_dies_in_between_then_its_region_is_waited_for_and_has
 
 
 async def set_state(at: Change, state: RegionState) -> None:
-    """Of the table's first region, as a failover would."""
+    """Sets the state of the table's first region, as a failover would."""
     key = TableRouteKey(TABLE)
     seen = await snapshot(at.cluster.kv, key, deadline_ms=DEADLINE_MS)
     route = seen.must(key)

@@ -1,4 +1,4 @@
-"""What an alter edits makes no schema version, and still must be known before it is answered."""
+"""Edits of an alter make no schema version, and still must reach all holders before the answer."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is dropped with a grace time: hidden, maintained, and back at once until it is over."""
+"""Drops with a grace time: hidden, maintained, and back at once until it is over."""
 
 from collections.abc import Awaitable, Callable, Sequence
 

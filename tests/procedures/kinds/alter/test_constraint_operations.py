@@ -1,4 +1,4 @@
-"""What rows must satisfy, as it comes and goes: looked at in every region, undone with a list."""
+"""Constraints that come and go: validated in every region, undone with a list of violations."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -60,8 +60,8 @@ def checked(*operations: Operation) -> TableInfo:
     """Table t after them, all of them over."""
     info = table_info(TABLE, "t", 1)
     draft = drafted(info, operations)
-    brink = until_end(draft.entered, draft.moves, to_last_undoable)
-    over = moved(brink[-1], draft.moves, past_no_return)
+    undoable = until_end(draft.entered, draft.moves, to_last_undoable)
+    over = moved(undoable[-1], draft.moves, past_no_return)
     return until_end(over, draft.moves, to_end)[-1]
 
 
@@ -121,10 +121,10 @@ def test_given_one_that_is_not_valid_when_its_change_goes_back_then_it_stays(
     left = checked(LATER)
     draft = drafted(left, (operation,))
 
-    brink = moved(draft.entered, draft.moves, to_last_undoable)
+    undoable = moved(draft.entered, draft.moves, to_last_undoable)
 
     assert [(one.state, one.holds) for one in left.constraints] == [("write-only", False)]
-    assert brink == left == moved(brink, draft.moves, back)
+    assert undoable == left == moved(undoable, draft.moves, back)
 
 
 @pytest.mark.parametrize("first", ["constraint", "column"])
@@ -135,18 +135,18 @@ def test_given_a_constraint_and_its_column_when_dropped_then_the_column_goes_beh
     check, column = DropConstraintOperation(name="noted"), DropColumnOperation(name="note")
     draft = drafted(noted, (check, column) if first == "constraint" else (column, check))
 
-    brink = until_end(draft.entered, draft.moves, to_last_undoable)
-    over = moved(brink[-1], draft.moves, past_no_return)
+    undoable = until_end(draft.entered, draft.moves, to_last_undoable)
+    over = moved(undoable[-1], draft.moves, past_no_return)
     ways = until_end(over, draft.moves, to_end)
 
     def note(info: TableInfo) -> str:
         return next((one.state.value for one in info.columns if one.name == "note"), "absent")
 
-    checks = [[one.state.value for one in info.constraints] for info in (*brink, over)]
+    checks = [[one.state.value for one in info.constraints] for info in (*undoable, over)]
     assert checks == [["public"], ["write-only"], []]
-    assert {note(info) for info in (*brink, over)} == {"public"}, "checks know its value"
+    assert {note(info) for info in (*undoable, over)} == {"public"}, "checks know its value"
     assert [note(info) for info in ways] == ["public", "write-only", "delete-only", "absent"]
-    assert moved(brink[-1], draft.moves, back) == noted
+    assert moved(undoable[-1], draft.moves, back) == noted
 
 
 # ---- over rows
@@ -167,7 +167,7 @@ def over_rows(
 
 
 def keys_of(ended: ProcedureHistory) -> list[int]:
-    """Of rows that are in the way."""
+    """Returns the keys of rows that violate it."""
     error = ended.last.error
     assert error is not None
     assert (error.code, error.facts["total"]) == ("check-violation", len(NULLS))

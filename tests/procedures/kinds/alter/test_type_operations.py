@@ -184,11 +184,11 @@ def test_given_what_is_over_a_column_when_dropped_in_the_same_alter_then_it_may_
     )
     draft = drafted(indexed(), operations)
 
-    brink = until_end(draft.entered, draft.moves, to_last_undoable)[-1]
-    over = moved(brink, draft.moves, past_no_return)
+    last_undoable = until_end(draft.entered, draft.moves, to_last_undoable)[-1]
+    over = moved(last_undoable, draft.moves, past_no_return)
     ends = until_end(over, draft.moves, to_end)
 
-    for version in (brink, over, *ends):
+    for version in (last_undoable, over, *ends):
         ids = {column.id for column in version.columns}
         assert all(set(one.columns) <= ids for one in version.indexes)
     assert (ends[-1].indexes, ends[-1].constraints) == ((), ())
@@ -199,13 +199,13 @@ def test_given_a_new_type_when_it_goes_its_way_then_both_columns_change_at_once(
     before = info()
     draft = drafted(before, (to("size", "int64"),))
 
-    brink = until_end(draft.entered, draft.moves, to_last_undoable)[-1]
-    over = moved(brink, draft.moves, past_no_return)
+    last_undoable = until_end(draft.entered, draft.moves, to_last_undoable)[-1]
+    over = moved(last_undoable, draft.moves, past_no_return)
     (_, end) = until_end(over, draft.moves, to_end)
 
     sizes = [
         [(one.id, one.type, one.state.value) for one in version.columns if one.name == "size"]
-        for version in (brink, over, end)
+        for version in (last_undoable, over, end)
     ]
     assert sizes == [
         [(4, "int32", "public"), (8, "int64", "write-only")],
@@ -219,12 +219,12 @@ def test_given_a_new_type_when_it_goes_its_way_then_both_columns_change_at_once(
     assert new.origin_columns == (OriginColumnRecord(id=4, type="int32"),)
 
 
-def test_given_a_change_on_the_brink_when_it_goes_back_then_the_column_is_as_it_was() -> None:
+def test_given_a_last_undoable_state_when_it_goes_back_then_the_column_is_as_it_was() -> None:
     before = info()
     draft = drafted(before, (to("size", "int64"), to("note", "int8")))
-    brink = until_end(draft.entered, draft.moves, to_last_undoable)[-1]
+    last_undoable = until_end(draft.entered, draft.moves, to_last_undoable)[-1]
 
-    end = until_end(brink, draft.moves, back)[-1]
+    end = until_end(last_undoable, draft.moves, back)[-1]
 
     assert end.columns == before.columns
 
@@ -269,15 +269,15 @@ def test_given_a_type_when_drafted_then_rows_are_looked_at_unless_every_value_fi
     draft = drafted(info(), (to("size", type),))
     state = RETYPES.model_copy(update={"moves": draft.moves})
 
-    assert state.brink == ("validate" if is_lossy else "commit")
+    assert state.after_last_undoable == ("validate" if is_lossy else "commit")
 
 
 def test_given_another_column_when_renamed_in_the_same_alter_then_both_are_done() -> None:
     operations = (to("size", "int64"), RenameColumnOperation(name="note", new_name="text"))
     draft = drafted(info(), operations)
-    brink = until_end(draft.entered, draft.moves, to_last_undoable)[-1]
+    last_undoable = until_end(draft.entered, draft.moves, to_last_undoable)[-1]
 
-    over = edited(moved(brink, draft.moves, past_no_return), operations)
+    over = edited(moved(last_undoable, draft.moves, past_no_return), operations)
 
     public = [one for one in over.columns if one.state is ElementState.PUBLIC]
     assert [(one.id, one.name) for one in public][2:4] == [(3, "text"), (8, "size")]
@@ -285,13 +285,13 @@ def test_given_another_column_when_renamed_in_the_same_alter_then_both_are_done(
 
 def test_given_a_change_under_way_when_regions_are_told_then_a_hidden_column_may_be_null() -> None:
     draft = drafted(info(), (to("size", "int64"),))
-    brink = until_end(draft.entered, draft.moves, to_last_undoable)[-1]
-    over = moved(brink, draft.moves, past_no_return)
+    last_undoable = until_end(draft.entered, draft.moves, to_last_undoable)[-1]
+    over = moved(last_undoable, draft.moves, past_no_return)
     (region, *_) = table_route(1024, ("dn-1",)).region_routes
 
     told = [
         {one.id: one.nullable for one in schema_order(version, region).columns}
-        for version in (brink, over)
+        for version in (last_undoable, over)
     ]
 
     assert [(columns[4], columns[8]) for columns in told] == [(False, True), (True, False)]
