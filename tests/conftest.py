@@ -1,4 +1,4 @@
-"""What tests of every area share: one real etcd per session, a fresh prefix per test.
+"""Fixtures of every area: one real etcd per session, a fresh prefix per test.
 
 A test that uses `etcd` carries the mark of that name (or of a later part, scripts/parts.py).
 An area's own fixtures are in its own `conftest.py`.

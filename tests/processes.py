@@ -1,5 +1,4 @@
-"""Which processes run, from /proc (proc(5)). A zombie does not: whoever adopted it has not looked
-yet."""
+"""Processes that run, from /proc (proc(5)). A zombie does not: its parent has not reaped it yet."""
 
 import os
 import select

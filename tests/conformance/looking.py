@@ -1,4 +1,4 @@
-"""What the store has seen of one key."""
+"""The values that the store has held under one key."""
 
 from typing import Any
 

@@ -21,7 +21,7 @@ class Trouble(Gates):
     errors: dict[str, list[MetaError]] = field(default_factory=dict)
     """`a`, `a again` or `undo a` -> what its runs raise, in order."""
     attempts: list[int] = field(default_factory=list)
-    """What each run of a step was told: which attempt it is."""
+    """The attempt number that each run of a step was given, in order."""
     repeats: int = 0
     """So many times the first step comes after itself."""
 

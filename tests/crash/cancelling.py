@@ -79,7 +79,7 @@ class Cancelling(MemoryKv):
 @dataclass(frozen=True, slots=True)
 class Life:
     commits: int
-    """Of the procedure's record, its submission and its end among them."""
+    """Commits of the procedure's record, its submission and its end included."""
     outcome: str
     wrong: tuple[str, ...] = field(default=())
 

@@ -64,7 +64,7 @@ def contests() -> Iterator[Contest]:
 
 
 def contend(contest: Contest, on_takeover: Callable[[], None] = lambda: None) -> list[str]:
-    """What is wrong: both at once, or one that never ends."""
+    """Returns the faults: two procedures at once, or one that never ends."""
     return run(lambda loop: _contend(loop, contest, on_takeover), 1)
 
 
@@ -100,6 +100,6 @@ async def _contend(loop: SimLoop, contest: Contest, on_takeover: Callable[[], No
 
 
 async def _cancel(at: Office) -> None:
-    """What the client is told is not the matter here."""
+    """Cancels *a*; the answer to the client is not examined here."""
     with suppress(MetaError):
         await at.cancel("a")

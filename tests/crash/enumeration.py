@@ -41,7 +41,7 @@ SECOND_CALL_MAX = 12  # a second fault comes early in the next term, or it would
 LOOKS_MAX = 4  # of a deposed leader; a fault may strike one of them, and elect another rival
 LOOK_MS_MAX = 320  # between looks of a client whether it was answered
 CORE = (Mode.CRASH_BEFORE, Mode.APPLIED_CRASH, Mode.ANSWER_LOST, Mode.RIVAL, Mode.LATE)
-"""Of every call, whoever leads on."""
+"""Modes that strike every call, whichever server leads next."""
 STOPS = (Mode.PAUSED_BEFORE, Mode.PAUSED_AFTER)
 FULL = (Mode.NO_SPACE, Mode.NO_SPACE_DONE)
 ON_ITS_WAY = (Mode.LATE, Mode.LATE_IN_TERM, Mode.PAUSED_AFTER)
@@ -54,7 +54,7 @@ Patch = tuple[object, str, object]
 """Where, which name, and what stands there instead."""
 SECOND_CAME = "a second fault"
 UNDONE = (ProcedureOutcome.ROLLED_BACK, ProcedureOutcome.FAILED)
-"""How a procedure may also end where a store or a node refuses it."""
+"""Other outcomes a procedure may have where a store or a node refuses it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +65,12 @@ class Cell:
     mode: Mode
     who: str
     then: tuple[int, Mode] | None = None
-    """What happens to the server that leads next: a second fault."""
+    """A second fault: the call and mode that strike the server that leads next."""
 
 
 @dataclass(frozen=True, slots=True)
 class Harness:
-    """How the world of a cell differs from a sound one: for planted bugs."""
+    """Changes to the world of a cell, for planted bugs; none by default."""
 
     alter: Callable[[Request], Request] = lambda request: request
     client: Callable[[Kv], Kv] = lambda kv: kv
@@ -85,7 +85,7 @@ class Harness:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What became of one cell."""
+    """The result of one cell."""
 
     calls: tuple[Call, ...]
     wrong: tuple[str, ...]
@@ -226,7 +226,7 @@ async def _wake(cluster: Cluster) -> list[str]:
 
 
 async def _arrive(cluster: Cluster) -> list[str]:
-    """What was on its way, now that all is over."""
+    """Delivers the requests that were on their way, after the end; returns the faults."""
     before = cluster.stored()
     for late in (work for server in cluster.servers for work in server.plan.late):
         with suppress(MetaError, httpx.TransportError):
@@ -235,7 +235,7 @@ async def _arrive(cluster: Cluster) -> list[str]:
 
 
 def meet_holders(scenario: Scenario, holders: FakeHolders) -> None:
-    """Who may still use the table when the scenario begins."""
+    """Registers the holders that may still use the table when the scenario begins."""
     if scenario.dead_holder:
         holders.uses("fe-1", TABLE, 1)
         holders.dies("fe-1")
@@ -300,7 +300,8 @@ async def ask_again(
 
 
 def repeated(again: Submitted, answered: str | None, known: Set[str]) -> list[str]:
-    """What is wrong with the answer to a repeat. *known*: what was over before it."""
+    """Returns the faults of the answer to a repeated request. *known*: procedures that had ended
+    before."""
     if again.replayed and {again.procedure} == {answered or again.procedure} & known:
         return []
     if not again.replayed and answered is None and not known:
@@ -317,7 +318,7 @@ def outcomes_of(agreement: Agreement) -> dict[str, str]:
 def judge(
     cluster: Cluster, agreement: Agreement, scenario: Scenario, cell: Cell | None
 ) -> list[str]:
-    """What is wrong, now that all is over: in *agreement* and in the cluster's plane."""
+    """Returns the faults at the end of a life, in *agreement* and in the cluster's plane."""
     wrong = [*agreement.wrong, *cluster.violations, *cluster.plane.violations]
     wrong += [
         f"left to a heartbeat: {order.region_id} of {node}"

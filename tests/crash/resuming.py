@@ -101,7 +101,7 @@ class Losing(MemoryKv):
 @dataclass(frozen=True, slots=True)
 class Life:
     commits: int
-    """Of the procedure's steps, its submission and its end among them."""
+    """Commits of the procedure's steps, its submission and its end included."""
     lost: int
     """Answers to controls that were lost."""
     outcome: str

@@ -13,7 +13,7 @@ CHUNK = 8  # lives that a process is handed at once: a quarter of a second
 
 
 def side_by_side(work: Callable[[T], R], given: Sequence[T]) -> list[R]:
-    """What *work* makes of each, in order; raises what it raises. All of it is pickled.
+    """Maps *work* over *given*, in order; raises what it raises. Arguments and results are pickled.
 
     The processes are forked, so that they share our hash seed: one seed, one history.
     """

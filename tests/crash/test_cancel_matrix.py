@@ -74,5 +74,5 @@ _REFUSAL = control._refusal
 
 
 def cancelled_late(facts: control.ControlInput, asked: control.Control) -> str | None:
-    """What has been committed for good is cancelled all the same."""
+    """Cancels after the point of no return all the same."""
     return _REFUSAL(replace(facts, has_passed=False), asked)

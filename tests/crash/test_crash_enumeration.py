@@ -51,9 +51,9 @@ SHORT_LIFE = 130
 LONG_LIFE = 250
 """Cells of a life whose core is tried in turns."""
 LIKE_ANOTHER = (Mode.APPLIED_CRASH, Mode.LOST_REQUEST)
-"""Of a call that only reads: it leaves what dying before it, or a lost answer, leaves."""
+"""Modes left out for a call that only reads: they equal a death before it, or a lost answer."""
 MET_BEFORE = min(STRIDE, 3)
-"""Of so many cells that an earlier scenario has met, one is tried again."""
+"""One cell is tried of this many that an earlier scenario has tried already."""
 PAIRS = 120 // STRIDE
 """Lives with two faults, of each scenario."""
 NEW_CELLS, NEW_PAIRS = 4, 2
@@ -148,7 +148,7 @@ def drawn_anew(scenario: Scenario, every: list[Cell], calls: Sequence[Call]) -> 
 
 @cache
 def samples() -> dict[str, list[Cell]]:
-    """Of every scenario those that are tried."""
+    """The cells that are tried, by scenario."""
     met: set[tuple[object, ...]] = set()
     chosen: dict[str, list[Cell]] = {}
     for scenario in SCENARIOS:

@@ -14,7 +14,7 @@ BEHIND_MAX = 1  # transactions of others that come between
 
 
 def by_two(name: str, second: SecondOwner, harness: Harness = SOUND) -> list[str]:
-    """What is wrong with a life in which *second* sends a step again."""
+    """Returns the faults of a life in which *second* sends a step again."""
     own = replace(second)
     run = life(BY_NAME[name], None, replace(harness, make_committer=own.makes))
     return [*run.wrong, *["a second owner's step was taken"] * bool(own.was_taken)]

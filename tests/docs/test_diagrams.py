@@ -13,7 +13,7 @@ EDGE = re.compile(r"^  (\S+) --> (\S+)$", re.MULTILINE)
 
 
 def edges_under(head: str) -> set[tuple[str, str]]:
-    """Of the first diagram below that head."""
+    """Returns the edges of the first diagram below that heading."""
     below = PAGE.split(f"\n## {head}\n")[1]
     diagram = below.split("```mermaid\n")[1].split("```")[0]
     return set(EDGE.findall(diagram))

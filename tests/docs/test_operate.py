@@ -100,7 +100,7 @@ def test_given_the_index_when_read_then_it_links_every_page() -> None:
 
 
 def faults(line: str) -> Iterator[str]:
-    """What the help of the real command line does not know of it."""
+    """Yields the words of *line* that the help of the real command line does not know."""
     _, *words = shlex.split(line)
     options = {word for word in words if word.startswith("--")}
     if words[0] in FLAGS:

@@ -1,4 +1,4 @@
-"""What the stories say of states, keys and steps is what the code has."""
+"""States, keys and steps in the stories exist in the code."""
 
 import re
 from pathlib import Path

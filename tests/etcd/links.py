@@ -1,4 +1,4 @@
-"""What etcd's members say to each other, through a relay before each: any member can be cut off.
+"""Links between etcd's members, through a relay before each: any member can be cut off.
 
 Its clients still reach it. Nothing is lost or reset while it is cut off, as on a network that is
 parted: what is under way waits. Members are told apart by the header `X-Server-From` that etcd
@@ -21,7 +21,7 @@ class Links:
     def __init__(self) -> None:
         self.urls: list[str] = []
         self.ids: list[str] = []
-        """Of the members, in order, in hexadecimal; set once they serve."""
+        """Ids of the members, in order, in hexadecimal; set once they serve."""
         self._is_whole = asyncio.Event()
         self._is_whole.set()
         self._away = ""

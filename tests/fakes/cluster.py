@@ -61,7 +61,7 @@ class Cluster:
     alter: Callable[[Request], Request] = lambda request: request
     """A planted bug of every server."""
     after: tuple[str, ...] = ("meta-2",)
-    """Who is elected when a leader dies or is deposed, one after the other."""
+    """Servers elected, in order, each when the leader before it dies or is deposed."""
     on_depose: bool = True
     """Whether a lost answer comes with a rival, too."""
     client: Callable[[Kv], Kv] = lambda kv: kv
@@ -75,7 +75,7 @@ class Cluster:
     make_committer: Callable[..., Committer] = Committer
     """Another owner beside that of each procedure (tests/crash/second_owner.py)."""
     plans: list[Plan] = field(default_factory=list)
-    """Of the servers after the first, in order."""
+    """Plans of the servers after the first, in order."""
 
     def __post_init__(self) -> None:
         self.clock = SimClock(self.loop)
@@ -87,7 +87,7 @@ class Cluster:
         self.servers: list[Server] = []
         self.violations: list[str] = []
         self.schema_versions: dict[int, int] = {}
-        """Of tables, as servers have written them."""
+        """Schema version of each table, as servers have written it."""
         self.full_until_ms = 0
         """The store takes no puts until then."""
         self.sometimes: Counter[str] = Counter()
@@ -142,7 +142,7 @@ class Cluster:
         return server
 
     async def _deliver(self, late: Sequence[Work], server: Server) -> None:
-        """What was on its way when an earlier server died arrives now."""
+        """Delivers the requests that were on their way when an earlier server died."""
         await server.ready.wait()
         for old in self.servers:
             old.plan.late_in_term.clear()
@@ -292,7 +292,8 @@ class FateOf:
         await self._elect_rivals()
 
     async def _elect_rivals(self) -> None:
-        """Those of `after`: the last of them leads on; the others die as soon as they have won."""
+        """Elects the servers of `after`: the last one stays leader; the others die as soon as they
+        have won."""
         *passing, last = self.cluster.after
         for name in passing:
             await self.cluster.elect(name)
@@ -333,7 +334,7 @@ class Ghost:
             self._published(request)
 
     def _published(self, request: Request) -> None:
-        """Of every schema version that *request* has made."""
+        """Checks every schema version that *request* has made."""
         cluster, start, end = self.cluster, *TableInfoKey.under()
         for write in request.writes:
             if not isinstance(write, Put) or not start <= write.key < end:

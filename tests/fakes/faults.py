@@ -1,4 +1,4 @@
-"""What can happen to one call of a server: it dies before or after, loses the answer, or a rival.
+"""Faults of one call of a server: it dies before or after, loses the answer, or meets a rival.
 
 The ports of a server are wrapped (tests/fakes/faulty_ports.py). Every call is counted; at the call
 that a plan names, the plan's mode happens.
@@ -17,7 +17,7 @@ Work = Callable[[], Awaitable[object]]
 
 
 class Mode(StrEnum):
-    """What happens at the call."""
+    """The fault at the call."""
 
     CRASH_BEFORE = "crash before"
     APPLIED_CRASH = "applied then crash"
@@ -62,7 +62,7 @@ class Call:
     site: tuple[str, ...]
     writes: bool
     step: str = ""
-    """Of a commit: kind and step of each record that it moves, with `; ` between."""
+    """For a commit: kind and step of each record that it moves, separated by `; `."""
 
 
 @dataclass(slots=True)
@@ -78,9 +78,9 @@ class Plan:
     hides_doubt: bool = False
     """A planted bug: a lost answer is told as a request that was never sent."""
     late: list[Work] = field(default_factory=list)
-    """What arrives when all is over."""
+    """Requests that arrive when all is over."""
     late_in_term: list[Work] = field(default_factory=list)
-    """What arrives when the next leader is ready."""
+    """Requests that arrive when the next leader is ready."""
 
     def meets(self, call: Call) -> bool:
         if not self.armed:
@@ -90,7 +90,7 @@ class Plan:
 
 
 class Fate(Protocol):
-    """What a server's world can do to it."""
+    """Faults that a server's world can inflict on it."""
 
     async def die(self) -> None:
         """Kills the calling server; never returns."""

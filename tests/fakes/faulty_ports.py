@@ -62,7 +62,7 @@ def site() -> tuple[str, ...]:
 
 @cache
 def _module(path: str) -> str:
-    """Of ours, below its package; or nothing."""
+    """Returns the name of a module of ours, below its package; empty for any other."""
     package, _, inner = path.removeprefix(ROOT).partition("/")
     return inner.removesuffix(".py") if package in OURS else ""
 
@@ -76,7 +76,7 @@ class FaultyKv:
     fate: Fate
     witness: Witness
     held: Callable[[bytes], bytes | None]
-    """What stands at a key that is about to be written."""
+    """Returns the stored value of a key that is about to be written."""
     alter: Callable[[Request], Request] = lambda request: request
     """A planted bug: what is sent instead."""
 
@@ -98,7 +98,7 @@ class FaultyKv:
             raise
 
     def _steps_of(self, request: Request) -> Iterator[str]:
-        """Of every record that the batch moves."""
+        """Yields the kind and step of every record that the batch moves."""
         start, end = ProcedureKey.under()
         for write in request.writes:
             held = self.held(write.key) if start <= write.key < end else None

@@ -32,7 +32,7 @@ class FakeHolders:
     waited: list[tuple[int, int | None]] = field(default_factory=list)
     """(table, schema version) of every wait that ended, in order."""
     p99_ms: float | None = None
-    """Of statements at the slowest of them."""
+    """Latency of statements at the slowest holder."""
     _moved: asyncio.Event = field(default_factory=asyncio.Event)
 
     def uses(self, holder: str, table_id: int, schema_version: int) -> None:

@@ -1,4 +1,4 @@
-"""What must be true at the moment when a schema version is published (docs/protocols.md P6)."""
+"""Facts that must hold at the moment when a schema version is published (docs/protocols.md P6)."""
 
 from collections.abc import Iterator
 

@@ -48,7 +48,7 @@ class Server:
 
     name: str
     node: str
-    """Of the loop: what is killed."""
+    """Name of its node in the loop: the unit that is killed."""
     fence: Compare
     plan: Plan
     ready: asyncio.Event = field(default_factory=asyncio.Event)
@@ -89,7 +89,7 @@ class World:
     fate: Fate
     cluster_id: str
     door: Callable[[Sent], httpx.Response]
-    """Of all nodes."""
+    """Answers requests to all nodes."""
     jobs: Jobs
     schema_sync: SchemaSync
     clock: Clock
@@ -97,7 +97,7 @@ class World:
     kinds: Mapping[str, Kind[Any]]
     limits: Limits
     deadline_ms: int
-    """Of one call of the store."""
+    """Deadline of one call of the store."""
     make_committer: Callable[..., Committer] = Committer
     placement: Placement | None = None
     """None: the nodes as the leader's own detector sees them."""

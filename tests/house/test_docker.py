@@ -33,7 +33,7 @@ def of_role(role: str) -> list[str]:
 
 
 def named(service: Mapping[str, Any], settings: list[SettingFlag]) -> dict[str, str]:
-    """What its flags and variables say, by the name of the setting. Fails for one that is none."""
+    """Returns the values of its flags and variables, by setting. Fails for one that is none."""
     by_flag = {one.flag: one for one in settings}
     variables = {one.variable: one for one in settings}
     said = dict(word.split("=", 1) for word in service["command"][1:])

@@ -112,7 +112,7 @@ def imports_of(file: PurePosixPath) -> set[str]:
 
 
 def test_given_every_file_then_none_imports_a_test_but_those_that_plant_bugs() -> None:
-    """Those run the very tests that must find a bug; what several tests share is a helper."""
+    """Planted bugs import the very tests that must find them; code shared by tests is a helper."""
     tests = {".".join(file.with_suffix("").parts) for file in TESTS}
     importing = [str(file) for file in FILES if imports_of(file) & tests]
 

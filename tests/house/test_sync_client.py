@@ -27,7 +27,7 @@ PAIRS = [
     ),
 ]
 INSIDE = {"clock", "binding"}
-"""What tests and the SDK itself reach for."""
+"""Names that tests and the SDK itself use."""
 
 
 def public(kind: type) -> dict[str, object]:

@@ -116,7 +116,7 @@ def closure(requirements: list[str]) -> set[str]:
 def test_given_all_extras_when_each_program_is_asked_for_help_then_it_starts(
     whole: Installed,
 ) -> None:
-    """Those that the playground does not start itself."""
+    """Covers the programs that the playground does not start itself."""
     for command in ("demo", "check"):
         told = whole.run(command, "--help")
         assert told.returncode == 0, told.stderr

@@ -12,7 +12,7 @@ class Door:
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     number: int
-    """Of the server."""
+    """Number of the server."""
 
     def tell(self, what: str, **facts: object) -> None:
         """It is on its way when this returns, even if we die next."""

@@ -23,7 +23,7 @@ class Fault(TypedDict):
 
 
 class Orders(TypedDict):
-    """What a server is told when it is forked."""
+    """Instructions for a server, given when it is forked."""
 
     number: int
     name: str
@@ -34,7 +34,7 @@ class Orders(TypedDict):
     """Where the plane is, and the test's socket."""
     fault: Fault | None
     patience: int
-    """How many times longer the deadline of a procedure is."""
+    """Factor by which the deadline of a procedure is longer."""
 
 
 def fault_at(calls: Sequence[Call], at: int, mode: Mode) -> Fault:

@@ -28,7 +28,7 @@ class Forked:
     term: int = 0
     """0: it has not won."""
     is_asked_for: bool = False
-    """Of the zygote."""
+    """Whether the zygote was asked for it."""
     began: asyncio.Event = field(default_factory=asyncio.Event)
     moved: asyncio.Event = field(default_factory=asyncio.Event)
     """It won, is ready, stopped or ended: look which."""
@@ -40,7 +40,7 @@ class Forked:
     told: list[dict[str, Any]] = field(default_factory=list)
     """All that it said, in order."""
     answers: int = 0
-    """How often it said that it hears us."""
+    """Number of times that it said that it hears us."""
     submitted: "asyncio.Queue[dict[str, Any]]" = field(default_factory=asyncio.Queue)
 
     @property
@@ -69,7 +69,7 @@ class Forked:
         self.signal(signal.SIGCONT)
 
     def hears(self, event: str, what: int) -> None:
-        """Of the zygote."""
+        """Takes an event that the zygote reports."""
         match event:
             case "began":
                 self.pid = what
@@ -81,7 +81,7 @@ class Forked:
         self.moved.set()
 
     def says(self, said: dict[str, Any]) -> None:
-        """Of itself."""
+        """Takes a message of the server itself."""
         self.told.append(said)
         match said["tells"]:
             case "won":

@@ -142,7 +142,7 @@ class Life:
         return ("meta-2", "meta-1") if wins_again else ("meta-1",)
 
     async def hear(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """What one server tells, until it is gone."""
+        """Reads the messages of one server until it is gone."""
         with suppress(ConnectionError):
             while line := await reader.readline():
                 said = json.loads(line)
@@ -295,7 +295,7 @@ class Life:
             await self._look_again()
 
     async def _arrive(self) -> list[str]:
-        """What was on its way when its server died."""
+        """Delivers the requests that were on their way when a server died; returns the faults."""
         before = await self.stored()
         late, self.late = self.late, []
         for work in late:

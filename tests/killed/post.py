@@ -1,4 +1,4 @@
-"""What a dying server sends last does not arrive: it is left with the test, which sends it later.
+"""Requests that a dying server sends last do not arrive: the test keeps them, and sends them later.
 
 Each port hands all that it sends to a `Post` first, which returns unless the server dies there.
 """
@@ -79,7 +79,7 @@ class PostingJobs:
 
 
 async def deliver(work: tuple[Any, ...], kv: Kv, file: PlaneFile) -> None:
-    """What a server that is dead by now has sent. Raises what it would have been answered."""
+    """Delivers a request of a server that is dead by now. Raises its error."""
     match work:
         case ("txn", request, deadline_ms):
             await kv.txn(request, deadline_ms=deadline_ms)

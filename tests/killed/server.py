@@ -157,7 +157,7 @@ class Process:
     # ---- Fate
 
     async def die(self) -> None:
-        """What is to come late is left with the test."""
+        """Leaves the late requests with the test, and dies."""
         self._is_dying = True
         for work in (*self._plan.late, *self._plan.late_in_term):
             await work()

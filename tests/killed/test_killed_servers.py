@@ -55,12 +55,12 @@ def etcd_of_its_own(tmp_path: Path) -> Iterator[str]:
 
 @dataclass
 class Lives:
-    """Of the cells drawn, on one etcd."""
+    """Lives of the cells drawn, on one etcd."""
 
     endpoint: str
     folder: Path
     calls: dict[str, tuple[Call, ...]]
-    """Of each scenario, without faults, in memory."""
+    """Calls of each scenario, without faults, in memory."""
     rare: Counter[str] = field(default_factory=Counter)
     wrong: list[tuple[Drawn, tuple[str, ...]]] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
@@ -108,7 +108,8 @@ class Lives:
 
 
 def draw(calls: dict[str, tuple[Call, ...]]) -> list[Drawn]:
-    """Those with a cancellation first: they last longest, and others are lived beside them."""
+    """Draws cells; those with a cancellation come first: they last longest, and others run beside
+    them."""
     every = [(name, cell) for name, made in calls.items() for cell in cells(made)]
     drawn = Random(SEED).sample(every, -int(-len(every) * PERCENT // 100))
     return sorted(drawn, key=lambda one: BY_NAME[one[0]].cancel_after_ms is None)

@@ -1,4 +1,4 @@
-"""What stands below a field is its description in every document, and costs a start nothing."""
+"""The text below a field is its description in every document, and costs a start nothing."""
 
 import inspect
 
@@ -17,8 +17,8 @@ class Part(Described):
 
 class Whole(Part):
     part: Part
-    """What it
-    is made of."""
+    """Its first
+    part."""
     of: int = Field(alias="schema")
     """By its other name."""
     told: int = Field(description="Told in place.")
@@ -28,7 +28,7 @@ class Whole(Part):
 def test_given_texts_below_fields_when_asked_then_each_is_that_of_its_field() -> None:
     assert descriptions(Whole) == {
         "size": "In bytes.\nNever negative.",
-        "part": "What it\nis made of.",
+        "part": "Its first\npart.",
         "of": "By its other name.",
         "told": "Not this.",
     }
@@ -41,7 +41,7 @@ def test_given_a_schema_when_made_then_it_has_the_texts_by_the_names_that_travel
     assert shown == {
         "size": "In bytes.\nNever negative.",
         "plain": None,
-        "part": "What it\nis made of.",
+        "part": "Its first\npart.",
         "schema": "By its other name.",
         "told": "Told in place.",
     }

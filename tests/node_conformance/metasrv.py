@@ -33,7 +33,8 @@ CLUSTER = "cluster-of-the-test"
 
 @dataclass
 class Told:
-    """What the next answers say. Changed by tests, read by the server; each change is one store."""
+    """The contents of the next answers. Changed by tests, read by the server; each change is one
+    store."""
 
     cluster_id: str = CLUSTER
     term: int = 1

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.process
 
 
 def code(node: Node, *orders: object) -> str | None:
-    """Of the last order's result."""
+    """Returns the code of the last order's result."""
     error = node.order(*orders).results[-1].error  # type: ignore[arg-type]
     return None if error is None else error.code
 

@@ -16,7 +16,8 @@ from tests.process.harness.rig import CALM, Rig, table_spec
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 SLOW_FILES = "delay_enter=30000000"
-"""Of `mkdir`: nothing is flushed for 30 s, three times as long as a statement may take."""
+"""`mkdir` takes 30 s and until then nothing is flushed: three times as long as a statement may
+take."""
 ROWS = 3
 
 

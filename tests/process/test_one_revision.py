@@ -19,7 +19,7 @@ Keys = dict[str, Key]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What is asked for, and the families of keys that it must put and delete."""
+    """A change, and the families of keys that it must put and delete."""
 
     op: str
     ask: Callable[[AsyncClient], Awaitable[object]]

@@ -1,4 +1,5 @@
-"""What an operator does while it runs: a drain under a writer, maintenance with an expiry."""
+"""Actions of an operator on a running cluster: a drain under a writer, maintenance with an
+expiry."""
 
 import asyncio
 from pathlib import Path

@@ -53,7 +53,8 @@ async def check_start(client: Client, title: str) -> None:
 
 
 async def check_docs(client: Client) -> None:
-    """What `/docs` loads comes from this program, and it may load nothing else."""
+    """Checks that all that `/docs` loads comes from this program, and that nothing else may be
+    loaded."""
     page = await client.get("/docs", headers=BROWSER)
     _check_policy(page)
     loaded = [link for link in Page(page.text).links if link != "data:,"]

@@ -29,7 +29,7 @@ class Heard:
 
     @property
     def json(self) -> Any:
-        """Of the last answer."""
+        """The body of the last answer, decoded."""
         return orjson.loads(self.raw.rpartition(b"\r\n\r\n")[2])
 
 

@@ -10,7 +10,7 @@ from serving.heads import CHUNKED
 
 
 def taken(body: RequestBody, data: bytes, size: int) -> int:
-    """How many bytes of *data* are of *body*, given to it *size* bytes at a time."""
+    """Returns how many bytes of *data* belong to *body*, given to it *size* bytes at a time."""
     at = 0
     while at < len(data) and not body.is_over:
         part = data[at : at + size]

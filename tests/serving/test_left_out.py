@@ -1,4 +1,4 @@
-"""What pyarrow does with a pandas that cannot be imported is seen in tests/process."""
+"""Modules left out of programs; pyarrow without a pandas is tested in tests/process."""
 
 import sys
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""What error answers of a document become: references where several operations share one."""
+"""Error answers of a document become references where several operations share one."""
 
 from copy import deepcopy
 from typing import Any

@@ -1,4 +1,4 @@
-"""How much happens in a world: a long life, or a short one, of which many can be lived."""
+"""The amount of work in a world: a long life, or a short one, of which many can be lived."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,18 +10,18 @@ SMALL = RegionLimits(memtable_bytes=64 << 10, flush_age_ms=20_000)
 
 @dataclass(frozen=True)
 class Length:
-    """Of a life. What is one client's is so much at most."""
+    """The amounts of a life. The counts of one client are upper bounds."""
 
     name: str
     writers: int
     users: int
-    """Of frontends."""
+    """Users of frontends."""
     scans: int
     """By indexes, page by page."""
     statements: int
-    """Of one writer, or user."""
+    """Statements of one writer, or user."""
     changes: int
-    """Of the table that changes its shape."""
+    """Changes of the table that changes its shape."""
     owned: int
     """Changes of one owner of tables."""
     reads: int
@@ -65,7 +65,7 @@ FIRST_SHORT = 21
 
 
 class Life(NamedTuple):
-    """Which it is: with the code, all that its history depends on."""
+    """The identity of a life: with the code, all that its history depends on."""
 
     seed: int
     length: Length = LONG

@@ -58,7 +58,7 @@ class SimFuture(asyncio.Future[Any]):
 
 
 class Ready:
-    """What can run, by node: what asyncio appends to, and takes from no more."""
+    """Callbacks that can run, by node: asyncio appends to it, and no longer takes from it."""
 
     def __init__(self) -> None:
         self._by_node: dict[str, deque[Any]] = {}
@@ -118,9 +118,10 @@ class SimLoop(asyncio.BaseEventLoop):
         self.is_over = False
         """The world has ended, and only `finally` blocks run."""
         self.outside = Context()
-        """Of callbacks that are no node's."""
+        """The context of callbacks that belong to no node."""
         self.thread_ms: Callable[[], float] | None = None
-        """How long what a node gives to a thread waits for its turn; None: there are no threads."""
+        """Draws the ms that work given to a thread waits for its turn; None: there are no
+        threads."""
         self.set_task_factory(cast(Any, SimLoop._make_task))
 
     # ---- what a scenario does
@@ -276,7 +277,7 @@ class SimLoop(asyncio.BaseEventLoop):
                 self._ready.append(handle)
 
     def failures(self) -> list[BaseException]:
-        """What tasks ended with and nobody looked at."""
+        """Returns the errors that tasks ended with and nobody looked at."""
         here = [task for task in self._tasks if task.node not in self._dead]
         ended = [task for task in here if task.done() and not task.cancelled()]
         unseen = [task.exception() for task in ended if cast(Any, task)._log_traceback]
@@ -384,7 +385,7 @@ class SimClock:
 
 
 def _end(waiting: "asyncio.Future[Any]", error: Exception | None, found: object) -> None:
-    """Who waits may have been cancelled."""
+    """Ends a wait, which may have been cancelled."""
     if waiting.done():
         return
     if error is None:

@@ -1,4 +1,4 @@
-"""What a life is like, by the name of its length: each length that is not of all things has a plot
+"""The plot of a life, by the name of its length: each length that is not of all things has a plot
 of its own."""
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ PLOTS: Mapping[str, type[Plot]] = {
 LENGTHS: Mapping[str, Length] = {
     one.name: one for one in (LONG, SHORT, OUTAGE, QUEUE, LONG_QUEUE, LOG)
 }
-"""Those that `make sim` lives."""
+"""The lengths that `make sim` lives."""
 
 
 def lived(life: Life, bugs: Bugs | None = None, until: str | None = None) -> Outcome:

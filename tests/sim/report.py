@@ -1,4 +1,4 @@
-"""What is said of seeds: of one that went wrong, all that is needed to live it again."""
+"""Reports on seeds: for one that went wrong, all that is needed to live it again."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -70,11 +70,11 @@ REACHED: Mapping[str, int] = {
     logs.IN_MEMORY: 10_000,
     logs.REPEATED: 300,
 }
-"""How often the fixed lives are to reach what a life without it would not miss."""
+"""Counts that the fixed lives must reach of rare events that only some lives contain."""
 
 
 def never(sometimes: Counter[str], operations: int) -> list[str]:
-    """What a run of so many should have reached, and did not."""
+    """Returns the rare events that a run of so many operations should have reached, and did not."""
     expected = SOMETIMES + (RARELY if operations >= RARELY_OPERATIONS else ())
     return [what for what in expected if not sometimes[what]]
 

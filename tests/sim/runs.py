@@ -23,7 +23,7 @@ AT_ONCE = 2
 
 
 class Hunt(NamedTuple):
-    """What is to find a planted mistake: words of a violation."""
+    """The hunt for a planted mistake, and words of the violation that must be found."""
 
     bug: str
     check: str

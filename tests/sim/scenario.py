@@ -50,7 +50,7 @@ TABLES = 1
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a seed came to."""
+    """The result of a seed."""
 
     life: Life
     digest: str
@@ -58,7 +58,7 @@ class Outcome:
     sometimes: Counter[str]
     operations: int
     changes: int
-    """Of the table that changes its shape."""
+    """Changes of the table that changes its shape."""
     faults: tuple[str, ...]
     virtual_s: float
     steps: int

@@ -56,7 +56,7 @@ Lived = Callable[[Life], Outcome]
 
 @pytest.fixture(scope="module")
 def lived(sim_processes: Processes) -> Lived:
-    """What became of a life; each was lived once."""
+    """The results of the lives; each was lived once."""
     return dict(zip(EVERY, sim_processes.lives(EVERY), strict=True)).__getitem__
 
 

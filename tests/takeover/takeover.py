@@ -46,7 +46,7 @@ ENDS: Mapping[tuple[str, str], Mapping[ProcedureOutcome, Check]] = {
 
 
 def led_on(cut: Cut, kinds: Mapping[str, Kind[Any]] = KINDS) -> tuple[str, ...]:
-    """What is wrong when all is over."""
+    """Returns the faults when all is over."""
     scenario = BY_NAME[cut.scenario]
     ends = ENDS.get((cut.version, cut.scenario), scenario.ends)
     tape = read(cut.version, cut.scenario)[: cut.lines]
@@ -102,19 +102,19 @@ async def _enrol(cluster: Cluster) -> None:
 
 
 def _know_versions(cluster: Cluster) -> None:
-    """That are published already."""
+    """Records the schema versions that are published already."""
     for item in cluster.kv._store.scan(*TableInfoKey.under()):
         info = decode(TableInfo, item.value, key=item.key.decode())
         cluster.schema_versions[info.table_id] = info.schema_version
 
 
 def _asked(tape: Tape) -> str:
-    """What the client was told: the procedure that was there before all others."""
+    """Returns the procedure that the client was told: the first one of all."""
     return next(name for living in living_at(tape) for name in living)
 
 
 def _agreement(cluster: Cluster) -> Agreement:
-    """Of values as a server of today understands them: what one of before has not said is said."""
+    """Returns the values as a server of today understands them, with what an older one left out."""
     log = cluster.kv._store.log_from(1)
     return history_of(Watched(one.revision, tuple(_understood(one.events))) for one in log)
 

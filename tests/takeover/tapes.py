@@ -33,7 +33,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """What orders and jobs have changed since the line before."""
+    """The changes that orders and jobs have made since the line before."""
 
     at_ms: int
     changes: Picture
@@ -65,7 +65,7 @@ def written(tape: Tape) -> str:
 
 
 def value_of(raw: bytes) -> Any:
-    """What stands on the tape for a stored value: its JSON, or the bytes of a packed one."""
+    """Returns the form on the tape of a stored value: its JSON, or the bytes of a packed one."""
     if packing_of(raw, TEMPLATED) == JSON:
         return json.loads(raw)
     return {PACKED: base64.b64encode(raw).decode()}

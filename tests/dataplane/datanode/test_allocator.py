@@ -1,4 +1,4 @@
-"""Which allocator a node's rows are in."""
+"""The allocator that holds a node's rows."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What a datanode is told: where a setting comes from, and what is refused before it starts."""
+"""Settings of a datanode: where each comes from, and what is refused before the start."""
 
 from pathlib import Path
 

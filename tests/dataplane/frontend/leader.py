@@ -20,7 +20,7 @@ AGE_MAX_MS = 10_000
 class FakeLeader:
     clock: Clock
     version: int = 1
-    """Of its catalog."""
+    """Version of its catalog."""
     fault: MetaError | None = None
     """Raised instead of any answer."""
     incarnation: str | None = None

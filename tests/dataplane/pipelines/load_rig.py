@@ -87,7 +87,7 @@ class Table:
             assert self.regions[one.number].file_ingest.ingest(source)
 
     def notes(self) -> dict[int, str | None]:
-        """Of all rows; an id stands in one region alone."""
+        """Returns the notes of all rows; asserts that an id is in one region alone."""
         found: dict[int, str | None] = {}
         for region in self.regions:
             for batch in region.reader.scan():

@@ -46,7 +46,7 @@ class Cluster:
 
 @dataclass
 class Seen:
-    """What a step is told of progress."""
+    """The progress that a step is told."""
 
     reports: list[tuple[int, int, str]] = field(default_factory=list)
     then: Callable[[int, int], object] = lambda done, total: None

@@ -28,12 +28,13 @@ class Standalone:
     master: str
     """spark://host:port"""
     folders: tuple[Path, ...]
-    """Of each worker: a folder for each application, in it one for each executor."""
+    """A folder of each worker: in it one for each application, and in that one for each
+    executor."""
     workers: tuple[int, ...]
     """Their pids; each leads a process group with its executors."""
 
     def executors(self) -> list[int]:
-        """How many each worker has started."""
+        """Returns how many executors each worker has started."""
         return [len(list(folder.glob("app-*/*/stderr"))) for folder in self.folders]
 
     def kill_worker(self, number: int) -> None:

@@ -1,5 +1,5 @@
-"""What jobs ask of Spark and of the disk, counted: few jobs and tasks, no row through Java, and
-few bytes read and written for each row."""
+"""Costs of jobs in Spark and on disk, counted: few jobs and tasks, no row through Java, and few
+bytes read and written for each row."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,14 +25,14 @@ from tests.dataplane.region.entries import SCHEMA
 
 FEW, MANY = 4_000, 40_000
 LOOK_BYTES = LOOKS_MAX * LOOK_ROWS * 64
-"""Of keys, at most, by which the entries of a file are shared out."""
+"""Bytes of keys, at most, by which the entries of a file are divided."""
 
 
 SHARE_BYTES = 100
-"""Of an entry of 40 bytes and the key of its row, on its way."""
+"""Bytes in transit of an entry of 40 bytes and the key of its row."""
 
 LOADED_SHARE_BYTES = 64
-"""Of a row of an id and a short text, and its key, on its way."""
+"""Bytes in transit of a row of an id and a short text, and its key."""
 
 
 @dataclass

@@ -13,7 +13,7 @@ from metasrv_base.wire.node.orders import DataFile
 
 
 def bring(disk: MemoryDisk, region: Region, attempt: str) -> list[DataFile]:
-    """What the job does: copies files byte for byte, rewrites the log as a file."""
+    """Writes what the job writes: copies of files, byte for byte, and the log as a file."""
     borrowed = region.borrowed()
     disk.make_folder(f"{borrowed.root}/{attempt}")
     files = []

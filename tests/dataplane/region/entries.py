@@ -1,4 +1,4 @@
-"""What the tests of index entries share: batches of rows and entries, and contents by family."""
+"""Helpers for index entries: batches of rows and entries, and contents by family."""
 
 from collections.abc import Mapping
 
@@ -24,7 +24,7 @@ SCHEMA = RegionSchema(2, 1, SPEC.columns, frozenset({INDEX, OTHER}), frozenset({
 Place = tuple[int, bytes]
 """A family and a key in it."""
 Value = Row | bytes | None
-"""Of a row; the row's key, of an entry; None: a delete."""
+"""A row; for an entry, the key of its row; None: a delete."""
 Entries = dict[bytes, bytes]
 
 FIRST: dict[Place, Value] = {
@@ -109,7 +109,7 @@ def version_in(region: Region, place: Place) -> int:
 
 
 def refusal(region: Region, rows: pa.RecordBatch, schema_version: int = 2) -> MetaError:
-    """What a batch that must not be taken is answered."""
+    """Returns the error of a batch that must be refused."""
     (answer,) = region.writer.apply([(header("wrong", region.opening.epoch, schema_version), rows)])
     assert isinstance(answer, MetaError)
     return answer

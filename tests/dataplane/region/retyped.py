@@ -57,7 +57,7 @@ def put(
 
 
 def numbers_of(rows: pa.Table | pa.RecordBatch) -> Numbers:
-    """What each row says, in every column the same."""
+    """Returns the number of each row; it must be the same in every column."""
     said = [
         [int(value) for value in rows.column(name).to_pylist()]
         for name in rows.schema.names

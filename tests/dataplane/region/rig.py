@@ -1,4 +1,4 @@
-"""What the tests of a region share: a small table, batches in one line, and contents as a dict."""
+"""Helpers for a region: a small table, batches in one line, and contents as a dict."""
 
 from collections.abc import Mapping
 
@@ -51,7 +51,7 @@ def order(epoch: int, *borrows: str) -> OpenOrder:
 def header(
     statement: str, epoch: int = 1, schema_version: int = 1, sent_ms: int | None = None
 ) -> BatchHeader:
-    """Of a sender that maintains indexes."""
+    """Returns the header of a sender that maintains indexes."""
     return BatchHeader(
         table_id=1024,
         schema_version=schema_version,

@@ -1,4 +1,4 @@
-"""What lies on the nodes' disks: region folders with a fence, files, attempts and a manifest."""
+"""Contents of the nodes' disks: region folders with a fence, files, attempts and a manifest."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -28,15 +28,15 @@ class Folder:
     schema_version: int = 0
     schema_floor: int = 0
     floor_version: int = 0
-    """How many rows there were when the floor took hold."""
+    """The number of rows when the floor took hold."""
     dead_indexes: frozenset[int] = frozenset()
     marks: dict[str, int] = field(default_factory=dict)
     columns: tuple[RegionColumn, ...] = ()
     entries: dict[int, Rows] = field(default_factory=dict)
-    """That were ingested, by index: as `index_rows.backfilled`."""
+    """Entries that were ingested, by index: as `index_rows.backfilled`."""
 
     def copied(self) -> "Folder":
-        """What is in it now; what changes later changes only one of the two."""
+        """Returns a copy of its contents; later changes reach only one of the two."""
         return replace(
             self,
             raised=dict(self.raised),

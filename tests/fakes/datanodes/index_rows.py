@@ -61,7 +61,7 @@ def offenders(order: IngestFiles, entries: Rows, rows: Rows) -> Offenders | None
 
 
 def primary_key(row: str) -> str:
-    """Of tables whose rows are found by an int64: what `as_table` gives them as one."""
+    """Returns the primary key that `as_table` gives a row whose table is keyed by an int64."""
     return encode((INT64,), (int(_value(row, INT64.name) or 0),)).hex()
 
 

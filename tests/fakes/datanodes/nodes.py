@@ -83,7 +83,7 @@ class FakeNode:
     sent_ms: dict[int, int] = field(default_factory=dict)
     """Sequence -> when that heartbeat was sent, monotonic ms."""
     effects: list[str] = field(default_factory=list)
-    """What orders changed, as `op region epoch`."""
+    """Effects of orders, as `op region epoch`."""
 
     @property
     def root(self) -> str:
@@ -241,7 +241,7 @@ class FakeNode:
             folder.marks.setdefault(order.mark, len(folder.rows) + order.reserves_version)
 
     def _floor(self, order: Order) -> int | None:
-        """What the answer to an order that was done says of its floor."""
+        """Returns the floor for the answer to an order that was done."""
         if not isinstance(order, SetSchema):
             return None
         folder = self._folder_at(order)

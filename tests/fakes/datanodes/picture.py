@@ -13,7 +13,7 @@ from tests.fakes.datanodes.plane import Plane
 
 Json: TypeAlias = Any
 Picture: TypeAlias = dict[str, Json]
-"""Of every node, folder, lease and file of users, by `sort name`. None: it is gone."""
+"""Every node, folder, lease and file of users, by `sort name`. None: it is gone."""
 
 
 def picture_of(plane: Plane) -> Picture:
@@ -29,7 +29,7 @@ def picture_of(plane: Plane) -> Picture:
 
 
 def changes(old: Picture, new: Picture) -> Picture:
-    """What makes *new* of *old*."""
+    """Returns the changes that turn *old* into *new*."""
     gone: Picture = {name: None for name in old if name not in new}
     return gone | {name: piece for name, piece in new.items() if old.get(name) != piece}
 

@@ -34,7 +34,7 @@ UNANSWERED = (Opening.ASKED, Opening.FENCED, Opening.MADE)
 
 @dataclass
 class Plane:
-    """What outlives every server."""
+    """The state that outlives every server."""
 
     clock: Clock
     storage: Storage = field(default_factory=Storage)
@@ -48,13 +48,13 @@ class Plane:
     told: list[tuple[str, Order]] = field(default_factory=list)
     """Every order that arrived, with its node."""
     instructed: list[tuple[str, Order]] = field(default_factory=list)
-    """Those of them that came with the answer to a heartbeat."""
+    """Orders among them that came with the answer to a heartbeat."""
     openers_die: list[Opening] = field(default_factory=list)
     """The first node that is ordered to open a region dies at the first of these, and so on."""
     wipes_unannounced: bool = False
     """Deletes the folders that such a node had made for orders that it has not answered."""
     violations: list[str] = field(default_factory=list)
-    """Of what must never be seen; never raised into the code under test."""
+    """Violations of what must always hold; never raised into the code under test."""
     watch: Callable[[], None] = lambda: None
     """Looks at all this after every request: nothing may be wrong for a moment either."""
 
@@ -135,8 +135,8 @@ class Plane:
                 self.violations.append(f"{region_id} opened on {node} while {other} has a lease")
 
     def usable(self, region_id: str) -> list[Serving]:
-        """What clients are answered from, wherever: under a lease of that very epoch. A node that
-        the leader does not reach may still be reached by them."""
+        """Returns the copies that answer clients, on any node: under a lease of that very epoch.
+        Clients may still reach a node that the leader does not."""
         now = self.clock.mono_ms()
         return [
             held
@@ -147,7 +147,7 @@ class Plane:
         ]
 
     def rows(self, region_id: str) -> Rows | None:
-        """What a client can read of it; None: no living node serves it."""
+        """Returns the rows that a client can read of a region; None: no living node serves it."""
         for node in self.nodes.values():
             if node.alive and region_id in node.serving:
                 return self.storage.folders[node.serving[region_id].root].rows
@@ -232,7 +232,7 @@ class FakeJobs:
         )
 
     async def load(self, job: LoadJob, *, progress: Progress) -> LoadJobResult:
-        """What it writes, and what it refuses, by the product's own rules."""
+        """Loads rows, and refuses them, by the product's own rules."""
         rows = frozenset[str]().union(*(self.plane.brought[path] for path in job.paths))
         by_region = routed(job, rows)
         progress(len(rows), len(rows), "rows")

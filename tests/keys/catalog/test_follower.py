@@ -198,7 +198,7 @@ LOAD = Follower.load
 
 
 async def loads_once(self: Follower) -> int:
-    """What was compacted under a watch is not loaded: it goes on from what is newest."""
+    """Does not load again what was compacted under a watch: goes on from the newest revision."""
     if not self.loaded.is_set():
         return await LOAD(self)
     page = await self._kv.range(Get(bytes(CatalogVersionKey())), deadline_ms=DEADLINE_MS)

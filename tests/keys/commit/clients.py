@@ -32,7 +32,7 @@ COUNTER = SequenceKey("shared")
 
 
 class Fate(StrEnum):
-    """Of one transaction that writes."""
+    """The fault of one transaction that writes."""
 
     SOUND = "sound"
     NEVER_SENT = "never sent"
@@ -65,7 +65,7 @@ class Wish:
     parent: int = 0
     child: int | None = None
     pause: int = 0
-    """How often others get their turn between reading and committing."""
+    """Turns that others get between reading and committing."""
 
     @property
     def key(self) -> SchemaNameKey:
@@ -83,7 +83,7 @@ class Wish:
 
 
 Case = tuple[Sequence[Sequence[Wish]], Sequence[Weather]]
-"""What each client wants, one wish after the other; and what happens to the calls, in order."""
+"""The wishes of each client, in order; and the faults of the calls, in order."""
 
 
 @dataclass(slots=True)
@@ -138,7 +138,7 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What one client was told of one change. `outcome` None: not done."""
+    """The answer to one client about one change. `outcome` None: not done."""
 
     number: int
     txn: Txn
@@ -168,7 +168,7 @@ class World:
     clock: FakeClock = field(default_factory=FakeClock)
     told: list[Told] = field(default_factory=list)
     heard: list[list[int]] = field(default_factory=list)
-    """Of each leader: the versions, in order."""
+    """The versions heard from each leader, in order."""
     terms: int = 0
     _won: asyncio.Queue[Committer] = field(default_factory=asyncio.Queue)
 
@@ -219,7 +219,7 @@ class World:
         return txn.expecting(key, made.revision).delete(key)
 
     async def _planned(self, wish: Wish) -> Txn | None:
-        """What *wish* comes to by what the store holds now; None: nothing."""
+        """Returns the transaction for *wish* by what the store holds now; None: nothing."""
         if wish.op == "forget":
             return Txn()
         if wish.op == "audit":

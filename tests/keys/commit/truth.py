@@ -40,7 +40,7 @@ async def history(kv: Kv, start_revision: int) -> list[Watched]:
 
 
 def judged(world: World, log: Sequence[Watched]) -> list[str]:
-    """What is wrong; each line begins with the name of the check that found it."""
+    """Returns the faults; each line begins with the name of the check that found it."""
     made = _done(world.told, log)
     return [
         *_told(world.told, made),
@@ -92,7 +92,7 @@ def _numbered(told: Sequence[Told], log: Sequence[Watched]) -> Iterator[str]:
 
 
 def _apart(told: Sequence[Told], made: dict[bytes, int]) -> Iterator[str]:
-    """Of two changes at one revision, neither writes what the other reads or writes."""
+    """Checks that of two changes at one revision neither writes what the other reads or writes."""
     by_revision: dict[int, list[Told]] = {}
     for one in told:
         if bytes(one.marker) in made:
@@ -113,7 +113,7 @@ def _apart(told: Sequence[Told], made: dict[bytes, int]) -> Iterator[str]:
 
 @dataclass
 class _Told:
-    """What stands, and what the log tells, after each revision."""
+    """Schemas that stand, and that the log tells, after each revision."""
 
     stored: set[str] = field(default_factory=set)
     logged: set[str] = field(default_factory=set)
@@ -179,7 +179,7 @@ def _counted(world: World, log: Sequence[Watched]) -> Iterator[str]:
 
 
 def doubts(world: World, log: Sequence[Watched]) -> dict[str, int]:
-    """How often a rare thing happened, so that a test can ask that each did."""
+    """Counts rare events, so that a test can require that each happened."""
     made = _done(world.told, log)
     unknown = [one for one in world.told if isinstance(one.outcome, Unknown)]
     stands = sum(1 for one in unknown if bytes(one.marker) in made)

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Fault(StrEnum):
-    """What happens to one call."""
+    """The fault of one call."""
 
     NONE = "none"
     NEVER_SENT = "never_sent"
@@ -61,7 +61,7 @@ class FaultyKv:
         """Every call so far, faulty ones too."""
 
     async def deliver(self) -> None:
-        """What was late arrives now, in order. Nobody waits for its answers."""
+        """Delivers the late calls, in order. Nobody waits for their answers."""
         late, self._late = self._late, []
         for send in late:
             try:

@@ -1,4 +1,4 @@
-"""What only a real etcd can do to us: die, stop, be one of two, be shared."""
+"""Faults that only a real etcd has: it dies, stops, is one of two, is shared."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Who is let in by an etcd with TLS and users, and what happens when its tokens end."""
+"""Access to an etcd with TLS and users, and the end of its tokens."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator

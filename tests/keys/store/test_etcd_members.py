@@ -70,7 +70,7 @@ class Told:
         return failed
 
     async def wrong(self) -> list[str]:
-        """What the whole history says against what was told."""
+        """Returns the contradictions between the whole history and the answers."""
         times: Counter[bytes] = Counter()
         keys = (await self.kv.range(Get(b"", b"\0"), deadline_ms=DEADLINE_MS)).items
         newest = max(item.mod_revision for item in keys)

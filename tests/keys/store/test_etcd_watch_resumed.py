@@ -36,7 +36,7 @@ def answer(revision: int) -> rpc.WatchResponse:
 
 
 async def delivered(monkeypatch: pytest.MonkeyPatch, seed: int) -> list[int]:
-    """What a watch hands on while its streams break where *seed* says."""
+    """Returns the revisions that a watch delivers while its streams break where *seed* says."""
     draw = Random(seed)
 
     async def one_stream(

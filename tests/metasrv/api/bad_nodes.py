@@ -1,4 +1,4 @@
-"""What a node may say wrong: rows of scripts/documents/input_cases.py, by their numbers."""
+"""Wrong messages of a node: rows of scripts/documents/input_cases.py, by their numbers."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What clients may ask wrong: rows of scripts/documents/input_cases.py, by their numbers.
+"""Wrong requests of clients: rows of scripts/documents/input_cases.py, by their numbers.
 
 Where two rows share a number they are two cases of it.
 """
@@ -13,7 +13,7 @@ from tests.metasrv.api.rig import TABLES, spec
 
 
 class Row(NamedTuple):
-    """What is sent, and what must be answered."""
+    """A request, and the answer it must get."""
 
     number: int
     what: str

@@ -14,13 +14,13 @@ from tests.metasrv.api.rig import DEADLINE_MS, Given
 
 @dataclass
 class Counts:
-    """Of some calls together."""
+    """Counts of several calls together."""
 
     calls: int = 0
     keys: int = 0
     """Compared, written, asked for and answered."""
     size_bytes: int = 0
-    """Of those keys, and of values both ways."""
+    """Bytes of those keys, and of values both ways."""
 
     def add(self, keys: Iterable[bytes], values: Iterable[bytes] = ()) -> None:
         known = list(keys)
@@ -66,7 +66,7 @@ def _values(writes: Iterable[Put | Delete]) -> Iterable[bytes]:
 
 
 def with_tables(count: int) -> Given:
-    """Of one region each, on nodes that are not there."""
+    """Returns a store with tables of one region each, on nodes that do not exist."""
 
     async def given(kv: MemoryKv, fence: Compare) -> None:
         line = await read_log_head(kv, fence, deadline_ms=DEADLINE_MS)

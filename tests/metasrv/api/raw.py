@@ -38,7 +38,7 @@ class Got:
 
 
 async def send(app: ASGIApp, sent: Sent) -> Got:
-    """What the application answers."""
+    """Returns the application's answer."""
     raw, _, query = sent.path.encode("latin-1").partition(b"?")
     headers = [(name.encode(), value.encode("latin-1")) for name, value in sent.headers.items()]
     if sent.chunked:

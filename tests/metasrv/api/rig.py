@@ -87,7 +87,7 @@ class Server:
     nodes: FakeNodes = field(default_factory=FakeNodes)
     limits: BodyLimits = field(default_factory=BodyLimits)
     transport: httpx.AsyncBaseTransport = field(default_factory=lambda: httpx.MockTransport(_gone))
-    """How it reaches other servers: unless told otherwise, not at all."""
+    """Connection to other servers; by default there is none."""
 
     def __post_init__(self) -> None:
         self.app: FastAPI = build_app(self.state, transport=self.transport, limits=self.limits)

@@ -44,7 +44,7 @@ async def generated(folder: Path) -> None:
 
 
 def story(client: ModuleType, url: str) -> list[object]:
-    """What a user of the generated client would write first."""
+    """Makes the calls that a user of the generated client would write first."""
     with client.ApiClient(client.Configuration(host=url)) as connection:
         tables = client.TablesApi(connection)
         wanted = client.TableSpec.from_dict(spec("flights"))

@@ -60,7 +60,7 @@ def request_of(case: Any) -> httpx.Request:
 
 
 def undeclared(operation: Any, mode: GenerationMode, send: Send) -> Iterator[str]:
-    """What was wrong with the answers of one route."""
+    """Yields the faults of the answers of one route."""
 
     @FEW
     @given(operation.as_strategy(generation_mode=mode))

@@ -368,7 +368,7 @@ def reported(region: RegionRoute, **update: object) -> NodeRegion:
 
 
 def removed_keys(info: TableInfo, route: TableRoute) -> dict[Key[Any], StoredModel]:
-    """What a drop leaves."""
+    """Returns the keys that a drop leaves."""
     facts: Any = {"dropped_at_ms": 5, "dropped_by": PROCEDURE}
     name = (info.catalog, info.schema_name, info.name, info.table_id)
     return {

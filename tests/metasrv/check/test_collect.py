@@ -1,4 +1,4 @@
-"""What is on its way is no fault; what cannot be looked at is said; nothing is touched."""
+"""A change on its way is no fault; what cannot be read is reported; nothing is modified."""
 
 import shutil
 from pathlib import Path

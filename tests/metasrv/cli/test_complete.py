@@ -26,7 +26,7 @@ UNUSED = (
     *("metasrv_base.wire.api.cluster", "metasrv_base.wire.api.procedures"),
     *("metasrv_base.wire.api.changes", "metasrv.sdk.control.operations"),
 )
-"""Of no use for a list of tables."""
+"""Modules of no use for a list of tables."""
 LIST_MODULES_MAX = 440
 TAB_MODULES_MAX = 230
 """Modules of all packages, as few as there are now and some to spare."""

@@ -1,4 +1,4 @@
-"""What commands send, what they show, and the exit codes that scripts rely on."""
+"""Requests and output of commands, and the exit codes that scripts rely on."""
 
 import json
 from pathlib import Path

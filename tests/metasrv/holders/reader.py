@@ -70,7 +70,7 @@ def state() -> ServerState:
 
 
 def whole(follower: Follower, wanted: Wanted = None) -> CatalogReplica:
-    """What a new reader would be given now."""
+    """Returns the catalog that a new reader would be given now."""
     return mirror_of(follower.catalog, wanted)
 
 

@@ -40,7 +40,7 @@ class SimHolder:
     """Transaction -> the schema version that it is bound to."""
     incarnation: str = ""
     is_cut_off: bool = False
-    """Of every server: it hears of no version either."""
+    """Whether it reaches no server: it hears of no version either."""
 
     def now(self) -> float:
         return self.world.office.clock.mono_ms() * self.rate
@@ -101,7 +101,7 @@ class SimHolder:
             self.serves_until = max(self.serves_until, until)
 
     async def travel(self) -> None:
-        """What is on its way arrives, however late; what is sent later does not."""
+        """Lets messages on their way arrive, however late; later ones are lost."""
         if self.is_cut_off:
             raise Unavailable
         await self.world.travel()
@@ -135,7 +135,7 @@ class SimHolder:
 
 @dataclass(frozen=True)
 class Parts:
-    """What may have a bug."""
+    """The parts that may have a bug."""
 
     book: type[HolderRegistry] = HolderRegistry
     holder: type[SimHolder] = SimHolder
@@ -151,7 +151,7 @@ class Schedule:
     steps: int = 0
     """Transitions that went on."""
     found: str | None = None
-    """What was seen that must never be."""
+    """A violation that was seen; None: none."""
     published: tuple[int, int] = (0, 0)
     """Catalog version and schema version, as any server streams them."""
 

@@ -110,7 +110,7 @@ def test_given_a_late_copy_of_what_a_holder_said_when_heard_then_nothing_is_wron
 
 
 def test_given_a_new_leader_when_a_holder_tells_of_old_pins_first_then_nothing_is_wrong() -> None:
-    """What it was asked to give up before, this leader does not know."""
+    """This leader does not know which pins its predecessor asked to give up."""
 
     async def main(loop: SimLoop) -> None:
         office = Office(loop)

@@ -1,4 +1,5 @@
-"""Who is waited for, and how long: the leader's book of holders, without a store or a clock."""
+"""The leader's registry of holders, without a store or a clock: waits for them, and their
+bounds."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Which file systems may hold a region."""
+"""File systems that may hold a region."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Which Java and etcd are chosen, from what they say of themselves."""
+"""The choice of Java and etcd, from what they say of themselves."""
 
 import pytest
 

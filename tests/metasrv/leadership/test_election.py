@@ -1,4 +1,5 @@
-"""Who leads, on a store in memory and in virtual time: one at most, never past its own lease."""
+"""Election on a store in memory and in virtual time: one leader at most, never past its own
+lease."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Which dropped tables are due: their time is over, and their nodes can be told. Pure."""
+"""The choice of dropped tables to purge: the retention is over, the nodes can be told. Pure."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Which dead nodes are failed over, and what holds the others back: every rule by itself."""
+"""The choice of dead nodes to fail over, and each rule that holds others back, by itself."""
 
 from metasrv.leadership.supervisor import decide
 from metasrv.nodes.status import Hold, NodeState, NodeStatus

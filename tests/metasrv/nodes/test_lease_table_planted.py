@@ -44,7 +44,7 @@ class Parts:
 
 
 def overlap_ms(parts: Parts, seed: int) -> int:
-    """How long a node holds its region after its leader, or the next one, gives it to another."""
+    """Returns how long, in ms, a node holds its region after a leader has given it to another."""
     draw = Random(seed)
     sent, there, back = draw.randrange(1_000), *(draw.randrange(TRAVEL_MS_MAX) for _ in "ab")
     answered, received = sent + there, sent + there + back

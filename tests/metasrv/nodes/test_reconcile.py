@@ -1,4 +1,4 @@
-"""What a heartbeat is answered, rule by rule."""
+"""Answers to a heartbeat, rule by rule."""
 
 from collections.abc import Iterable
 

@@ -74,7 +74,7 @@ def pids_of(document: dict[str, Any]) -> list[int]:
 
 
 def cli(document: dict[str, Any], *words: str, exit_code: int = 0) -> str:
-    """What the command says on stdout; on stderr when it is to fail."""
+    """Runs a command; returns its stdout, or its stderr when it is to fail."""
     urls = ",".join(document["metasrv"])
     done = CliRunner().invoke(application([words[0]]), list(words), env={"METASRV_URL": urls})
     assert done.exit_code == exit_code, done.output

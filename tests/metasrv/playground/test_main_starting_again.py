@@ -1,4 +1,4 @@
-"""Which programs of a playground are started again without being supervised."""
+"""Programs of a playground that are started again although they are not supervised."""
 
 import signal
 

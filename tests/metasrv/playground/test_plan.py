@@ -1,4 +1,4 @@
-"""What a playground would start: pure."""
+"""The plan of a playground: pure."""
 
 from pathlib import Path
 

@@ -12,8 +12,8 @@ T = TypeVar("T")
 
 
 def until(seen: Callable[[], T], limit_s: float, output: Callable[[], str] = str) -> T:
-    """What was seen, once it is anything. Raises AssertionError with *output*, of the program that
-    is waited for."""
+    """Returns what *seen* returns once it is true. Raises AssertionError with *output*, that of the
+    program that is waited for."""
     clock = SystemClock()
     end = clock.mono_ms() + limit_s * 1000
     while not (found := seen()):

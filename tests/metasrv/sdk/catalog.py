@@ -26,7 +26,8 @@ class FakeCatalog(httpx.AsyncBaseTransport):
     script: list[httpx.Response | MetaError] = field(default_factory=list)
     """Answers given before any other, one for each request."""
     holders: list[dict[str, Any]] | None = field(default_factory=list)
-    """Of schema leases, as metasrv shows them: frontends. None: nobody leads, who would know."""
+    """Holders of schema leases, as metasrv shows them: frontends. None: there is no leader, which
+    alone knows them."""
     asked: list[httpx.Request] = field(default_factory=list)
     network: httpx.AsyncHTTPTransport = field(default_factory=httpx.AsyncHTTPTransport)
 

@@ -1,4 +1,4 @@
-"""What is short is done on the spot, and what is not beside the loop."""
+"""Short work runs on the spot, other work beside the loop."""
 
 import threading
 

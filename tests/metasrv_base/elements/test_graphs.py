@@ -1,4 +1,4 @@
-"""What the checker takes a statement to do is what a frontend does: on every database there is."""
+"""The checker's model of a statement agrees with a frontend, on every database there is."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ class Table:
     elements: Callable[[ElementState], tuple[FeedColumn | FeedIndex | FeedConstraint, ...]]
     """In a state that is not ABSENT."""
     values: Mapping[int, int | None]
-    """What A and B are in column `a`."""
+    """Values of A and B in column `a`."""
 
     def schema(self, state: ElementState) -> Schema:
         if state is not ABSENT:

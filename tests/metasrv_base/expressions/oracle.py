@@ -1,4 +1,4 @@
-"""What an expression says of one row, computed a second time: by walking its tree, in Python.
+"""The value of an expression for one row, computed a second time: by walking its tree, in Python.
 
 None is unknown. Raises ArithmeticError for a row whose value cannot be computed.
 """

@@ -1,4 +1,4 @@
-"""What a statement says of itself: all applied, or the one error that is true of the whole."""
+"""The outcome of a statement: all applied, or the one error that is true of the whole."""
 
 import pytest
 

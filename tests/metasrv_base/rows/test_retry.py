@@ -12,7 +12,7 @@ MOVED = NotLeader()
 
 
 async def pauses(left_s: float, error: MetaError, attempts_max: int) -> list[float]:
-    """Those before each next attempt, in seconds, if every attempt fails at once."""
+    """Returns the pauses before each next attempt, in seconds, if every attempt fails at once."""
     until = asyncio.get_running_loop().time() + left_s
     attempts, taken = RegionAttempts(until, SystemRng()), list[float]()
     while len(taken) < attempts_max:

@@ -33,7 +33,7 @@ def indexed(types: Sequence[ColumnType]) -> st.SearchStrategy[Indexed]:
 
 
 def ordered(row: Indexed) -> tuple[object, ...]:
-    """What they sort by in Python: null, the numbers, NaN."""
+    """Returns the sort key of a row in Python: null, the numbers, NaN."""
     return tuple(
         (0, 0, 0)
         if value is None

@@ -19,7 +19,7 @@ key_types = st.lists(types(), min_size=1, max_size=3)
 
 
 def ordered(row: Sequence[Value]) -> tuple[object, ...]:
-    """What a row sorts by in Python: text by its UTF-8, everything else by itself."""
+    """Returns the sort key of a row in Python: text by its UTF-8, everything else by itself."""
     return tuple(value.encode() if isinstance(value, str) else value for value in row)
 
 

@@ -1,4 +1,5 @@
-"""How fast rows are read: by the rounds of a reorg that runs, and by earlier ones for the next."""
+"""Estimates of the rate of reads: from the rounds of a reorg that runs, and from earlier ones for
+the next."""
 
 from keys.model.records import (
     Lock,

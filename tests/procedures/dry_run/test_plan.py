@@ -33,10 +33,10 @@ Named = tuple[str, ...]
 
 @dataclass
 class Seen:
-    """What a plan says, or what a run did."""
+    """The effects that a plan lists, or that a run had."""
 
     steps: list[Named] = field(default_factory=list)
-    """Of every procedure of the family, sorted."""
+    """Steps of every procedure of the family, sorted."""
     writes: Counter[Named] = field(default_factory=Counter)
     log: Counter[str] = field(default_factory=Counter)
     orders: Counter[Named] = field(default_factory=Counter)

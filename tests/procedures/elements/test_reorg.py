@@ -1,4 +1,4 @@
-"""What is next in filling an index, region by region; and what a record keeps of it."""
+"""The next part of filling an index, region by region; and what a record keeps of it."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""How fast a reorg reads while statements run."""
+"""The read rate of a reorg while statements run."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What a record keeps of its transitions: each once, with who was late, and not without end."""
+"""Transitions in a record: each once, with the holders that were late, and bounded in number."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""How a pause may come and go between two stored values of one procedure, asked of raw JSON.
+"""Legal changes of a pause between two stored values of one procedure, judged from raw JSON.
 
 Written from docs/keyspace.md, without any model of the product.
 """
@@ -11,7 +11,7 @@ STAYS = ("kind", "step", "phase", "state", "trail", "timeline")
 
 
 def faults(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
-    """What is wrong with *new* as the value that follows on *old*; both are records."""
+    """Yields the faults of *new* as the value that follows *old*; both are records."""
     was, since = old.get("paused_at_ms"), new.get("paused_at_ms")
     control = _control(old, new)
     action = None if control is None else control["action"]

@@ -285,7 +285,7 @@ def test_given_one_that_rested_when_places_are_taken_then_it_waits_for_one_and_c
 
 
 def test_given_more_that_rested_than_there_are_places_when_those_are_free_then_all_go_on() -> None:
-    """Who wants a place has none: it must not count as one of those that run."""
+    """A procedure that waits for a place has none: it must not count as one of those that run."""
     many = ("a", "b", "c", "d")
 
     async def scenario(at: Office) -> None:

@@ -1,4 +1,5 @@
-"""What fails for good is undone after some attempts; who is only away is waited for."""
+"""A step that fails for good is undone after some attempts; a node that is only away is waited
+for."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How a life may end: what must be true of keys, log, regions, rows and folders."""
+"""Legal ends of a life: conditions on keys, log, regions, rows and folders."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -55,7 +55,7 @@ Check = Callable[[End], list[str]]
 
 
 def effects(end: End, *wanted: str) -> list[str]:
-    """Of the procedure: each log entry once, none beside."""
+    """Checks the effects of the procedure: each log entry once, and no other."""
     made = [ops for procedure, ops in end.agreement.effects.items() if procedure is not None]
     flat = [op for ops in made for op in ops]
     return [] if sorted(flat) == sorted(wanted) else [f"log entries {flat}, not {wanted}"]

@@ -44,7 +44,7 @@ class HeldJobs(FakeJobs):
     checks_free: int = 0
     checked: list[CheckJob] = field(default_factory=list)
     fails: MetaError | None = None
-    """What every filling ends with, as long as this stands."""
+    """The error with which every filling ends while it is set."""
     rates: dict[str, int | None] = field(default_factory=dict)
     """The rate last given to each filling, in rows per second, by job id."""
 
@@ -62,7 +62,7 @@ class HeldJobs(FakeJobs):
         await super().throttle(job_id, rows_per_s)
 
     async def check(self, job: CheckJob, *, progress: Progress) -> CheckResult:
-        """Those that begin behind so many are held."""
+        """Checks rows; every check beyond the first `checks_free` is held."""
         self.began += 1
         self.checked.append(job)
         if self.began > self.checks_free:

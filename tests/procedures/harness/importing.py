@@ -66,7 +66,7 @@ def never_imported(end: End) -> list[str]:
 
 
 def nothing_lies_about(end: End) -> list[str]:
-    """What jobs wrote is gone."""
+    """Checks that the output of jobs is gone."""
     folders = end.cluster.plane.storage.folders
     left = [folders[region["root"]].attempts for region in end.regions(TABLE)]
     return is_true(not any(left), f"attempts {left}")

@@ -37,7 +37,7 @@ class Office:
     fence: Compare
     gates: Gates
     logs: Sequence[Mapping[str, object]] = ()
-    """What the servers have logged."""
+    """Lines that the servers have logged."""
     names: dict[str, str] = field(default_factory=dict)
     """Name of a gate -> its procedure."""
 

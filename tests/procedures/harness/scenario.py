@@ -25,11 +25,11 @@ class Scenario:
     cancel_after_ms: int | None = None
     """The client asks for the procedure to be cancelled then."""
     deadline_ms: int | None = None
-    """Of the kind, where its own would make a long life of retries."""
+    """Deadline instead of that of the kind, which would make a long life of retries."""
     dead_holder: bool = False
     """A holder that used the table has just died: its schema lease is waited for once."""
     undone: Check = nothing
-    """How it may also end where a store or a node refuses it."""
+    """Checks the other end that is legal where a store or a node refuses it."""
 
 
 def submission(scenario: Scenario) -> ClientRequirements:

@@ -75,7 +75,7 @@ def table_route(table_id: int, leaders: tuple[str, ...]) -> TableRoute:
 
 
 def rows_of(region_id: str) -> frozenset[str]:
-    """What a region of these tests holds."""
+    """Returns the rows that a region of these tests holds."""
     return frozenset({f"{region_id}/file", f"{region_id}/log"})
 
 

@@ -1,4 +1,4 @@
-"""How a table's elements may move from one stored value to the next, asked of raw JSON.
+"""Legal moves of a table's elements from one stored value to the next, judged from raw JSON.
 
 Written from the tables of docs/elements.md, without any model of the product.
 """
@@ -15,7 +15,7 @@ CONSTRAINT_NEIGHBOURS = ({"absent", "write-only"}, {"write-only", "public"})
 
 
 def faults(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
-    """What is wrong with *new* as the value that follows on *old*."""
+    """Yields the faults of *new* as the value that follows *old*."""
     before, after = old["schema_version"], new["schema_version"]
     steps = dict(_steps(old, new))
     if after not in (before, before + 1) or (steps and after == before):

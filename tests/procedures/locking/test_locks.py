@@ -1,4 +1,4 @@
-"""Who holds which lock: properties of a pure function of the records (docs/protocols.md P2)."""
+"""Holders of locks: properties of a pure function of the records (docs/protocols.md P2)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -204,8 +204,8 @@ STEPS = st.lists(st.one_of(SETS, st.integers(0, 9)), max_size=24)
 def test_given_claims_that_come_and_go_then_who_holds_keeps_it_and_the_records_alone_tell(
     steps: list[dict[str, Callable[[str], Lock]] | int],
 ) -> None:
-    """What a leader keeps up to date is what the next one computes; no grant is ever taken back;
-    and as long as there is anybody, somebody holds everything it needs."""
+    """The holders that a leader keeps up to date are those that the next one computes; no grant is
+    ever taken back; while there is any procedure, one holds everything that it needs."""
     table = LockTable()
     holding: list[str] = []
 

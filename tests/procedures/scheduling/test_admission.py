@@ -1,4 +1,4 @@
-"""How many run at once, and when a step is tried again: pure."""
+"""The number of procedures that run at once, and the time of the next attempt of a step: pure."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""What a new leader finds, what it cannot run, and who holds which lock there."""
+"""Recovery by a new leader: the procedures, those it cannot run, and the holders of locks."""
 
 import json
 from collections.abc import Mapping

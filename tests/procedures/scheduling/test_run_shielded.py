@@ -1,4 +1,4 @@
-"""Who asks may hang up; the work goes on, and whoever stays is told what became of it."""
+"""A caller may hang up; the work goes on, and callers that stay are told the result."""
 
 import asyncio
 

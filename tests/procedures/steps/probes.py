@@ -1,4 +1,4 @@
-"""What a backfill has left in the catalog and on the nodes."""
+"""Remains of a backfill in the catalog and on the nodes."""
 
 from tests.procedures.harness.ends import End, is_true
 from tests.procedures.harness.online import (
@@ -12,7 +12,7 @@ def is_public(end: End) -> list[str]:
 
 
 def never_indexed_of_three(end: End) -> list[str]:
-    """Of the table of three regions, which `never_indexed` does not know."""
+    """Checks the table of three regions, which `never_indexed` does not know."""
     info = end.tables()["public.t"]
     folders = end.cluster.plane.storage.folders
     left = [

@@ -1,4 +1,4 @@
-"""What must be true of a table that changed under writers: its rows, new columns and indexes."""
+"""Conditions on a table that changed under writers: its rows, new columns and indexes."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Kept:
 class Reader:
     rig: Rig
     url: str
-    """Of the table, at a frontend."""
+    """URL of the table, at a frontend."""
     table: str
     """At a metasrv."""
 
@@ -50,7 +50,8 @@ class Reader:
             query["page_token"] = page["next_page_token"]
 
     async def entries(self, index: str) -> int:
-        """That are stored, also those without a row, as the regions count them."""
+        """Returns the number of stored entries, those without a row included, as the regions count
+        them."""
         table = await self.rig.told(self.table)
         (id,) = [one["id"] for one in table["indexes"] if one["name"] == index]
         counts = [

@@ -30,7 +30,7 @@ MINE_MAX = 6  # tables that one client keeps
 
 
 class Manner(Enum):
-    """How a client treats what is not answered."""
+    """A client's reaction to a request without an answer."""
 
     RETRIES = "retries"
     ONCE = "once"
@@ -228,7 +228,7 @@ class Client:
             return None
 
     def _remember(self, wish: Wish, table: Table | None) -> None:
-        """What is certain is used again; a table of which something is not known is let go."""
+        """Remembers a table whose state is certain; forgets one of which something is not known."""
         if table is None:
             return
         if wish.told == "maybe":
@@ -251,7 +251,7 @@ class Client:
 def clients_of(
     urls: Sequence[str], *, count: int, until_ms: int, http: httpx.AsyncClient
 ) -> list[Client]:
-    """Of three one retries, one asks once, one forgets."""
+    """Returns clients of three manners in turn: one retries, one asks once, one forgets."""
     manners = list(Manner)
     return [
         Client(number, urls, manners[number % len(manners)], http, until_ms)

@@ -39,7 +39,7 @@ FLAGS = {**QUICK, "schema-lease-ms": "4000", "transaction-age-max-ms": "2000"}
 IN_PLACE = {**FLAGS, "phi-pause-ms": "60000"}
 KEEPS = 3  # of so many columns one stays
 ENDS = frozenset({0, 75, -signal.SIGKILL})
-"""How a program may end: told to, without a lease, killed."""
+"""Exit codes that a program may have: told to end, without a lease, killed."""
 CONVERGE_S = 240.0
 
 
@@ -55,9 +55,9 @@ class Blow:
 @dataclass(frozen=True, slots=True)
 class Plan:
     blows: Sequence[Sequence[Blow]]
-    """Those of one line at the same time."""
+    """Blows; those of one line happen at the same time."""
     flags: Mapping[str, str]
-    """Of the metasrvs."""
+    """Flags of the metasrvs."""
     fills: bool = False
     """Whether indexes of rows are made in the loop: their entries are filled by Spark; and Spark
     has the last word on rows and entries."""
@@ -84,7 +84,7 @@ class Changes:
     done: int = 0
     kept: list[Kept] = field(default_factory=list)
     indexes: dict[str, str] = field(default_factory=dict)
-    """Those that stay, with their column."""
+    """Indexes that stay, with their column."""
     faults: list[str] = field(default_factory=list)
     is_over: bool = False
 
@@ -261,7 +261,7 @@ async def changed_under_load(folder: Path, plan: Plan) -> Seen:
 
 
 async def wrong_of_data(rig: Rig) -> list[str]:
-    """What Spark finds of rows and entries that does not fit the table (`POST T/check`)."""
+    """Returns the rows and entries that do not fit the table, found by Spark (`POST T/check`)."""
     async with rig.client() as db:
         checked = await db.tables.check("main.public.t", wait_s=CONVERGE_S)
     looked = must(rows_and_entries_were_read=bool(checked.rows and checked.entries))

@@ -28,7 +28,7 @@ MOVE_S = 240.0
 
 @dataclass(frozen=True, slots=True)
 class Blow:
-    """What was meant and what was hit."""
+    """The stages that a blow was meant for and those that it hit."""
 
     stages: Sequence[str]
     hits: Sequence[str]

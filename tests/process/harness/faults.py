@@ -1,4 +1,4 @@
-"""What can happen to one process of a cluster with three etcd members, as data: a name, a context.
+"""Faults of one process of a cluster with three etcd members, as data: a name, a context.
 
 The fault holds inside the context; leaving it heals. Some need more than an ordinary user may do
 (strace, a mount): they say what they need, and the long form names those it had to leave out.
@@ -36,7 +36,7 @@ DISK_BYTES = 256 << 20  # etcd takes 64 MiB for each log file before it writes t
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """What can be hit."""
+    """The targets of faults."""
 
     rig: Rig
     etcd: EtcdCluster

@@ -29,13 +29,13 @@ class Plan:
     every_s: float
     """At least so long after the last one."""
     flags: Mapping[str, str] | None = None
-    """Of the metasrvs; None: the quick ones."""
+    """Flags of the metasrvs; None: the quick ones."""
     datanodes: int = 2
 
 
 @dataclass(slots=True)
 class Report:
-    """What was seen. `wrong` must be empty."""
+    """The results of a run. `wrong` must be empty."""
 
     wrong: list[str]
     kills: int

@@ -35,9 +35,9 @@ LIMITS = httpx.Limits(max_connections=64, keepalive_expiry=1.0)
 class Plan:
     faults: Sequence[str]
     hold_ms: int
-    """Of each fault; longer than the leases, so that what is stopped is given up."""
+    """Duration of each fault; longer than the leases, so that a stopped process is given up."""
     flags: Mapping[str, str] | None = None
-    """Of the metasrvs; None: the quick ones."""
+    """Flags of the metasrvs; None: the quick ones."""
 
 
 async def members_fail(folder: Path, plan: Plan) -> Seen:
@@ -82,7 +82,8 @@ async def members_fail(folder: Path, plan: Plan) -> Seen:
 
 
 async def _each_fault(field: Field, plan: Plan) -> dict[str, int | str]:
-    """How long after each a change was possible again; of one that may not be made here, so."""
+    """Returns the ms after each fault until a change was possible again, or a text for a fault that
+    is not permitted here."""
     back_ms: dict[str, int | str] = {}
     for name in plan.faults:
         if name in NEEDS_MORE and field.small_disk is None:

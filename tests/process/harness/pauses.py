@@ -116,7 +116,7 @@ async def _follows(rig: Rig, id: str) -> bool:
 
 
 async def _late_order(rig: Rig, cluster: Mapping[str, Any]) -> httpx.Response:
-    """What the deposed leader would send if it had been about to."""
+    """Sends the request that the deposed leader had been about to send."""
     node, url = next(iter(rig.playground.datanode_urls.items()))
     drop = {"op": "drop", "number": 1 << 40, "region_id": "1", "epoch": 1, "root": "/nowhere"}
     request = {

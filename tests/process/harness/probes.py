@@ -1,4 +1,4 @@
-"""What a scenario came to: numbers for people, and every promise that was broken."""
+"""Results of a scenario: numbers for people, and every promise that was broken."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

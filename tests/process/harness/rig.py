@@ -96,7 +96,7 @@ class Rig:
     # Processes ---------------------------------------------------------------------------------
 
     async def until(self, seen: Callable[[], Awaitable[Any]], limit_s: float = LIMIT_S) -> Any:
-        """What *seen* returns once it is true. Looked at again and again."""
+        """Calls *seen* again and again; returns its result once that is true."""
         end = self.clock.mono_ms() + limit_s * 1000
         while True:
             if found := await seen():
@@ -105,7 +105,7 @@ class Rig:
             await self.clock.sleep_ms(LOOK_MS)
 
     async def leader_of_etcd(self) -> str | None:
-        """Who sits in the seat, by the key itself."""
+        """Returns the name of the leader in the election key."""
         found = await self.keys("__election/leader")
         return str(found["__election/leader"].value["server"]) if found else None
 
@@ -198,7 +198,7 @@ class Rig:
             await kv.close()
 
     async def revision(self) -> int:
-        """Of the store now."""
+        """Returns the revision of the store now."""
         found = await self.etcdctl("get", "--limit=1", KEY_PREFIX + "__cluster")
         return int(found["header"]["revision"])
 
@@ -222,7 +222,7 @@ class Rig:
         return history_of(await self.history())
 
     async def check(self) -> tuple[str, ...]:
-        """What `metasrv check` finds wrong, a line each."""
+        """Returns the faults that `metasrv check` reports, a line each."""
         document = self.playground.settings.data_dir / "playground.json"
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "metasrv.cli.main", "check", "--deep"),

@@ -33,7 +33,7 @@ class Told(Enum):
 
 @dataclass(slots=True)
 class Row:
-    """What may be read of one id. None: no row."""
+    """The values that a read of one id may return. None: no row."""
 
     words: set[str | None]
     asked_ms: int
@@ -147,7 +147,7 @@ class RowWriter:
 
 
 def wrong_of_rows(rows: Iterable[Mapping[str, Any]], writers: Iterable[RowWriter]) -> list[str]:
-    """What a full scan shows that does not fit what the writers were told."""
+    """Returns the rows of a full scan that contradict the answers to the writers."""
     known = {id: row for writer in writers for id, row in writer.rows.items()}
     seen: dict[int, str] = {}
     wrong = []

@@ -1,4 +1,4 @@
-"""What a cluster's history says of what its clients were told."""
+"""Judges a cluster's history against the answers to its clients."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -94,7 +94,7 @@ def _is_partly_done(error: MetaError) -> bool:
 
 
 def wrong_rows(rows: Iterable[Mapping[str, Any]], writers: Iterable[Writer]) -> list[str]:
-    """What a full scan shows that does not fit what the writers were told."""
+    """Returns the rows of a full scan that contradict the answers to the writers."""
     told = {id: said for writer in writers for id, said in writer.told.items()}
     wrong: list[str] = []
     seen: set[int] = set()

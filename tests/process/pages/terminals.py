@@ -87,8 +87,9 @@ class Shell:
         self._process.communicate()
 
     def run(self, command: Command) -> str:
-        """What *command* prints: its standard output, and before it, where it shows an exit code,
-        its standard error. Raises AssertionError if a command of the block fails unexpectedly."""
+        """Runs *command*; returns its standard output, and before it, where the page shows an exit
+        code, its standard error. Raises AssertionError if a command of the block fails
+        unexpectedly."""
         assert self._process.stdout is not None
         block = f"{{ {command.text}\n}} >{self._out} 2>{self._err}"
         self._send(f'failed=""; {block}; echo "{_DONE} $failed" | tr "\\n" " "; echo')

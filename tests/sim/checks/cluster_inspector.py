@@ -1,4 +1,4 @@
-"""How `metasrv check` looks at a simulated cluster: over its network, and at its disks."""
+"""`metasrv check` for a simulated cluster: over its network, and at its disks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What must hold at every moment, seen by nobody inside: fences, the catalog, leases.
+"""Conditions that hold at every moment, checked from outside: fences, the catalog, leases.
 
 What is wrong goes to a list of the world, never into the code under test, which may swallow it.
 """

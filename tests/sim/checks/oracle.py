@@ -1,4 +1,4 @@
-"""What rows may be read: a single-node model that knows what was asked and what was answered.
+"""Rows that may be read: a single-node model that knows all requests and their answers.
 
 Acknowledged: it is there. Unknown: it may be, from the moment it was sent, for ever. Refused: it is
 not, and never comes. Every write has a value of its own, so that a read names its writer.
@@ -48,7 +48,7 @@ class Rows:
         return self.whole[-1]
 
     def possible(self, key: int, began: float, ended: float) -> set[Value]:
-        """What a read may find that was sent at *began* and answered at *ended*."""
+        """Returns the values that a read sent at *began* and answered at *ended* may find."""
         return {one.value for one in self.standing(key, began, ended)}
 
     def standing(self, key: int, began: float, ended: float) -> Iterator[Written]:
@@ -75,7 +75,7 @@ class Oracle:
     leases_hold: bool = True
     """False: clocks run apart, or failovers are forced; a read may then be of a moment ago."""
     statements: int = 0
-    """That were begun."""
+    """Statements that were begun."""
 
     def rows(self, table_id: int) -> Rows:
         return self.tables.setdefault(table_id, Rows())
@@ -87,7 +87,7 @@ class Oracle:
     def judge(
         self, table_id: int, found: Mapping[int, str], began: float, now: float
     ) -> Iterator[str]:
-        """Of a read of the whole table."""
+        """Yields the faults of a read of the whole table."""
         rows = self.rows(table_id)
         for key in sorted({*found, *rows.keys}):
             wrong = rows.wrong(key, found.get(key), began, now)

@@ -1,4 +1,5 @@
-"""What must hold while a table changes: rows and entries of every region, and who uses what.
+"""Conditions that hold while a table changes: rows and entries of every region, and versions in
+use.
 
 G24 and G26: no entry without its row, none missing of an index that is read, nothing of what is
 gone, two versions in use at most.
@@ -50,7 +51,7 @@ class ShapeGhost:
                     self._look_at(slot, slot.owner.region, info)
 
     def _look_at_lease(self, frontend: Frontend) -> None:
-        """Who has none any more ends soon, unless it stands still."""
+        """Checks that a frontend without a lease ends soon, unless it stands still."""
         service, node, now = frontend.service, frontend.node, frontend.loop.time()
         is_over = (
             frontend.is_up
@@ -103,7 +104,7 @@ class ShapeGhost:
 
 
 def index_faults(region: Region, info: TableInfo) -> Iterator[str]:
-    """Of every index that the region has heard of, at this moment."""
+    """Yields the faults of every index that the region has heard of, at this moment."""
     parts = list(region.reader.scan())
     rows = pa.Table.from_batches(parts) if parts else None
     for index in info.indexes:
@@ -125,7 +126,7 @@ def index_faults(region: Region, info: TableInfo) -> Iterator[str]:
 
 
 def _entries(rows: pa.Table | None, index: Index, info: TableInfo) -> Iterator[tuple[bytes, bytes]]:
-    """That the rows should have."""
+    """Yields the entries that the rows should have."""
     if rows is None:
         return
     types = {column.id: parse_type(column.type) for column in info.columns}

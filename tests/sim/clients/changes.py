@@ -1,5 +1,5 @@
-"""Who changes a table under its users: columns, indexes and constraints come and go, several at
-once, and some changes are steered on the way."""
+"""A client that changes a table under its users: columns, indexes and constraints come and go,
+several at once, and some changes are steered on the way."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What every client in the simulation has: the SDK over the network that fails, and a seed."""
+"""The base of every client in the simulation: the SDK over the network that fails, and a seed."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -69,7 +69,7 @@ class Session:
 
 @dataclass(frozen=True)
 class End(Generic[T]):
-    """How a change ended for good: with a value, or an error that says that nothing was done."""
+    """The final end of a change: a value, or an error that says that nothing was done."""
 
     value: T | None
     error: MetaError | None = None

@@ -122,7 +122,7 @@ class Owner:
 
 
 async def steward(owner: Owner, known: Known, changes: int) -> None:
-    """Of a table that others write to."""
+    """Alters a table that others write to."""
     random = owner.session.random
     for _ in range(changes):
         await owner.session.think(2 * THINK_MS)

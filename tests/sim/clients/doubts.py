@@ -15,7 +15,8 @@ ASKED, _ = IdempotencyKey.under()
 
 @dataclass
 class Doubt:
-    """Of the procedure that is submitted next: the answer to its first commit but that is lost.
+    """Loses the answer to the first commit but that of the submission, of the procedure submitted
+    next.
 
     Somebody else may submit one at that moment; then it is the other's.
     """

@@ -10,7 +10,7 @@ NULL = "null"
 
 @dataclass(eq=False)
 class Way:
-    """Of an element, in or out, by one change."""
+    """The move of an element, in or out, by one change."""
 
     began: float
     ended: float = NEVER

@@ -1,4 +1,5 @@
-"""How a client reaches frontends: it asks their service, over a network that loses and doubles.
+"""A client's connection to frontends: calls of their service, over a network that loses and
+doubles.
 
 Without HTTP, which tests/dataplane/frontend has; what a lost, late or doubled request means is the
 same.

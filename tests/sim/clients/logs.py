@@ -17,7 +17,7 @@ from tests.sim.scenario import Plot
 
 STATEMENT_MS = 12_000
 KEYS = 150
-"""Of one writer: each is written several times."""
+"""Keys of one writer: each is written several times."""
 AGAIN = 25
 """Statements of each writer that are sent again."""
 RETURNS_MS = (10, 3_000, 25_000)

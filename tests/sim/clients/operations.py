@@ -18,7 +18,7 @@ TYPES = ("int16", "int32", "int64")
 
 @dataclass
 class Plan:
-    """What of the model one change moves."""
+    """The parts of the model that one change moves."""
 
     operations: list[dict[str, Any]] = field(default_factory=list)
     comes: list[Way] = field(default_factory=list)
@@ -99,7 +99,8 @@ class Operations:
         plan.dropped = name
 
     def alter_type(self, plan: Plan) -> None:
-        """Of a column that nothing is over; every value is one of each of these types."""
+        """Alters the type of a column that nothing depends on; every value fits each of these
+        types."""
         now = self.session.now
         over = {rule.column for rule in self.table.rules.standing(now) if rule.is_named}
         for index in self.table.indexes.values():

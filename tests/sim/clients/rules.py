@@ -1,4 +1,4 @@
-"""What rows must satisfy, as a single node would see to it: constraints come, hold and go."""
+"""Constraints as a single node would enforce them: they come, hold and go."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ Row = Mapping[str, object]
 
 @dataclass(eq=False, kw_only=True)
 class Rule(Element):
-    """Of one column, one value that no row may have: null, or what a condition excludes."""
+    """A value of one column that no row may have: null, or one that a condition excludes."""
 
     column: str
     refuses: str
@@ -19,7 +19,7 @@ class Rule(Element):
 
     @property
     def is_named(self) -> bool:
-        """That a column is never null it says by itself."""
+        """Whether the constraint has a name; NOT NULL belongs to the column itself."""
         return self.refuses != NULL
 
     def is_against(self, row: Row) -> bool:
@@ -28,7 +28,7 @@ class Rule(Element):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Of one table."""
+    """The constraints of one table."""
 
     rules: list[Rule]
 
@@ -39,11 +39,11 @@ class Rules:
         return [rule for rule in self.standing(now) if rule.column == column]
 
     def wrong_reads(self, rows: Iterable[Row], began: float, now: float) -> Iterator[str]:
-        """Of rows that were read: what they have though no row has it."""
+        """Yields the faults of rows that were read: values that no row may have."""
         return self._against(rows, began, now, lambda rule: rule.holds.ended <= began)
 
     def wrong_writes(self, rows: Iterable[Row], began: float, now: float) -> Iterator[str]:
-        """Of rows that were acknowledged as they were sent."""
+        """Yields the faults of rows that were acknowledged as they were sent."""
         return self._against(rows, began, now, lambda rule: True)
 
     def may_refuse(self, began: float, now: float) -> bool:

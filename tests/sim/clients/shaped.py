@@ -19,7 +19,7 @@ GONE = "gone"
 SPARSE = "u"
 """A column from the beginning on; unless the table is crowded, rows seldom share its values."""
 SPREAD, CROWD = 60, 6
-"""How many values it has."""
+"""Numbers of values of that column: usual, and in a crowded table."""
 TOKEN, COPY = "v", "w"
 """Columns that every statement that puts a row writes, with one value that no other one writes: a
 row of which they differ was torn."""
@@ -30,7 +30,7 @@ class Column(Element):
     origin: int | None = None
     values: Rows = field(default_factory=Rows)
     defaults: Rows = field(default_factory=Rows)
-    """Of its key 0."""
+    """Defaults, under key 0."""
 
     def possible(self, key: int, began: float, ended: float) -> set[Value]:
         found: set[Value] = set()
@@ -52,12 +52,13 @@ class Index(Element):
 
 @dataclass(eq=False)
 class Statement:
-    """What one statement may have changed, and what becomes of it."""
+    """The possible changes of one statement, and their end."""
 
     began: float
     written: list[Written] = field(default_factory=list)
     left_out: list[tuple[Column, Written]] = field(default_factory=list)
-    """Of rows that may have been there: what was not named is kept while the column moves."""
+    """Values of rows that may have been there: a column that was not named is kept while it
+    moves."""
 
     def done(self, now: float) -> None:
         for one in self.written:
@@ -140,7 +141,7 @@ class Shaped:
     # ---- what is found
 
     def wrong_row(self, found: Mapping[str, object], began: float, now: float) -> str | None:
-        """Of one row that was read, whole."""
+        """Returns the fault of one row that was read, whole."""
         key, token = found["id"], found[TOKEN]
         assert isinstance(key, int)
         if token != found[COPY]:
@@ -161,7 +162,7 @@ class Shaped:
     def wrong_rows(
         self, found: Sequence[Mapping[str, object]], began: float, now: float
     ) -> Iterator[str]:
-        """Of a read of the whole table."""
+        """Yields the faults of a read of the whole table."""
         seen: set[object] = set()
         for row in found:
             if row["id"] in seen:
@@ -185,7 +186,8 @@ class Shaped:
         began: float,
         now: float,
     ) -> Iterator[str]:
-        """Of a read of the rows that have *value* in the first column of an index."""
+        """Yields the faults of a read of the rows that have *value* in the first column of an
+        index."""
         column = self.indexes[name].columns[0]
         where = f"{self.name} by {name} = {value!r}"
         for row in found:

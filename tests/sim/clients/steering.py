@@ -1,5 +1,5 @@
-"""What becomes of a change on its way: operators cancel it, let it stand for a while, slow it down,
-and bring back what it was about to drop. Some ask while a commit of it is in doubt."""
+"""Control of a running change: operators cancel it, let it stand for a while, slow it down, and
+bring back what it was about to drop. Some ask while a commit of it is in doubt."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Wish:
-    """What is asked for."""
+    """A request."""
 
     method: str
     path: str
@@ -41,7 +41,7 @@ class Wish:
 
 @dataclass
 class Steering:
-    """Of one change that is asked for with *key*, again and again."""
+    """Controls one change that is asked for with *key*, again and again."""
 
     session: Session
     wish: Wish
@@ -49,7 +49,7 @@ class Steering:
     paused: str | None = None
     """A procedure that stands, or may: a pause may be on its way for long."""
     doubt: Doubt | None = None
-    """Of a commit, beside which the control is asked for."""
+    """Doubt about a commit, during which the control is asked for."""
     is_cancelled: bool = False
     """Whether a cancel of it was taken."""
 

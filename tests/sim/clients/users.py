@@ -16,9 +16,9 @@ from tests.sim.clients.shaped import COPY, SPARSE, TOKEN, Shaped, Statement
 
 THINK_MS = 900
 KEYS = 8
-"""Of one user; as many are everybody's."""
+"""Keys of one user; as many are shared by all."""
 VALUES = 4
-"""Of a column, so that entries of an index share them."""
+"""Values of a column, few so that entries of an index share them."""
 TRIES_MAX = 3
 Row = Mapping[str, Any]
 
@@ -220,7 +220,7 @@ async def read_by_index(line: Line, table: Shaped, name: str, value: str | int) 
 
 
 async def read_by_indexes(line: Line, table: Shaped) -> None:
-    """Of every index all entries, by the values that rows may have."""
+    """Reads all entries of every index, by the values that rows may have."""
     now = line.session.now
     for index in table.indexes.values():
         if index.is_there(now, now):

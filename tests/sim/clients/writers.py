@@ -10,7 +10,7 @@ from tests.sim.checks.oracle import Rows, Written
 from tests.sim.clients.client import Session
 
 KEYS = 12
-"""Of one writer, in each table."""
+"""Keys of one writer, in each table."""
 STATEMENT_MS = 12_000
 THINK_MS = 900
 AT_ONCE = 4

@@ -1,4 +1,4 @@
-"""What happens to a world: each fault begins, lasts, and ends by itself. Drawn by the seed."""
+"""Faults of a world: each begins, lasts, and ends by itself. Drawn by the seed."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial

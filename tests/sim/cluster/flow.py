@@ -18,7 +18,7 @@ BREAKS = 0.01
 
 @dataclass(eq=False)
 class Flow(httpx.AsyncByteStream):
-    """What the client of one request reads. Its server puts pieces in."""
+    """The stream that the client of one request reads. Its server puts pieces in."""
 
     loop: SimLoop
     weather: Weather

@@ -59,7 +59,7 @@ class Frontend:
     clock: Clock
     metasrvs: Sequence[str]
     node: str = ""
-    """Of the loop; the process that was started last."""
+    """Name of its node in the loop: the process that was started last."""
     service: FrontendService | None = None
     transactions: Watched | None = None
     gave_up: bool = False

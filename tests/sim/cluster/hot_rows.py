@@ -35,7 +35,7 @@ from tests.sim.scenario import quiet, uncollected
 
 REGIONS = 3
 ROWS = 5
-"""Of each region; the first of them is hot."""
+"""Rows of each region; the first of them is hot."""
 NAME = ("main", "public", "hot")
 SPEC: Mapping[str, Any] = {
     "name": "hot",
@@ -61,7 +61,7 @@ class HotTable:
     hot: tuple[int, ...] = tuple(range(REGIONS))
     """Regions that have a hot row."""
     times: list[int] = field(default_factory=lambda: [0] * REGIONS)
-    """How often that of each was written."""
+    """The number of writes of each region's hot row."""
     read: list[int] = field(default_factory=list)
     """Regions that jobs have read, in that order."""
     refused: list[MetaError] = field(default_factory=list)

@@ -45,7 +45,7 @@ from tests.sim.cluster.message_fates import Weather
 from tests.sim.loop import SimClock, SimLoop
 
 PIECE_MS = (5, 50, 500, 6_000)
-"""How long a piece of a job takes while there is trouble."""
+"""Durations of a piece of a job while there is trouble."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What becomes of a message: drawn by the seed, by the weather, and by which links are cut."""
+"""The fate of a message: drawn by the seed, by the weather, and by which links are cut."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -50,7 +50,7 @@ class Weather:
     is_down: bool = False
     """The store refuses every call."""
     downs: int = 0
-    """How often it went down: a watch of before does not go on."""
+    """Number of outages: a watch from before one does not go on."""
     is_full: bool = False
     """The store takes no puts."""
     job_fails: float = 0.0
@@ -83,7 +83,7 @@ class Weather:
         return Fate.FINE
 
     def fate_of_write(self, source: str, keys: Sequence[bytes]) -> Fate:
-        """Of a transaction with the store that writes *keys*."""
+        """Draws the fate of a transaction with the store that writes *keys*."""
         if True in [meets(keys) for meets in [*self.doubts]]:  # each hears of them
             return Fate.UNANSWERED
         doom = self.doomed.pop(source, None)
@@ -94,7 +94,7 @@ class Weather:
         return Fate.LATE
 
     def way_ms(self, fate: Fate) -> float:
-        """How long it travels."""
+        """Draws the travel time of a message."""
         ranges = {Fate.SLOW: SLOW_MS, Fate.LATE: LATE_MS}
         return self.random.uniform(*ranges.get(fate, QUICK_MS))
 
@@ -111,5 +111,5 @@ class Weather:
 
 
 def host_of(node: str) -> str:
-    """Of a process: it is named by its host and a number of its own."""
+    """Returns the host of a process, which is named by its host and a number of its own."""
     return node.partition("#")[0]

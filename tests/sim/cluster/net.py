@@ -23,7 +23,7 @@ SLOW_ANSWERS = 0.02
 HEARD = 0.7
 """The chance of a connection's other end to hear of a death."""
 ENDLESS = MEDIA_TYPE.encode()
-"""Of answers that are read while they come."""
+"""Media type of answers that are read while they come."""
 
 
 @dataclass(eq=False)
@@ -191,7 +191,7 @@ class Network:
 
 
 class Wire(httpx.AsyncBaseTransport):
-    """What clients of the network hold. It honours the timeouts of a request."""
+    """The transport that clients of the network hold. It honours the timeouts of a request."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
@@ -215,7 +215,8 @@ class Wire(httpx.AsyncBaseTransport):
 
 
 def _is_repeatable(request: httpx.Request) -> bool:
-    """What clients say may come twice: all but a change of metadata without a key."""
+    """Whether clients mark the request as repeatable: all but a change of metadata without a
+    key."""
     is_change = request.url.path.startswith("/v1/") and request.method not in ("GET", "PUT")
     return not is_change or "idempotency-key" in request.headers
 

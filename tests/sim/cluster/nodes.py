@@ -61,7 +61,7 @@ class Datanode:
     metasrvs: Sequence[str]
     limits: RegionLimits
     node: str = ""
-    """Of the loop; the process that was started last."""
+    """Name of its node in the loop: the process that was started last."""
     disk: ProcessDisk | None = None
     service: DatanodeService | None = None
     gave_up: bool = False
@@ -95,7 +95,7 @@ class Datanode:
             self.service = None
 
     def lose_power(self, kept_bytes: int, kept_names: bool, torn: int | None = None) -> None:
-        """What was not synced is gone, or some of it (MemoryStore.crash)."""
+        """Loses what was not synced, or some of it (MemoryStore.crash)."""
         self.kill()
         self.disks.store(self.root).crash(kept_bytes, kept_names, torn)
 

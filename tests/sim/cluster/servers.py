@@ -30,7 +30,7 @@ CONFIG = ServerConfig(server_id="unnamed", data_dir=Path("unused"))
 
 @dataclass(frozen=True)
 class Outside:
-    """What every server shares."""
+    """The parts that all servers share."""
 
     loop: SimLoop
     kv: MemoryKv

@@ -28,12 +28,12 @@ class Ghost(Protocol):
 
 @dataclass(frozen=True)
 class What:
-    """Of a call, what decides how it fails."""
+    """Properties of a call that decide how it fails."""
 
     writes: bool = False
     puts: bool = False
     keys: tuple[bytes, ...] = ()
-    """Those that a transaction of a leader writes: whoever is doomed is struck with it."""
+    """Keys that a transaction of a leader writes: a server that is doomed is struck with it."""
 
 
 READ = What()
@@ -175,7 +175,7 @@ class FaultyStore:
 
 
 def at_once(call: Coroutine[Any, Any, T]) -> T:
-    """What MemoryKv answers: no call of it suspends."""
+    """Returns the answer of MemoryKv: no call of it suspends."""
     try:
         call.send(None)
     except StopIteration as done:

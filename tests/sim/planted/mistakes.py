@@ -36,10 +36,10 @@ from tests.sim.planted import schema_mistakes as planted_changes
 
 @dataclass(frozen=True)
 class Bugs:
-    """What is wrong with a world; nothing by default."""
+    """The bugs of a world; none by default."""
 
     alter: Callable[[Request], Request] = lambda request: request
-    """What every server sends instead."""
+    """Returns the request that every server sends instead."""
     make_store: Callable[[Clock], MemoryKv] = MemoryKv
     patches: tuple[Patch, ...] = field(default=())
 
@@ -86,7 +86,7 @@ def _server(value: bytes) -> str:
 
 
 async def _unknown_is_failed(self: Committer, batch: Batch) -> tuple[TxnAnswer, bool]:
-    """What nobody knows is told as not done."""
+    """Reports an unknown outcome as not done."""
     try:
         answer = await self._kv.txn(batch.request, deadline_ms=self._deadline_ms)
     except Unknown as error:
@@ -128,7 +128,7 @@ def _not_synced(self: MemoryFile) -> None:
 
 
 def _not_brought_down(self: MemoryDisk, path: str) -> None:
-    """What another process wrote is sealed as it is read, on stable storage or not."""
+    """Seals what another process wrote as it is read, on stable storage or not."""
 
 
 def _always_leased(self: NodeRegionSet, region_id: int, epoch: int) -> bool:

@@ -59,12 +59,12 @@ def _no_pins(self: Transactions, now_ms: int) -> tuple[Pin, ...]:
 
 
 def _pins_not_looked_at(self: HolderEntry, wait: Wait) -> bool:
-    """Who knows the new version is taken for one that uses it."""
+    """Takes a holder that knows the new version for one that uses it."""
     return self.have is None or self.have < wait.need
 
 
 def _only_pins_looked_at(self: HolderEntry, wait: Wait) -> bool:
-    """Who has no old transaction is taken for one that knows the new version."""
+    """Takes a holder without an old transaction for one that knows the new version."""
     pin = self.pinned.get(wait.table_id)
     return pin is not None and pin.schema_version < wait.schema_version
 
@@ -96,7 +96,7 @@ class Forgiven:
 
 
 def _nulls(field: pa.Field, ops: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """What a row was written without is null, whatever its column says."""
+    """Reads a column that a row was written without as null, whatever its default."""
     return pa.nulls(len(ops), field.type)
 
 
@@ -143,7 +143,7 @@ def _without_floor(order: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _newest(rows_of: pa.Table, index: Any) -> pa.Table:
-    """What a job brings is taken for newer than what statements wrote meanwhile."""
+    """Takes rows that a job brings for newer than what statements wrote meanwhile."""
     found = entries_of(rows_of, index)
     versions = pc.add(found.column("_version"), pa.scalar(1_000, pa.int64()))
     place = found.schema.get_field_index("_version")
@@ -178,7 +178,7 @@ _REFUSAL = control._refusal
 
 
 def _cancelled_late(facts: control.ControlInput, asked: control.Control) -> str | None:
-    """What has been published is undone all the same."""
+    """Undoes what has been published all the same."""
     return _REFUSAL(replace(facts, has_passed=False), asked)
 
 

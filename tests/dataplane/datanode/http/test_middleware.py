@@ -1,4 +1,4 @@
-"""What no caller can do to a node: bodies, headers and paths that are too large, odd or slow."""
+"""Bodies, headers and paths that are too large, odd or slow harm no node."""
 
 import json
 import socket

@@ -38,7 +38,7 @@ async def told_of_term(desk: OrderExecutor, term: int = 1) -> OrderExecutor:
 
 
 def journal_bytes(store: MemoryStore) -> bytes:
-    """What would survive a crash now."""
+    """The bytes of the journal that would survive a crash now."""
     return b"".join(
         bytes(inode.data[: inode.synced])
         for path, inode in store.durable.items()

@@ -138,7 +138,7 @@ def test_given_a_bit_flipped_at_every_byte_then_all_is_there_or_it_is_corrupt() 
 
 
 def test_given_a_cut_at_every_byte_then_what_ended_before_it_is_there() -> None:
-    """Of commits that were cut off whole nothing in the file can tell; a part of one is torn."""
+    """A cut between two commits cannot be detected; a cut inside one is torn."""
     for cut in range(len(WHOLE.data)):
         if cut < WHOLE.ends[0]:
             with pytest.raises(Corrupt):

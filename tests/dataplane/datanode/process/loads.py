@@ -67,10 +67,10 @@ READS: dict[ReaderKind, tuple[str, str, dict[str, object]]] = {
 }
 
 
-"""Of each kind, one that reads all rows."""
+"""One call of each kind that reads all rows."""
 
 
 def status(node: Node, region: int, kind: ReaderKind) -> int:
-    """Of a reader that receives all of it."""
+    """Returns the status of a call whose reader receives all of the answer."""
     call, accept, asked = READS[kind]
     return node.post(region, call, accept, **asked).status_code

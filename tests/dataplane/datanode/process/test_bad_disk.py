@@ -17,7 +17,7 @@ pytestmark = pytest.mark.process
 
 KEY_BYTES, KEYS = 3_000, 10
 SYNC_US = 4_000_000
-"""Of the slow sync, in microseconds: many times two heartbeats."""
+"""Duration of the slow sync in microseconds: many times two heartbeats."""
 
 
 def rows(number: int) -> list[Write]:

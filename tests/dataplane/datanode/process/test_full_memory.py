@@ -16,7 +16,7 @@ from tests.node_conformance.node import ARROW, Node
 pytestmark = pytest.mark.process
 
 SLOW_FILES = "delay_enter=5000000"
-"""Of `mkdir`: the folder of data files is made 5 s late, and until then nothing is flushed."""
+"""`mkdir` of the folder of data files takes 5 s, and until then nothing is flushed."""
 LIMIT_S = 60
 
 

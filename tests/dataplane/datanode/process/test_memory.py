@@ -27,7 +27,7 @@ ARROW_BYTES_MAX = 48 << 20
 GROWTH_BYTES_MAX = 96 << 20
 """Less than half of the region: that, Python's own part of it, and what allocators keep of both."""
 FILES_LEFT_MAX = 16
-"""Of more, four are of one tier and are merged: the region's are of five tiers."""
+"""With more files, four are of one tier and are merged: the region's are of five tiers."""
 LIMIT_S = 60
 
 
@@ -38,7 +38,7 @@ def peak_bytes(process: DatanodeProcess) -> int:
 
 
 def forget_peak(process: DatanodeProcess) -> int:
-    """What is resident now."""
+    """Resets the peak of resident memory; returns the bytes resident now."""
     Path(f"/proc/{process.pid}/clear_refs").write_text("5")
     return peak_bytes(process)
 

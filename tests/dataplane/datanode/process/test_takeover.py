@@ -27,7 +27,7 @@ def borrowed_by(node: Node, region: int) -> Borrowed:
 
 
 def bring_over(borrowed: Borrowed) -> list[DataFile]:
-    """What the job does with immutable files: byte for byte, under the attempt's folder."""
+    """Copies immutable files as the job does: byte for byte, under the attempt's folder."""
     folder = Path(borrowed.root) / ATTEMPT
     folder.mkdir(parents=True)
     files = []

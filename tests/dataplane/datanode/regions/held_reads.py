@@ -50,7 +50,7 @@ class Shape:
     files: int
     columns: int
     rows: int
-    """Of each file; the files have rows of all ranges of keys."""
+    """Rows of each file; each file has rows of all ranges of keys."""
     text_bytes: int = 8
     in_memory: int = 0
     """Rows that are in no file."""

@@ -91,7 +91,7 @@ def test_given_many_heartbeats_when_an_old_one_is_answered_then_it_is_forgotten(
 def test_given_drift_within_the_bound_when_the_holder_stops_then_the_lease_lives(
     lease_ms: int, drift_ppm: int
 ) -> None:
-    """What the holder takes for `usable_ms` lasts, in real time, no longer than the lease."""
+    """`usable_ms` by the holder's clock lasts, in real time, no longer than the lease."""
     real_us = usable_ms(lease_ms) * 1_000_000_000 // (1_000_000 + drift_ppm)
 
     assert real_us <= lease_ms * 1000 + 1

@@ -1,4 +1,4 @@
-"""What floors refuse is counted by table and holder, and nothing else is."""
+"""Batches and reads refused below a floor are counted by table and holder; no others are."""
 
 from dataplane.datanode.regions.refusals import NAMES_MAX, Refusals
 from metasrv_base.errors import Conflict

@@ -13,7 +13,7 @@ TAKEN_MAX = 1.3
 """By what is counted."""
 RESIDENT_MAX = 1.3
 KEPT_BYTES = 6 << 20
-"""That allocators keep of a process that has taken some megabytes, whatever it has read."""
+"""Bytes that allocators keep of a process that has taken some megabytes, whatever it has read."""
 CASES = (
     ("stream", "eight-wide"),
     ("page", "eight-wide"),

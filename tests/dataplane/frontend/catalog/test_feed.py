@@ -47,7 +47,8 @@ class Seen:
 
 
 def play(*scripts: Script | int, wait_ms: int = 2_000, reload: bool = False) -> Seen:
-    """What is known, and who was asked, after a while; with *reload* half of it is waited again."""
+    """Plays *scripts*, waits, and returns the catalog and the servers asked; *reload* waits half as
+    long again."""
 
     async def main(loop: SimLoop) -> Seen:
         catalog, clock, servers = LiveCatalog(), SimClock(loop), Scripted(list(scripts))

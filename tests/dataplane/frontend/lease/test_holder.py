@@ -1,4 +1,4 @@
-"""How a frontend holds its lease, in virtual time, whether the leader answers or is silent."""
+"""A frontend's lease in virtual time, with a leader that answers and one that is silent."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -61,7 +61,8 @@ class MarkedRegion(ModelRegion):
             self.rows[key] = (self.version, said)
 
     def snapshot(self, schema: Schema) -> dict[int, dict[bytes, ReadEntry]]:
-        """What a backfill makes of the rows as they are: entries with their rows' versions."""
+        """Returns the entries that a backfill makes of the rows as they are, with their
+        versions."""
         return {
             index.id: {
                 entry: ReadEntry(self.rows[row][0], row)
@@ -71,7 +72,7 @@ class MarkedRegion(ModelRegion):
         }
 
     def ingest(self, made: Mapping[int, Mapping[bytes, ReadEntry]]) -> None:
-        """What is newer wins, a tombstone too."""
+        """Ingests entries; a newer one that exists wins, a tombstone too."""
         for family, entries in made.items():
             held = self.entries.setdefault(family, {})
             for key, entry in entries.items():
@@ -185,7 +186,8 @@ class Life:
             self.wrong.append(what)
 
     def _validate(self, info: TableInfo) -> None:
-        """What regions do before a constraint is public; the one row here is the one that may."""
+        """Validates constraints as regions do before they are public; the one row may violate
+        them."""
         held = None if self.truth is None else self.truth.get(A)
         for one in info.constraints:
             if one.holds or held is UNSET or self.truth is None:
@@ -276,7 +278,7 @@ def _changed(
 def _lived(
     stages: Sequence[Stage], place: int, life: Life, change: tuple[Act, Version]
 ) -> list[str]:
-    """What is seen to be wrong from the change on, to the end."""
+    """Returns the faults seen from the change on, to the end."""
     act, version = change
     try:
         act(life, version)
@@ -294,7 +296,7 @@ def _lived(
 
 
 def _promised(info: TableInfo, life: Life) -> None:
-    """What is said of every row in the end, of the one that is looked at."""
+    """Checks what holds for every row in the end on the one row of this life."""
     if life.truth is None:
         return
     value = life.truth[A]

@@ -69,7 +69,7 @@ class ModelRegion:
         return {key: entry.row for key, entry in self.entries.get(family, {}).items()}
 
     def should_have(self, schema: Schema, family: int) -> dict[bytes, bytes]:
-        """What an index of all rows has, computed by hand."""
+        """Returns the entries that an index of all rows must have, computed by hand."""
         (index,) = (one for one in schema.indexes if one.id == family)
         return {
             encode_entry(

@@ -87,7 +87,8 @@ KINDS: Mapping[str, tuple[TableInfo, tuple[Operation, ...]]] = {
 
 
 def changes_of(info: TableInfo, operations: tuple[Operation, ...]) -> Mapping[str, Act]:
-    """What a check forbids is asked of checks; a change of the column that moves, of columns."""
+    """Returns the changes that concern these operations: a violation only for checks, a change of
+    the moving column only for columns."""
     nulls = any(isinstance(one, SetNotNull | DropNotNull) for one in operations)
     checks = any(isinstance(one, AddCheck | DropConstraintOperation) for one in operations)
     columns = any(isinstance(one, AddColumnOperation | DropColumnOperation) for one in operations)

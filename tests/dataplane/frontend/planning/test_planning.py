@@ -1,4 +1,4 @@
-"""What a statement makes of rows and entries, in every state of every element."""
+"""Plans of statements: rows and entries, in every state of every element."""
 
 import pytest
 from hypothesis import given, settings
@@ -333,7 +333,7 @@ row_of = st.fixed_dictionaries(
 def test_given_any_statements_when_run_then_the_indexes_are_those_of_the_rows(
     data: st.DataObject, careful: bool
 ) -> None:
-    """Of a plain and of a unique index; what conflicts changes nothing."""
+    """Covers a plain and a unique index; a statement that conflicts changes nothing."""
     schema = schema_of(index(1, 2), index(2, 3, 2, unique=True))
     region = ModelRegion()
 

@@ -47,7 +47,8 @@ class TypeChange:
         return WAYS[way](info, (AlterTypeOperation(name="a", type=self.new),))
 
     def given_at(self, version: Version, place: int) -> Iterator[Said | None]:
-        """What its users can say, one of the values that both types have; None: nothing."""
+        """Yields what users of a version can give, one of the values of both types included; None:
+        nothing."""
         type = type_at(version)
         only = self.old_only if type == self.old else self.new_only
         yield (type, read_as(self.both[place], type))
@@ -141,7 +142,8 @@ class Life:
                 self.wrong.append(f"{what} shows {found}, where {self.said} was said")
 
     def write(self, version: Version, op: Op, said: Said | None = None, **more: object) -> None:
-        """What is refused, or waits for another version, has changed nothing."""
+        """Writes a row; a statement that is refused, or waits for another version, changes
+        nothing."""
         row = {"id": 1, **more}
         if said is not None:
             row["a"] = said[1]

@@ -39,7 +39,7 @@ class Gate:
         self.busy = asyncio.Event()
         """As many requests are under way as may be."""
         self.keys: list[int] = []
-        """Of each request, how many it asks for."""
+        """The number of keys of each request."""
         self._kind = kind
         bench.way.meet = self._meet
 

@@ -1,4 +1,4 @@
-"""What a region refuses below its floor is counted at its node, by the frontend that sent it."""
+"""A statement refused below a region's floor is counted at its node, by its frontend."""
 
 import httpx
 

@@ -23,7 +23,7 @@ CHANGES: Mapping[str, tuple[Op, dict[str, Any], dict[str, Any] | None]] = {
     "put anew": (Op.UPSERT, {"a": 3}, {"a": 3, "b": None}),
     "deleted": (Op.DELETE, {}, None),
 }
-"""What is said of a row, and what it is then."""
+"""The statement about a row, its fields, and the row after it."""
 CELLS = [(i, j, change) for i in STAGES for j in STAGES[STAGES.index(i) :] for change in CHANGES]
 
 

@@ -20,7 +20,7 @@ async def write(bench: Bench, op: Op, rows: list[dict[str, Any]], id: str) -> Wr
 
 
 def batches_met(bench: Bench) -> list[str]:
-    """Those that go to the node from now on, as they come."""
+    """Collects the batches that go to the node from now on, in order of arrival."""
     met = []
 
     async def meet(request: httpx.Request) -> None:

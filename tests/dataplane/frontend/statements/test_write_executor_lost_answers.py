@@ -16,7 +16,7 @@ from tests.dataplane.frontend.bench import Bench, T, running
 from tests.dataplane.frontend.tables import A, feed_table, rule
 
 LARGE = feed_table(A, rule("check", 2, expression="c2 > 9"), schema_version=2)
-"""What the row breaks."""
+"""A table with a check that the row violates."""
 SHORT_S = 0.3
 """Until a statement gives up."""
 
@@ -37,7 +37,7 @@ async def forbid(bench: Bench) -> None:
 
 
 def lost(bench: Bench, then: Callable[[], Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-    """Of the first batch nobody hears; what *then* does comes before the next."""
+    """Loses the answer to the first batch; runs *then* before the next one."""
 
     async def lose(request: httpx.Request) -> None:
         if request.url.path.endswith("/batch"):

@@ -163,7 +163,7 @@ def accepts(port: int) -> bool:
 
 
 def resident_bytes() -> int:
-    """Of this process and of all that it has started."""
+    """Returns the resident bytes of this process and of all that it has started."""
     parents, bytes_of = {}, {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -180,7 +180,7 @@ def resident_bytes() -> int:
 
 
 def cpu_s() -> float:
-    """Of this process and of all that it has started and seen end."""
+    """Returns the processor time, in s, of this process and of its children that have ended."""
     whose = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     used = [resource.getrusage(one) for one in whose]
     return sum(one.ru_utime + one.ru_stime for one in used)

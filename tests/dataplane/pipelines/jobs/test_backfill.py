@@ -38,7 +38,8 @@ BATCH = 2_000
 
 
 def entries_at_mark(region: Region, columns: Sequence[int]) -> dict[bytes, bytes]:
-    """Of the rows as they are now, by the code that a region looks again with."""
+    """Returns the entries of the rows as they are now, by the code with which a region checks
+    again."""
     index = IndexDef.of(INDEX, columns, SPEC.columns, unique=False)
     parts = [entries_of(pa.Table.from_batches([part]), index) for part in region.reader.scan()]
     found: dict[bytes, bytes] = {}

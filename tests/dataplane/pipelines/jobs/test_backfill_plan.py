@@ -1,4 +1,4 @@
-"""How a backfill is cut, and how fast it may go."""
+"""Parts of a backfill, and the rate of each."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing

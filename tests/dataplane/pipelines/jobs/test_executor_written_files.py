@@ -1,4 +1,4 @@
-"""How a file is written, and how a job reads back what it has written."""
+"""Files that a job writes, and reads back."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a move is made of, without Spark: versions that are kept, the plan."""
+"""Parts of a move, without Spark: the versions that are kept, and the plan."""
 
 from itertools import pairwise
 

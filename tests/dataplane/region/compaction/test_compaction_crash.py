@@ -116,7 +116,7 @@ def rivals(case: str) -> int:
 
 
 def run_rivals(case: str, stop: int) -> int:
-    """How many operations the old one had."""
+    """Runs two mergers against each other; returns how many operations the old one had."""
     old_at, new_at, third_at = CASES[case]
     store = copy.deepcopy(MADE)
     old, new = Merger("old", *old_at), Merger("new", *new_at)

@@ -1,4 +1,4 @@
-"""Which files are merged: pure decisions on manifests."""
+"""The choice of files to merge: pure decisions on manifests."""
 
 from collections.abc import Sequence
 

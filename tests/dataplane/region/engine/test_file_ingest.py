@@ -133,7 +133,8 @@ def test_given_entries_that_changed_behind_the_mark_when_ingested_then_the_newer
 def test_given_another_column_that_changed_before_the_backfill_when_ingested_then_an_entry_is_there(
     region: Region,
 ) -> None:
-    """Who writes no column of the index says nothing of the entry, which may not be there yet."""
+    """A statement that writes no column of the index leaves out the entry, which may not exist
+    yet."""
     assert graphs.INDEX.behaviours[ElementState.WRITE_ONLY].update_elsewhere == ()
     source = built(region, values_of(region))
     write_mixed(region, "s-3", {(ROWS, b"a"): (9, "x")})

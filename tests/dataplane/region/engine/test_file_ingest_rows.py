@@ -44,7 +44,7 @@ def reserved(region: Region, mark: str = MARK) -> int:
 
 
 def brought(region: Region, rows: Contents, attempt: str = ATTEMPT) -> Ingest:
-    """What a job writes: *rows*, all of the version that was reserved."""
+    """Writes *rows* as a job does, all of the version that was reserved."""
     disk, root = region.place.disk, region.place.root
     version = version_of_mark(region.manifest, MARK) or 0
     disk.make_folder(f"{root}/{attempt}")

@@ -94,7 +94,7 @@ def no_leader_is_lost(*_: object) -> None:
 
 
 def not_synced(*_: object) -> None:
-    """What was written is taken to be on disk."""
+    """Takes what was written to be on disk."""
 
 
 SYNC = MemoryFile.sync
@@ -131,7 +131,7 @@ def unflushed() -> None:
 
 
 def elsewhere() -> None:
-    """Those into another root, which borrows from the old one."""
+    """Runs the takeovers into another root, which borrows from the old one."""
     takeovers(["elsewhere"])
 
 
@@ -207,7 +207,7 @@ ALSO: dict[str, tuple[ModuleType, str, object]] = {
     "look before the append": (serving, "look", no_look),
     "own fence behind the replay": (opening, "publish_manifest", fenced_last),
 }
-"""What a bug leaves out elsewhere."""
+"""A second place that the same bug leaves out."""
 
 
 @pytest.mark.crash

@@ -31,7 +31,7 @@ WITHOUT_TOMBSTONES = rewrite._without_tombstones
 
 
 def scan_as_newest(self: FileReader, *asked: Any) -> Iterator[pa.Table]:
-    """What a job has brought is taken for newer than what was written since."""
+    """Takes rows that a job has brought for newer than those written since."""
     for table in SCAN(self, *asked):
         place = table.schema.get_field_index(VERSION)
         later = pc.add(table.column(VERSION), pa.scalar(LATER, pa.int64()))

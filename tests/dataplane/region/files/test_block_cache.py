@@ -1,4 +1,4 @@
-"""What the block cache keeps: within its bound, and of a footer that is larger than it."""
+"""Contents of the block cache: within its bound, and of a footer that is larger than it."""
 
 from collections import Counter
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What Parquet's own page checksums find of damage, beside ours of blocks (decision 124).
+"""Damage that Parquet's own page checksums detect, beside our checksums of blocks (decision 124).
 
 Where the first test fails, a newer Arrow checks headers, too: look at the decision again.
 """

@@ -93,7 +93,7 @@ def rows_of(count: int) -> Contents:
 
 
 def kept(logged: Damaged, damaged: bytes) -> Contents:
-    """What recovery keeps of the log: all of it is decoded."""
+    """Returns the contents that recovery keeps of the log: all of it is decoded."""
     path = logged.path("wal-")
     name = parse_segment(path.rpartition("/")[2])
     assert name is not None

@@ -84,7 +84,7 @@ def test_given_rows_when_written_then_every_column_is_compressed_by_lz4(disk: Re
 
 
 def codecs_of(file: bytes) -> set[str]:
-    """Of all columns of all row groups."""
+    """Returns the codecs of all columns of all row groups."""
     found = pq.read_metadata(pa.BufferReader(file))
     groups = map(found.row_group, range(found.num_row_groups))
     return {group.column(at).compression for group in groups for at in range(group.num_columns)}

@@ -42,7 +42,7 @@ def all_types() -> pa.RecordBatch:
 
 
 def golden_text() -> str:
-    """What `checksum.txt` holds."""
+    """The text of `checksum.txt`."""
     rows = all_types()
     lines = [repr(row) for row in row_bytes(rows, {}).to_pylist()]
     return "\n".join([*lines, digest_rows(rows).hex, ""])

@@ -45,7 +45,7 @@ def entry_key(value: str | None, key: bytes) -> bytes:
 
 
 def made(region: Region) -> Ingest:
-    """What a job makes of the rows as they are, the mark being open."""
+    """Returns the ingest that a job makes of the rows as they are, while the mark is open."""
     disk, root = region.place.disk, region.place.root
     disk.make_folder(f"{root}/{ATTEMPT}")
     parts = [entries_of(pa.Table.from_batches([part]), BY_TEXT) for part in region.reader.scan()]

@@ -1,4 +1,4 @@
-"""What an opening seals it has on stable storage: its writer may have died before it synced."""
+"""An opening syncs whatever it seals: its writer may have died before it synced."""
 
 import pytest
 
@@ -14,7 +14,7 @@ class KilledError(Exception):
 
 
 def unsynced() -> MemoryStore:
-    """Of a leader that was killed when it had written a row and not yet synced it."""
+    """The store of a leader that was killed between the append of a row and its sync."""
     medium = MemoryStore()
     dying: list[Region] = []
 

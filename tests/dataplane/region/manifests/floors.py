@@ -28,7 +28,7 @@ def new_region(disk: MemoryDisk | None = None) -> Region:
 
 
 def code_at(region: Region, schema_version: int, statement: str) -> str:
-    """What a batch of that schema version is answered."""
+    """Returns the code with which a batch of that schema version is answered."""
     head = header(statement, region.opening.epoch, schema_version)
     (answer,) = region.writer.apply([(head, batch({statement.encode(): (0, None)}))])
     return answer.code if isinstance(answer, MetaError) else "done"

@@ -12,8 +12,8 @@ from tests.dataplane.region.held_memory import HOLDERS
 
 ROOT = Path(__file__).parents[4]
 LEAST, MOST = 0.7, 1.5
-"""What is counted, by what is taken. Below 1: what allocators keep; the budget's part for rows is
-flushed at its half."""
+"""Bytes counted, divided by bytes taken. Below 1: what allocators keep; the budget's part for rows
+is flushed at its half."""
 
 
 @pytest.mark.slow

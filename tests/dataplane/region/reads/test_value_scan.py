@@ -178,7 +178,7 @@ def footer_of(rows: list[tuple[bytes, int, int]]) -> Footer:
 
 @dataclass
 class Counted:
-    """What a scan of values does."""
+    """Operations of a scan of values."""
 
     plain_rows: int = 0
     merged_rows: int = 0
@@ -186,7 +186,7 @@ class Counted:
 
 
 def counted(region: Region, monkeypatch: pytest.MonkeyPatch) -> Counted:
-    """Of a scan of the whole region."""
+    """Counts the operations of a scan of the whole region."""
     count = Counted()
     values_of, scan = FileReader.values_of, FileReader.scan
 

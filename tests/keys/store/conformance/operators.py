@@ -1,4 +1,4 @@
-"""What a person does about a store without space, on either store."""
+"""An operator's remedy for a store without space, on either store."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol

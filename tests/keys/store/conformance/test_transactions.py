@@ -1,4 +1,4 @@
-"""What one transaction sees, compares, writes and refuses."""
+"""Reads, compares, writes and refusals of one transaction."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a sequence may ask of a store, as data: revisions are relative, leases are numbers.
+"""Operations of a sequence on a store, as data: revisions are relative, leases are numbers.
 
 Each operation is run on MemoryKv and on etcd. Revisions are MemoryKv's; `Side` moves them.
 """
@@ -18,7 +18,7 @@ OPERATIONS = 30
 
 
 class Expect(StrEnum):
-    """What a compare says of a key or range, seen from what is there when it is made."""
+    """A compare's expectation of a key or range, relative to its contents when it is made."""
 
     ABSENT = "absent"
     AS_IT_IS = "as it is"
@@ -59,7 +59,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Of what was written since, and of a last put at `key`, which ends it."""
+    """Watches what was written since, up to a last put at `key`, which ends it."""
 
     key: bytes
     end: bytes

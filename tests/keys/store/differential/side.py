@@ -28,7 +28,7 @@ NOT_GRANTED = LeaseId(1 << 40)
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """What MemoryKv holds before an operation: relative words are read by it."""
+    """The state of MemoryKv before an operation: relative words are resolved against it."""
 
     revision: int
     compares: tuple[int, ...] = ()

@@ -28,7 +28,7 @@ async def told(one: Server) -> str:
 
 
 async def test_given_failovers_when_they_end_then_each_counts_once_with_its_time() -> None:
-    """That of a node has one of a table as its child."""
+    """A failover of a node has one of a table as its child."""
     async with leader() as one:
         await one.make()
         body = {"reason": "test", "node_id": "dn-1", "force": True}

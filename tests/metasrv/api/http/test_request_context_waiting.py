@@ -1,4 +1,4 @@
-"""Who waits for what: a client for its procedure, a procedure for a lock, a judgement for both."""
+"""Waits: of a client for its procedure, of a procedure for a lock, of a judgement for both."""
 
 import asyncio
 from typing import Any

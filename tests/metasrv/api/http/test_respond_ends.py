@@ -1,4 +1,4 @@
-"""How a procedure's end is told to the client that waited for it."""
+"""Answers to a client that waited for the end of its procedure."""
 
 import pytest
 

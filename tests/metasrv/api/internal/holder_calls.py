@@ -32,7 +32,7 @@ async def acknowledge(
 
 
 async def waits_of(one: Server, path: str, is_it: Callable[[Any], bool]) -> Any:
-    """What the procedure waits for, once that is there."""
+    """Returns the procedure's reason to wait, once there is one that satisfies *is_it*."""
     for _ in range(TURNS_MAX):
         found = (await one.client.get(path)).json()["waiting_for"]
         if found and is_it(found[0]):

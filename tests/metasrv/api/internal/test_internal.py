@@ -1,4 +1,4 @@
-"""What a node says of regions is never believed against the catalog."""
+"""Claims of a node about regions are never believed against the catalog."""
 
 from typing import Any
 

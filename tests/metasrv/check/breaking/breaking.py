@@ -1,4 +1,4 @@
-"""What a breakage is: something done past all checks, and the keys or files that must be named."""
+"""A breakage: an action past all checks, and the keys or files that must be named for it."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass

@@ -56,7 +56,7 @@ class Field:
 
 
 class WithNode(Frontends):
-    """What goes to no frontend goes to the node of the bench."""
+    """Frontends; requests that are for none of them go to the node of the bench."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         if request.url.path.startswith("/node/"):

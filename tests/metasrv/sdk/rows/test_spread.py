@@ -1,4 +1,4 @@
-"""Which frontend is asked first, as counts: equal ones share, slow and dead ones are left alone."""
+"""The choice of the first frontend, as counts: equal ones share, slow and dead ones are avoided."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""How far an index has come, region by region, as people see it."""
+"""Progress of an index, region by region, as users see it."""
 
 from keys.catalog.catalog import CatalogTable
 from metasrv.service.catalog.index_coverage import coverage_of

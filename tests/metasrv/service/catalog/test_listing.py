@@ -19,7 +19,8 @@ from tests.metasrv.api.rig import DEADLINE_MS, TABLES, leader, spec
 MANY, HELD = 1_000, 500
 WAIT = {"prefer": "wait=10"}
 SERVER_BYTES_MAX = 2_800
-"""Of a table of eight columns and one region; 2,200 are taken, 5,300 if columns are not shared."""
+"""Bytes of a table of eight columns and one region; 2,200 are taken, 5,300 if columns are not
+shared."""
 FRONTEND_BYTES_MAX = 1_900
 """1,400 are taken."""
 

@@ -17,7 +17,7 @@ BODY = {"paths": ["/in/rows.parquet", "/more"]}
 
 @pytest.fixture
 def jobs(monkeypatch: pytest.MonkeyPatch) -> list[LoadJob]:
-    """Those that were asked for; each finds two rows, of the first region."""
+    """Collects the jobs that were asked for; each finds two rows, of the first region."""
     asked: list[LoadJob] = []
 
     async def load(no_jobs: NoJobs, job: LoadJob, *, progress: Progress) -> LoadJobResult:

@@ -1,4 +1,4 @@
-"""What rows must satisfy, through `POST T/alter`: shown with names, and gone when it is dropped."""
+"""Constraints of rows through `POST T/alter`: shown with names, and gone when dropped."""
 
 from typing import Any
 

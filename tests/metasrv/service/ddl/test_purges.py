@@ -22,7 +22,8 @@ async def dropped(one: Server, name: str = "t") -> dict[str, Any]:
 
 
 async def after(one: Server, ms: int, heard: tuple[str, ...] = ("dn-1",)) -> int:
-    """How many purges are submitted once *ms* have passed and these nodes were heard again."""
+    """Returns how many purges are submitted once *ms* have passed and these nodes were heard
+    again."""
     one.clock.ahead_ms += ms
     for node in heard:
         sequence = one.term.nodes.entry(node).sequence + 1

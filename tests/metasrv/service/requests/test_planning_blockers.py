@@ -1,4 +1,4 @@
-"""What a plan says is in its way: locks and who has them, places, the queue, a pause of all."""
+"""Blockers that a plan lists: locks and their holders, places, the queue, a pause of all."""
 
 from typing import Any
 

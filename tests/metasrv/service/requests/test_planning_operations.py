@@ -41,7 +41,7 @@ async def foreseen(one: Server, method: str, path: str, body: Any = None) -> htt
 
 
 async def foreseen_then_done(one: Server, method: str, path: str, body: Any = None) -> Any:
-    """What both answered."""
+    """Plans a request and then makes it; returns both answers."""
     would = await foreseen(one, method, path, body)
     done = await one.client.request(method, path, json=body)
 

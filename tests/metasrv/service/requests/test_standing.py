@@ -87,7 +87,7 @@ async def test_given_no_key_when_a_table_exists_then_409_and_if_not_exists_200()
 
 
 async def test_given_a_failed_create_when_repeated_with_its_key_then_the_same_error() -> None:
-    """What was undone is over: a repetition does not try it again."""
+    """An undone create is over: a repetition does not try it again."""
     async with leader() as one:
         one.nodes.gate.clear()
         started = await one.client.post(TABLES, json=spec(), headers=KEY)

@@ -1,4 +1,4 @@
-"""Which tables a living procedure is at work on: heartbeats leave their regions alone."""
+"""Tables that a living procedure works on: heartbeats leave their regions alone."""
 
 from metasrv.leadership.leadership import _Busy
 from tests.metasrv.api.rig import TABLES, leader, spec

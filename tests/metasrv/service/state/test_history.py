@@ -1,4 +1,4 @@
-"""What was done to a table, when it is asked for later: by table, by time, with the statement."""
+"""The history of a table: by table, by time, with the statement."""
 
 from typing import Any
 

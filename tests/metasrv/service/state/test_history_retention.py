@@ -1,4 +1,4 @@
-"""What is over can be looked at for its retention, and then goes; what somebody needs stays."""
+"""Histories are kept for their retention and then removed; those that are needed stay."""
 
 from keys.commit.txn import Txn, snapshot
 from keys.model.records import Idempotency, IdempotencyKey, ProcedureHistoryKey, ProcedureKey

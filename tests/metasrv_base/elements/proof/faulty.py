@@ -34,7 +34,7 @@ class Case:
     first: ProofFault | None = None
     """The fault that lies even nearer, if that is not `found`."""
     beside: Graph | None = None
-    """What goes as this comes."""
+    """The graph of the element that goes as this one comes."""
 
     def explored(self, seek: ProofFault | None = None) -> Exploration:
         change = ProofChange((self.graph,), (self.way,))

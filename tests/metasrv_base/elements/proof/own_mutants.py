@@ -1,4 +1,4 @@
-"""What that table does not have: the floor, the ingest, undo, columns, constraints and tables."""
+"""Mutants that that table lacks: the floor, the ingest, undo, columns, constraints and tables."""
 
 from dataclasses import dataclass, replace
 

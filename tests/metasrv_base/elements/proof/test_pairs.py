@@ -1,4 +1,5 @@
-"""Which two states of an element may be in use at one time: every cell, against what is known."""
+"""Pairs of states of an element that may be in use at one time: every cell, against the known
+answer."""
 
 from dataclasses import replace
 

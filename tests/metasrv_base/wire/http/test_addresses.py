@@ -1,4 +1,4 @@
-"""Which addresses are taken for a program of ours."""
+"""Addresses that a program of ours may have."""
 
 import pytest
 

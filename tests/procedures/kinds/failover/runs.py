@@ -12,7 +12,7 @@ from tests.procedures.harness.tables import region_ids
 
 
 def children_of(cluster: Cluster, parent: str) -> dict[int, str]:
-    """Those that are or were, by table."""
+    """Returns the living and the ended children of a procedure, by table."""
     agreement = history_of(cluster.kv._store.log_from(1))
     over = agreement.family("__procedure_history")
     records = {where[0]: one["last"] for where, one in over.items()}
@@ -25,7 +25,7 @@ OPERATOR = ClientRequirements(submitted_by="ops", request_id="r-9", statement={}
 
 
 async def fail_over(cluster: Cluster, victim: str) -> list[str]:
-    """What detection would do."""
+    """Submits the failover that detection would submit."""
     kind, state = KINDS["failover_node"], FailoverNode(node=victim, reason="test")
     wish = Wish(cluster.ids.procedure_id(), OPERATOR, "")
     await cluster.ask(cluster.leader, lambda manager: manager.submit(kind, state, wish))

@@ -38,7 +38,7 @@ def states(cluster: Cluster) -> list[str]:
 
 
 def leaders(cluster: Cluster) -> list[str]:
-    """Of the regions that move."""
+    """Returns the leaders of the regions that move."""
     return [one["leader"] for one in routes(cluster) if one["region_id"] in MOVED.region_ids]
 
 

@@ -27,7 +27,7 @@ DROP = DropSchema(catalog="main", name="public", schema_id=1024, cascade=True)
 
 
 class Measuring(MemoryKv):
-    """How large the largest transaction was, and how many procedures had a record at once."""
+    """Measures the largest transaction, and the number of procedures that had a record at once."""
 
     def meet(self) -> None:
         self.ops = self.under_way = self.tables = 0

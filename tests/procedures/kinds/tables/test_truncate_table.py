@@ -72,8 +72,8 @@ class Client:
             await self.cluster.clock.sleep_ms(LOOK_MS)
 
     def judge(self, *, truncated: bool) -> list[str]:
-        """What was acknowledged in the new roots is there, and of all before nothing; or, if the
-        truncate was never taken, everything that a living node serves."""
+        """Returns the faults: every row acknowledged in the new roots is there, and none of before;
+        or, if the truncate was never taken, everything that a living node serves."""
         wrong = []
         for region in REGIONS:
             found = self.cluster.plane.rows(region)
@@ -96,7 +96,7 @@ class Life:
     calls: tuple[Call, ...]
     wrong: tuple[str, ...]
     acked: tuple[int, int]
-    """How many rows before and after."""
+    """Numbers of rows before and after."""
 
 
 def life(
