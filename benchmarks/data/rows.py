@@ -3,7 +3,8 @@
 One metasrv with Spark, one node, one frontend, one table of one region, and a PostgreSQL with a
 table of the same columns and primary key, fsync on. Reads and writes are the same requests that a
 program sends: Arrow streams for scans and inserts, JSON for one row; PostgreSQL is asked over its
-own protocol by as small a client. Rounds alternate. `--rows`: of the table that is read.
+own protocol by as small a client, from a thread as a scan is. Rounds alternate. `--rows`: of the
+table that is read.
 """
 
 import argparse
@@ -13,8 +14,11 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
+from http.client import HTTPConnection
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pyarrow as pa
@@ -114,10 +118,18 @@ def text_of(table: pa.Table) -> bytes:
 
 
 async def scanned(scene: Scene) -> None:
+    """By as thin a client as that of PostgreSQL: httpx took a quarter of the time of a scan."""
+
+    def scan() -> int:
+        where = urlsplit(scene.frontend)
+        connection = HTTPConnection(where.hostname or "", where.port)
+        with closing(connection):
+            connection.request("GET", f"{DATA}/read/scan", headers={"accept": ARROW})
+            rows: int = pa.ipc.open_stream(connection.getresponse()).read_all().num_rows
+        return rows
+
     before, began_ms = scene.processor_us(), scene.clock.mono_ms()
-    answer = await scene.http.get(f"{DATA}/read/scan", headers={"accept": ARROW})
-    table = pa.ipc.open_stream(answer.content).read_all()
-    assert table.num_rows == scene.rows
+    assert await asyncio.to_thread(scan) == scene.rows
     scene.found.add("scan, frontend", scene.rows / scene.since_s(began_ms))
     scene.add_processor("scan, a row", before, scene.rows)
 
