@@ -4,14 +4,12 @@ A TAB must be quick, so this asks over one plain connection and imports no clien
 completes nothing.
 """
 
-import json
 import os
-from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote
 
+from metasrv.cli.plain_read import Params, document
 from metasrv.cli.playground_url import playground_url
 
-PATIENCE_S = 0.5
 NAMES_MAX = 100
 
 
@@ -42,32 +40,12 @@ def _beginning(names: list[str], incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
-def _names(path: str, items: str, field: str, params: dict[str, str | int]) -> list[str]:
+def _names(path: str, items: str, field: str, params: Params) -> list[str]:
     from http.client import HTTPException
 
-    query = f"?{urlencode(params)}" if params else ""
+    urls = os.environ.get("METASRV_URL") or playground_url(os.environ) or ""
     try:
-        document = _asked(path + query)
-        return [str(item[field]) for item in document[items]]
+        answer = document(urls, path, params, os.environ.get("METASRV_TOKEN"))
+        return [str(item[field]) for item in answer[items]]
     except (OSError, ValueError, KeyError, TypeError, HTTPException):
         return []
-
-
-def _asked(path: str) -> Any:
-    """The JSON document at *path* of the first server of METASRV_URL, or of the playground. Raises
-    OSError, ValueError, HTTPException."""
-    import http.client
-
-    named = os.environ.get("METASRV_URL") or playground_url(os.environ) or ""
-    text = named.split(",")[0].strip()
-    url = urlsplit(text if "://" in text else f"http://{text}")
-    kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
-    connection = kind(url.hostname or "", url.port, timeout=PATIENCE_S)
-    token = os.environ.get("METASRV_TOKEN")
-    try:
-        connection.request(
-            "GET", path, headers={"authorization": f"Bearer {token}"} if token else {}
-        )
-        return json.loads(connection.getresponse().read())
-    finally:
-        connection.close()

@@ -111,11 +111,7 @@ def service(url: str | None, as_json: bool, places: Places = NO_PLACES) -> Itera
     from metasrv.sdk.client import urls_of
     from metasrv.sdk.connections import connect
 
-    url = url or playground_url(os.environ)
-    if not url:
-        raise typer.BadParameter(
-            "say where the service is: --metasrv URL, or METASRV_URL; no playground runs here"
-        )
+    url = service_url(url)
     try:
         urls = urls_of(with_scheme(url))
     except Refused as error:
@@ -129,6 +125,16 @@ def service(url: str | None, as_json: bool, places: Places = NO_PLACES) -> Itera
         yield client
 
 
+def service_url(url: str | None) -> str:
+    """*url*, or that of the playground that runs here. Raises BadParameter without one."""
+    url = url or playground_url(os.environ)
+    if not url:
+        raise typer.BadParameter(
+            "say where the service is: --metasrv URL, or METASRV_URL; no playground runs here"
+        )
+    return url
+
+
 def with_scheme(url: str) -> str:
     """URLs with commas between, in which `HOST:PORT` means `http://HOST:PORT`."""
     parts = [part.strip() for part in url.split(",")]
@@ -138,13 +144,15 @@ def with_scheme(url: str) -> str:
 def token_of(environment: Mapping[str, str]) -> str | None:
     """METASRV_TOKEN, or the first line of the file METASRV_TOKEN_FILE. Never a flag: flags are
     seen by whoever lists processes."""
-    from metasrv_base.token import optional_token
-
     if TOKEN in environment:
         return environment[TOKEN]
     path = environment.get(TOKEN_FILE)
+    if not path:
+        return None
+    from metasrv_base.token import optional_token
+
     try:
-        return optional_token(Path(path) if path else None)
+        return optional_token(Path(path))
     except ValueError as error:
         raise typer.BadParameter(f"{TOKEN_FILE}: {error}") from error
 

@@ -1,18 +1,23 @@
 """`metasrv table list`; wide, with what the leaders of its regions last reported."""
 
+import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from metasrv.cli.forms import Form, Output, form_of, show_form
-from metasrv.cli.options import AsJson, AsOf, Url, service
-from metasrv.cli.output import show_table
+from metasrv.cli.options import AsJson, AsOf, Url, service, service_url, token_of
+from metasrv.cli.output import plain, show_table
+from metasrv.cli.plain_read import listed
+from metasrv.sdk.control.names import SchemaName
+from metasrv_base.errors import Refused
 
 if TYPE_CHECKING:
     from metasrv_base.wire.api.cluster import RegionBody
-    from metasrv_base.wire.api.tables import TableSummary
 
+Document = dict[str, Any]
+"""A TableSummary as JSON has it."""
 HEAD = ("id", "table", "version", "created", "dropped")
 
 
@@ -29,24 +34,43 @@ def list_tables(  # noqa: PLR0913  # a parameter is an option of the command
 ) -> None:
     """List the tables of a schema, by name; wide, with their regions, rows and bytes."""
     form = form_of(output, as_json)
-    with service(metasrv, form is Form.JSON) as client:
-        tables = client.tables.list(schema, prefix, dropped, as_of)
-        regions = client.regions.list(as_of=as_of) if form is Form.WIDE else []
+    regions: list[RegionBody] = []
+    tables = None
+    if as_of is None and form is not Form.WIDE:
+        tables = _listed_plainly(metasrv, schema, prefix, dropped)
+    if tables is None:
+        with service(metasrv, form is Form.JSON) as client:
+            tables = plain(client.tables.list(schema, prefix, dropped, as_of))
+            regions = client.regions.list(as_of=as_of) if form is Form.WIDE else []
     show_form(
         form,
         tables,
-        [table.name for table in tables],
+        [table["name"] for table in tables],
         lambda: show_table(HEAD, map(_row, tables)),
         lambda: show_table((*HEAD, "regions", "rows", "bytes"), wide_rows(tables, regions)),
     )
 
 
-def _row(table: "TableSummary") -> tuple[object, ...]:
-    return table.id, table.name, table.version, table.created_at, table.dropped_at
+def _listed_plainly(
+    url: str | None, schema: str, prefix: str, dropped: bool
+) -> list[Document] | None:
+    """None: the SDK is to be asked, which says what is wrong."""
+    params = {"prefix": prefix} if prefix else {}
+    if dropped:
+        params["include_dropped"] = "true"
+    try:
+        path = f"{SchemaName.parse(schema).path}/tables"
+    except Refused:
+        return None
+    return listed(service_url(url), path, "tables", params, token_of(os.environ))
+
+
+def _row(table: Document) -> tuple[object, ...]:
+    return tuple(table.get(name) for name in ("id", "name", "version", "created_at", "dropped_at"))
 
 
 def wide_rows(
-    tables: Sequence["TableSummary"], regions: Sequence["RegionBody"]
+    tables: Sequence[Document], regions: Sequence["RegionBody"]
 ) -> list[tuple[object, ...]]:
     """Rows and bytes are None while a leader has not reported its region."""
     by_table: dict[int, list[RegionBody]] = {}
@@ -54,7 +78,7 @@ def wide_rows(
         by_table.setdefault(region.table_id, []).append(region)
     rows: list[tuple[object, ...]] = []
     for table in tables:
-        own = by_table.get(table.id, [])
+        own = by_table.get(table["id"], [])
         stats = [region.stat for region in own if region.stat is not None]
         is_known = own and len(stats) == len(own)
         row_count = sum(stat.rows for stat in stats) if is_known else None
