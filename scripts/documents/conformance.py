@@ -78,7 +78,7 @@ def _cases(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _section(name: str, catalogue: Catalogue, shown: Shown) -> str:
-    lines = [f"## {name}", "", "| case | about | here |", "| --- | --- | --- |"]
+    lines = [f"## {name}", "", "| case | about | shown by |", "| --- | --- | --- |"]
     for line in catalogue.sections[name].strip().splitlines():
         number, _, about = line.partition(" ")
         lines.append(f"| {number} | {about} | {_here(int(number), catalogue, shown)} |")
