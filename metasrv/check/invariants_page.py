@@ -1,4 +1,4 @@
-"""docs/invariants.md: what always holds, where the code sees to it, what checks it, what breaks it.
+"""docs/invariants.md: each invariant, the code that holds it, its checks, and tests against it.
 
 The numbers are cited in docstrings; add below, never renumber.
 """
@@ -12,22 +12,25 @@ from metasrv.check.rules import RULES
 
 PATH = "docs/invariants.md"
 HEADER = """\
-# What always holds
+# Invariants
+
+Conditions that hold at every moment in every cluster. Code and documents cite them as I1, I2, ...;
+a number never changes its meaning.
+
+*Held by* names the code that enforces or asserts it. *Checked by* names the rules of
+`metasrv check` that look for violations in real keys and files; they are listed below. *Attacked
+by* names tests that try to violate it, or that violate it on purpose to see a rule report it.
 
 Generated from `metasrv/check/invariants_page.py` and the rules of `metasrv/check/rules.py` by
-`make generate`; do not edit. Numbers are cited as I1, I2, ... and never change their meaning.
-
-*Held by* is where the code makes it so, or asserts it. *Seen by* are the rules of `metasrv check`
-that look for it on real keys and files, listed below. *Broken by* are tests that try."""
+`make generate`; do not edit."""
 RULES_HEADER = """\
 ## The rules of `metasrv check`
 
-In the order in which they are run: from the narrow to the wide. A key or file is named once, by the
-first rule that finds fault with it. What is found at nodes or in files is reported only if a second
-look, five seconds later, finds it again, and never for a table that a living procedure touches.
-Warnings break no promise and leave exit code 0. Each rule is broken by its own cases in
-`tests/metasrv/check/test_rules.py`: `.venv/bin/pytest tests/metasrv/check/test_rules.py -k RULE`
-runs them.
+Rules run in this order, from single keys to whole regions, and a key or file is reported once, by
+the first rule that it violates. A fault at a node or in a file is reported only if a second look,
+five seconds later, finds it again, and never for a table that a living procedure touches. Warnings
+break no promise and leave exit code 0. Each rule has cases of its own that violate it:
+`.venv/bin/pytest tests/metasrv/check/test_rules.py -k RULE` runs them.
 
 *Promise* is the number in [guarantees.md](guarantees.md#promises): 1 nothing acknowledged is lost;
 2 no half of a change; 3 a deposed leader does nothing; 4 locks and idempotency; 5 schema versions;
@@ -62,21 +65,21 @@ INVARIANTS: tuple[Invariant, ...] = (
         (CHECK,),
     ),
     Invariant(
-        "A key that is written was read first, or its text is derived from one that was; every "
-        "transaction compares a key that it writes.",
+        "A transaction writes only keys that were read first, or whose text is derived from one "
+        "that was; it compares at least one key that it writes.",
         ("keys/commit/txn.py::Txn", "keys/commit/batch.py::seal"),
         ("log-together", "log-tells"),
         (TXN, CHECK),
     ),
     Invariant(
-        "A write of a leader is compared with the revision at which it was elected.",
+        "Every write of a leader compares the revision at which it was elected.",
         ("keys/commit/batch.py::LogHead", "keys/commit/committer.py::Committer"),
         ("leader-leased", "candidate-leased", "cluster-one"),
         ("tests/metasrv/leadership/test_election.py", CHECK),
     ),
     Invariant(
-        "The log is dense, rises in time, is written once, and tells exactly the keys that are "
-        "stored.",
+        "The catalog log is dense and ordered by time, each update is written once, and the log "
+        "leads to exactly the stored keys.",
         (
             "keys/catalog/catalog.py::Catalog.apply",
             "keys/commit/batch.py::seal",
@@ -86,26 +89,27 @@ INVARIANTS: tuple[Invariant, ...] = (
         (CHECK,),
     ),
     Invariant(
-        "Keys and values have one spelling each; what is not ours, or newer, is never rewritten.",
+        "Keys and values have one spelling each; unknown keys and newer values are never "
+        "rewritten.",
         ("keys/key.py::Key.parse", "keys/value.py::decode"),
         ("key-family", "value-newer", "value-decodes", "setting-valid", "value-identity"),
         ("tests/keys/model/test_families.py", "tests/keys/model/test_families_golden.py", CHECK),
     ),
     Invariant(
-        "An id that was used is never used again.",
+        "No id is used twice.",
         ("keys/commit/sequence.py::Sequences", "keys/commit/bootstrap.py"),
         ("id-sequence", "id-once", "removed-living", "cluster-bootstrapped"),
         (CHECK,),
     ),
     Invariant(
-        "Who holds a lock follows from the records alone, in order of submission; nobody runs "
-        "without its locks.",
+        "The holder of a lock follows from the records alone, in order of submission; no procedure "
+        "runs without its locks.",
         ("procedures/locking/holding.py::holders",),
         ("procedure-locks", "procedure-submission"),
         (CHECK,),
     ),
     Invariant(
-        "An accepted procedure has a record until it has a history, never both and never neither.",
+        "An accepted procedure has a record or a history, never both and never neither.",
         ("procedures/engine/runner.py", "procedures/engine/submit.py::Submitter"),
         (
             "procedure-once",
@@ -117,8 +121,8 @@ INVARIANTS: tuple[Invariant, ...] = (
         (CHECK,),
     ),
     Invariant(
-        "A record is at a step of its kind, along its edges; one that is not known here is parked "
-        "with its locks.",
+        "A record moves along the edges of its kind; one that this program does not know is parked "
+        "and keeps its locks.",
         (
             "procedures/engine/record_transitions.py::follow",
             "procedures/scheduling/recovery.py::entries_of",
@@ -127,15 +131,15 @@ INVARIANTS: tuple[Invariant, ...] = (
         (CHECK,),
     ),
     Invariant(
-        "The parts of a table fit: its regions and its partition rule, its columns and its keys, "
-        "its name and its schema.",
+        "The parts of a table agree: its regions with its partition rule, its columns with its "
+        "keys, its name with its schema.",
         ("metasrv_base/schema/partition.py", "procedures/kinds/tables/create_table.py"),
         ("region-ids", "table-elements", "table-online", "table-schema", "route-nodes"),
         ("tests/metasrv_base/wire/api/test_table_rules.py", CHECK),
     ),
     Invariant(
-        "A region has one leader at its epoch; the highest fence in its root is that epoch's, and "
-        "no fence is raised to an epoch that the route has not shown.",
+        "A region has one leader at its epoch; the highest fence in its root has that epoch, and "
+        "no fence is raised to an epoch that the route has not published.",
         (
             "dataplane/region/manifests/fence.py::look",
             "dataplane/region/engine/takeover.py::claim_roots",
@@ -153,8 +157,8 @@ INVARIANTS: tuple[Invariant, ...] = (
         (TAKEOVER, CHECK),
     ),
     Invariant(
-        "What was acknowledged is in a file or a log segment that the current manifest names, "
-        "whole.",
+        "Every acknowledged row is in an intact file or log segment that the current manifest "
+        "names.",
         (
             "dataplane/region/engine/opening.py::open_existing",
             "dataplane/region/manifests/housekeeping.py::remove_superseded",
@@ -170,20 +174,20 @@ INVARIANTS: tuple[Invariant, ...] = (
         (TAKEOVER, "tests/dataplane/region/faults/test_power_loss.py", CHECK),
     ),
     Invariant(
-        "Nobody reads a log beyond its seal, and what stands before a seal never changes.",
+        "No replay reads a log beyond its seal, and bytes before a seal never change.",
         ("dataplane/region/log/sealed_log.py::read_sealed",),
         ("segment-sealed",),
         ("tests/dataplane/region/manifests/test_adoption.py", CHECK),
     ),
     Invariant(
-        "A folder that is read is claimed by a route, and a claimed folder is there.",
+        "Every folder that is read is claimed by a route, and every claimed folder exists.",
         ("procedures/kinds/failover/failover_table.py", "dataplane/region/manifests/adoption.py"),
         ("root-borrows", "root-there", "removed-roots", "folder-orphan"),
         ("tests/dataplane/region/manifests/test_adoption.py", CHECK),
     ),
     Invariant(
-        "Rows of a file are in order of key, the newest first; a key is in the one region that "
-        "the partition rule says, so it is unique in its table.",
+        "Rows of a file are ordered by key, the newest row of a key first; a key is in the one "
+        "region that the partition rule gives, so it is unique in its table.",
         (
             "dataplane/region/files/file_writer.py::write_rows",
             "metasrv_base/schema/partition.py::Router",
@@ -192,8 +196,8 @@ INVARIANTS: tuple[Invariant, ...] = (
         ("tests/metasrv_base/schema/test_partition.py", CHECK),
     ),
     Invariant(
-        "No step of a schema change goes on while a registered holder may use a version before "
-        "the last; a registration ends by a decision alone.",
+        "No step of a schema change goes on while a registered holder may use a version before the "
+        "last; the leader alone ends a registration.",
         (
             "metasrv/holders/holder_registry.py::HolderRegistry",
             "metasrv/holders/sync.py::HolderSync.drained",
@@ -202,7 +206,8 @@ INVARIANTS: tuple[Invariant, ...] = (
         ("tests/metasrv/holders/test_holder_registry_planted.py", CHECK),
     ),
     Invariant(
-        "A region whose storage is gone or damaged is `lost`, loudly, and never begun anew.",
+        "A region whose storage is gone or damaged is reported as `lost`, and never replaced by an "
+        "empty one.",
         ("dataplane/region/disk/lost.py::lost_if_missing", "procedures/steps/open_and_publish.py"),
         ("region-lost", "region-readable", "unseen"),
         ("tests/dataplane/region/manifests/test_adoption.py", CHECK),
@@ -221,8 +226,8 @@ def _invariants() -> Iterator[str]:
         yield f"**I{number}.** {invariant.holds}"
         yield ""
         yield f"- Held by {_quoted(invariant.held_by)}."
-        yield f"- Seen by {_quoted(invariant.seen_by)}."
-        yield f"- Broken by {_quoted(invariant.broken_by)}."
+        yield f"- Checked by {_quoted(invariant.seen_by)}."
+        yield f"- Attacked by {_quoted(invariant.broken_by)}."
 
 
 def _quoted(names: tuple[str, ...]) -> str:
@@ -232,7 +237,7 @@ def _quoted(names: tuple[str, ...]) -> str:
 def _rules() -> Iterator[str]:
     numbers = numbers_of_rules()
     yield ""
-    yield "| rule | what holds | promise | invariant | looks at | severity |"
+    yield "| rule | condition | promise | invariant | looks at | severity |"
     yield "| --- | --- | --- | --- | --- | --- |"
     for rule in RULES:
         seen_by = ", ".join(f"I{number}" for number in numbers[rule.id])
@@ -242,7 +247,7 @@ def _rules() -> Iterator[str]:
 
 
 def numbers_of_rules() -> dict[str, list[int]]:
-    """Rule -> the invariants that it sees."""
+    """Rule -> the invariants that it checks."""
     numbers_by_rule: dict[str, list[int]] = {rule.id: [] for rule in RULES}
     for number, invariant in enumerate(INVARIANTS, start=1):
         for rule in invariant.seen_by:

@@ -10,21 +10,21 @@ from metasrv.check.check_input import CheckInput
 class Severity(StrEnum):
     VIOLATION = "violation"
     WARNING = "warning"
-    """Something a person should know that breaks no promise."""
+    """A fact that operators should know and that breaks no promise."""
 
 
 class Scope(StrEnum):
     """The facts that a rule reads."""
 
     STORE = "store"
-    """Keys of one revision: what it finds is certain."""
+    """Keys of one revision: its faults are certain."""
     WORLD = "world"
-    """Nodes and files too, which are read a moment later: what it finds must be found twice."""
+    """Nodes and files too, which are read a moment later: its faults must be found twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckFault:
-    """One thing that is wrong: a key or a file, what was found there, what would be right."""
+    """A fault: a key or a file, its actual value, and the right one."""
 
     subject: str
     found: str
@@ -36,7 +36,7 @@ Judgement = Callable[[CheckInput], Iterable[CheckFault]]
 
 @dataclass(frozen=True, slots=True)
 class CheckRule:
-    """One thing that always holds. The docstring of `run` says why it matters."""
+    """A condition that always holds. The docstring of `run` gives its reason."""
 
     id: str
     promise: int

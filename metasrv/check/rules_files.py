@@ -1,4 +1,4 @@
-"""Rules about the files of regions: they are there, whole, and hold what their manifest says."""
+"""Rules about the files of regions: they exist, are intact, and match their manifest."""
 
 from collections.abc import Iterator
 
@@ -46,7 +46,7 @@ def manifests(facts: CheckInput) -> Iterator[CheckFault]:
 
 
 def _files(facts: CheckInput) -> Iterator[InspectedFile]:
-    """Files of rows, of entries and of statements; the last list bytes alone."""
+    """Files of rows, of entries and of statements; of the last only bytes are listed."""
     return (file for _, root in facts.looked_at() for file in (*root.files, *root.statements))
 
 
@@ -77,7 +77,7 @@ def intact(facts: CheckInput) -> Iterator[CheckFault]:
             yield CheckFault(file.path, file.error, "a file that can be decoded")
 
 
-# What a manifest says of a file's content; None in what was found: it was not read.
+# Fields of a file's content in its manifest; None for the actual file: it was not read.
 _CONTENT = ("rows", "row_checksum", "min_key", "max_key", "min_version", "max_version")
 
 
@@ -92,11 +92,11 @@ def content(facts: CheckInput) -> Iterator[CheckFault]:
 
 
 def order(facts: CheckInput) -> Iterator[CheckFault]:
-    """Reads search files by key: a key out of order is not found, one that is twice is two rows."""
+    """Reads search files by key: a key out of order is not found, a duplicate shows as two rows."""
     for file in _files(facts):
         if file.unsorted_at is not None:
             state = f"row {file.unsorted_at} does not follow the one before it"
-            yield CheckFault(file.path, state, "keys that rise, and of one key the newest first")
+            yield CheckFault(file.path, state, "rising keys, and the newest row of a key first")
 
 
 def _segments(facts: CheckInput) -> Iterator[InspectedSegment]:
@@ -104,7 +104,7 @@ def _segments(facts: CheckInput) -> Iterator[InspectedSegment]:
 
 
 def sealed(facts: CheckInput) -> Iterator[CheckFault]:
-    """The bytes before a seal were acknowledged; nobody reads beyond it."""
+    """The bytes before a seal were acknowledged; no replay reads beyond it."""
     for segment in _segments(facts):
         right = segment.sealed
         if right is None or segment.found == right:
@@ -114,18 +114,18 @@ def sealed(facts: CheckInput) -> Iterator[CheckFault]:
 
 
 def growing(facts: CheckInput) -> Iterator[CheckFault]:
-    """Damage to what was synced is not a torn tail: rows that were acknowledged are gone."""
+    """Damage to synced bytes is no torn tail: rows that were acknowledged are lost."""
     for segment in _segments(facts):
         if segment.sealed is None and segment.error is not None:
             yield CheckFault(segment.path, segment.error, "whole records up to its end")
     for _, root in facts.looked_at():
         if root.manifest is not None and root.error is not None:
-            right = "every segment in turn, and versions that rise"
+            right = "every segment in order, with rising versions"
             yield CheckFault(f"{root.root}/wal", root.error, right)
 
 
 def borrows(facts: CheckInput) -> Iterator[CheckFault]:
-    """A root that the route does not claim may be deleted under its reader."""
+    """A root that no route claims may be deleted while it is read."""
     for region, root in facts.looked_at():
         if region.state is not RegionState.OPEN or root.manifest is None:
             continue
@@ -137,10 +137,10 @@ def borrows(facts: CheckInput) -> Iterator[CheckFault]:
 
 
 def placed(facts: CheckInput) -> Iterator[CheckFault]:
-    """Reads look for a row in one region alone; so a key is unique in its table, too."""
+    """A read looks for a row in one region only; so a key is also unique in its table."""
     for region, root in facts.looked_at():
         if root.live is not None and root.live.strays:
-            state = f"{root.live.strays} keys of other regions, as {root.live.first_stray}"
+            state = f"{root.live.strays} keys of other regions, such as {root.live.first_stray}"
             subject = f"rows of region {region.region_id}"
             yield CheckFault(subject, state, "rows that the partition rule sends here")
 
@@ -150,20 +150,27 @@ def _world(id: str, promise: int, title: str, run: Judgement) -> CheckRule:
 
 
 RULES = (
-    _world("root-there", 6, "the root of each region is there", roots),
-    _world("root-fence", 6, "the highest fence is the route's epoch", fences),
-    _world("root-manifest", 6, "each region has a whole manifest of its epoch", manifests),
-    _world("file-there", 6, "each file that a manifest lists is there", present),
-    _world("file-intact", 6, "each file has the length and checksum of its manifest", intact),
-    _world("file-order", 6, "the rows of a file are in order, and none is there twice", order),
-    _world("file-rows", 6, "each file holds the rows that its manifest says", content),
-    _world("segment-sealed", 6, "each sealed segment holds what was sealed", sealed),
-    _world("segment-whole", 6, "the log of each region is whole and in order", growing),
-    _world("root-borrows", 6, "a region reads from the roots that its route borrows", borrows),
+    _world("root-there", 6, "the root of each region exists", roots),
+    _world("root-fence", 6, "the highest fence in a root has the epoch of the route", fences),
+    _world("root-manifest", 6, "each region has an intact manifest of its epoch", manifests),
+    _world("file-there", 6, "each file that a manifest lists exists", present),
+    _world(
+        "file-intact", 6, "each file has the length and checksum that its manifest lists", intact
+    ),
+    _world("file-order", 6, "the rows of a file are in order, without duplicates", order),
+    _world("file-rows", 6, "each file holds the rows that its manifest lists", content),
+    _world("segment-sealed", 6, "each sealed segment is as it was sealed", sealed),
+    _world("segment-whole", 6, "the log of each region is intact and in order", growing),
+    _world(
+        "root-borrows",
+        6,
+        "each region borrows the roots that its route lists, and no others",
+        borrows,
+    ),
     CheckRule(
         "rows-placed",
         6,
-        "each row is in the region that the partition rule says",
+        "each row is in the region that the partition rule gives",
         placed,
         scope=Scope.WORLD,
         deep=True,

@@ -1,4 +1,4 @@
-"""Rules about single keys: they are ours, they can be read, and they say what their key says."""
+"""Rules about single keys: they are known, can be decoded, and their values match them."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -35,7 +35,7 @@ def families(facts: CheckInput) -> Iterator[CheckFault]:
 
 
 def newer_formats(facts: CheckInput) -> Iterator[CheckFault]:
-    """Such a value is never rewritten by this version, and its procedure is parked."""
+    """This program never rewrites such a value, and parks its procedure; other rules skip it."""
     for item in facts.items:
         if item.is_newer:
             yield CheckFault(item.name, item.error or "", "read it with the version that wrote it")
@@ -71,7 +71,9 @@ def identities(facts: CheckInput) -> Iterator[CheckFault]:
             continue
         says = _own_key(item.key, item.value)
         if says != str(item.key):
-            yield CheckFault(item.name, f"the value says that it is {says}", f"that of {item.name}")
+            yield CheckFault(
+                item.name, f"a value that belongs under {says}", f"a value of {item.name}"
+            )
 
 
 def _own_key(key: Key[Any], value: Any) -> str:
@@ -91,41 +93,41 @@ def bootstrap(facts: CheckInput) -> Iterator[CheckFault]:
     keys: list[Key[Any]] = [ClusterKey(), *map(SequenceKey, FIRST)]
     for key in keys:
         if not facts.has(key):
-            yield CheckFault(str(key), "missing", "what the first leader of the prefix wrote")
+            yield CheckFault(str(key), "missing", "written by the first leader of the prefix")
 
 
 def leader(facts: CheckInput) -> Iterator[CheckFault]:
-    """One key, so at most one leader; its lease ends its term."""
+    """There is one such key, so at most one leader. The end of its lease ends its term."""
     key = LeaderKey()
     item, value = facts.by_name.get(str(key)), facts.get(key)
     if item is None or value is None:
         return
     if item.raw.lease == 0:
-        yield CheckFault(
-            item.name, "it stands under no lease, so it never ends", f"lease {value.lease}"
-        )
+        yield CheckFault(item.name, "it has no lease, so it never expires", f"lease {value.lease}")
     elif str(item.raw.lease) != value.lease:
         yield CheckFault(
-            item.name, f"under lease {item.raw.lease}", f"under its own, {value.lease}"
+            item.name, f"lease {item.raw.lease}", f"lease {value.lease}, as its value says"
         )
 
 
 def candidates(facts: CheckInput) -> Iterator[CheckFault]:
     for item in facts.items:
         if isinstance(item.key, CandidateKey) and item.raw.lease == 0:
-            yield CheckFault(item.name, "it stands under no lease", "gone when its server is")
+            yield CheckFault(
+                item.name, "it has no lease", "a lease, so that it ends with its server"
+            )
 
 
 def holders(facts: CheckInput) -> Iterator[CheckFault]:
-    """A schema change would go on while the holder still uses the version before."""
+    """With a lease it could expire while the holder still uses an old version."""
     for item in facts.items:
         if isinstance(item.key, HolderKey) and item.raw.lease != 0:
-            state = f"it stands under lease {item.raw.lease}, and may end early"
-            yield CheckFault(item.name, state, "a key that ends by a decision alone")
+            state = f"it has lease {item.raw.lease}, and may expire early"
+            yield CheckFault(item.name, state, "no lease: the leader alone ends a registration")
 
 
 def node_roots(facts: CheckInput) -> Iterator[CheckFault]:
-    """Two nodes over one folder would take each other's regions for their own."""
+    """Two nodes with one folder would treat each other's regions as their own."""
     owners: dict[str, str] = {}
     for key, node in facts.of(NodeKey).items():
         first = owners.setdefault(node.root, str(key))
@@ -136,31 +138,35 @@ def node_roots(facts: CheckInput) -> Iterator[CheckFault]:
 
 
 def settings(facts: CheckInput) -> Iterator[CheckFault]:
-    """The next leader could not read such a one, and would not lead."""
+    """A server that cannot read its settings does not lead."""
     for key, setting in facts.of(SettingKey).items():
         try:
             Tunables().changed(setting.name, setting.value)
         except NotFound:
-            yield CheckFault(str(key), "no setting of this version", "one that this version lists")
+            yield CheckFault(
+                str(key), "unknown to this version", "a setting that this version lists"
+            )
         except Refused:
             yield CheckFault(str(key), json.dumps(setting.value), "a value of its type")
 
 
 RULES = (
-    CheckRule("key-family", 2, "every key belongs to a family and parses strictly", families),
+    CheckRule("key-family", 2, "every key belongs to a known family and parses strictly", families),
     CheckRule(
         "value-newer",
         2,
-        "a value of a newer format is named, and judged by no other rule",
+        "no value has a newer format than this program",
         newer_formats,
         severity=Severity.WARNING,
     ),
-    CheckRule("value-decodes", 2, "every value decodes, without unknown fields", values),
-    CheckRule("value-identity", 2, "a value says the ids and names that its key says", identities),
-    CheckRule("cluster-bootstrapped", 2, "a cluster has its identity and its sequences", bootstrap),
-    CheckRule("leader-leased", 3, "the election key stands under its leader's lease", leader),
-    CheckRule("candidate-leased", 3, "a candidate stands under a lease", candidates),
-    CheckRule("holder-plain", 5, "a registered holder stands under no lease of the store", holders),
-    CheckRule("setting-valid", 2, "every setting is known, and of its type", settings),
-    CheckRule("node-root", 6, "no two nodes have one storage root", node_roots),
+    CheckRule("value-decodes", 2, "every value decodes, and has no unknown fields", values),
+    CheckRule("value-identity", 2, "a value has the ids and names of its key", identities),
+    CheckRule(
+        "cluster-bootstrapped", 2, "the cluster has its identity and its id sequences", bootstrap
+    ),
+    CheckRule("leader-leased", 3, "the election key has its leader's lease", leader),
+    CheckRule("candidate-leased", 3, "every candidate has a lease", candidates),
+    CheckRule("holder-plain", 5, "no registered holder has a lease of the store", holders),
+    CheckRule("setting-valid", 2, "every setting is known and has a valid value", settings),
+    CheckRule("node-root", 6, "no two nodes share a storage root", node_roots),
 )

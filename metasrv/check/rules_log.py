@@ -1,4 +1,4 @@
-"""Rules about the catalog log: dense, in order of time, written once, and all that the keys say."""
+"""Rules about the catalog log: dense, ordered by time, written once, equal to the stored keys."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -25,7 +25,7 @@ from keys.value import StoredModel, encode
 from metasrv.check.check_input import CheckInput
 from metasrv.check.rule import CheckFault, CheckRule
 
-# What the log tells of, key by key: written only together with an update of the log.
+# Families that the log records: written only together with an update of the log.
 METADATA: tuple[type[Key[Any]], ...] = (
     TableInfoKey,
     TableRouteKey,
@@ -39,7 +39,7 @@ METADATA: tuple[type[Key[Any]], ...] = (
 
 
 def dense(facts: CheckInput) -> Iterator[CheckFault]:
-    """A gap could never be filled again; a follower would stop there."""
+    """A follower stops at a gap, which can never be filled."""
     stored = {i.key.version for i in facts.items if isinstance(i.key, CatalogUpdateKey)}
     if not facts.has(CatalogVersionKey()):
         yield CheckFault(str(CatalogVersionKey()), "missing", f"version {max(stored, default=1)}")
@@ -54,7 +54,7 @@ def dense(facts: CheckInput) -> Iterator[CheckFault]:
 
 
 def times(facts: CheckInput) -> Iterator[CheckFault]:
-    """Reads as of a time need each update to be later than the one before."""
+    """Reads as of a time need rising commit times."""
     log, last = facts.log(), 0
     for version in sorted(log):
         at_ms = log[version].at_ms
@@ -71,12 +71,12 @@ def times(facts: CheckInput) -> Iterator[CheckFault]:
 
 def foldable(facts: CheckInput) -> Iterator[CheckFault]:
     if facts.fold.broken_at is not None:
-        right = "entries that can follow what stands before them"
+        right = "entries that can follow the update before"
         yield CheckFault(str(facts.fold.broken_at), facts.fold.error or "", right)
 
 
 def same_story(facts: CheckInput) -> Iterator[CheckFault]:
-    """The log, which is all that servers read, says what is stored."""
+    """Servers read only the log, so it must lead to the stored keys."""
     if facts.fold.catalog is None:
         return
     told = dict(_told(facts.fold.catalog))
@@ -88,7 +88,7 @@ def same_story(facts: CheckInput) -> Iterator[CheckFault]:
             actual = stored[name].raw.value.decode("utf-8", "backslashreplace")
             yield CheckFault(name, actual, f"as the log says: {_shown(value)}")
     for name in stored.keys() - told.keys():
-        yield CheckFault(name, "the log never told of it, or told of its end", "no such key")
+        yield CheckFault(name, "the log has no such key, or has deleted it", "no such key")
 
 
 def _told(catalog: Catalog) -> Iterator[tuple[str, StoredModel]]:
@@ -122,13 +122,13 @@ def written_once(facts: CheckInput) -> Iterator[CheckFault]:
             created, changed = item.raw.create_revision, item.raw.mod_revision
             if created != changed:
                 state = f"written at revision {created}, and again at {changed}"
-                yield CheckFault(item.name, state, "written once, in the transaction it tells of")
+                yield CheckFault(item.name, state, "written once, in its own transaction")
 
 
 def one_transaction(facts: CheckInput) -> Iterator[CheckFault]:
-    """A key written beside the log was not written by a leader's transaction (G2, G5).
+    """A key without an update of the log was not written by a leader's transaction (G2, G5).
 
-    Where updates are missing it cannot be told which revisions they had.
+    Not judged where updates are missing, since their revisions are unknown.
     """
     if any(dense(facts)):
         return
@@ -142,23 +142,26 @@ def one_transaction(facts: CheckInput) -> Iterator[CheckFault]:
             continue
         revision = item.raw.mod_revision
         if revision not in commits:
-            state = f"last written at revision {revision}, at which the log was not"
+            state = f"last written at revision {revision}, without an update of the log"
             yield CheckFault(item.name, state, "written together with an update of the log")
 
 
 def _is_closed(facts: CheckInput) -> bool:
-    """Whether the leader has stored its word that a time is over, later than the last update."""
+    """Whether the leader has closed a time later than the last update."""
     stored, log = facts.version(), facts.log()
     return stored is not None and stored.at_ms > log[stored.version].at_ms
 
 
 RULES = (
-    CheckRule("log-dense", 2, "the log has every version up to the catalog's", dense),
+    CheckRule("log-dense", 2, "the log has every version up to the catalog version", dense),
     CheckRule("log-times", 2, "commit times rise from version to version", times),
-    CheckRule("log-folds", 2, "each update can follow the one before", foldable),
-    CheckRule("log-tells", 2, "the log tells exactly the keys that are stored", same_story),
+    CheckRule("log-folds", 2, "each update can be applied after the one before", foldable),
+    CheckRule("log-tells", 2, "the log leads to exactly the stored keys", same_story),
     CheckRule("log-once", 2, "an update is written once and never changed", written_once),
     CheckRule(
-        "log-together", 2, "metadata is written in one transaction with the log", one_transaction
+        "log-together",
+        2,
+        "metadata is written in one transaction with its update of the log",
+        one_transaction,
     ),
 )

@@ -1,4 +1,4 @@
-"""Rules about what nodes and servers say of themselves, beside what the store says of them."""
+"""Rules about reports of nodes and servers, compared with the store."""
 
 import re
 from collections.abc import Iterator
@@ -38,10 +38,10 @@ def one_leader(facts: CheckInput) -> Iterator[CheckFault]:
 
 
 def claimed(facts: CheckInput) -> Iterator[CheckFault]:
-    """A node that serves a dropped table would go on taking rows for it."""
+    """A node that serves a dropped table would still accept rows for it."""
     for node, region, route in _reported(facts):
         if route is None:
-            state = f"{region.stat.state}, and no table has it"
+            state = f"{region.stat.state}, and no route has it"
             yield CheckFault(f"region {region.stat.region_id} at {node}", state, "closed")
 
 
@@ -50,7 +50,7 @@ def reported_lost(facts: CheckInput) -> Iterator[CheckFault]:
         if region.stat.state == "lost" and route is not None and route.leader == node:
             state = f"{node} cannot read {region.root}"
             subject = f"region {region.stat.region_id} at {node}"
-            yield CheckFault(subject, state, "its storage back in its place")
+            yield CheckFault(subject, state, "its storage restored")
 
 
 def serving(facts: CheckInput) -> Iterator[CheckFault]:
@@ -74,12 +74,12 @@ def serving(facts: CheckInput) -> Iterator[CheckFault]:
             ]
             right = f"open at epoch {route.epoch} in {route.root}"
             subject = f"region {route.region_id} at {route.leader}"
-            yield CheckFault(subject, ", ".join(states) or "not there", right)
+            yield CheckFault(subject, ", ".join(states) or "no such region there", right)
 
 
 def acknowledged(facts: CheckInput) -> Iterator[CheckFault]:
-    """A leader was asked before its files were read, so they hold what it had acknowledged. From
-    the file alone a damaged end of a log cannot be told from one that a crash cut off."""
+    """A leader is asked before its files are read, so they hold all that it had acknowledged. The
+    files alone cannot tell a damaged end of a log from one that a crash cut off."""
     for _, route in facts.settled():
         report, root = facts.world.reports.get(route.leader), facts.world.roots.get(route.root)
         if report is None or root is None or not _is_read(root, route):
@@ -93,7 +93,7 @@ def acknowledged(facts: CheckInput) -> Iterator[CheckFault]:
 
 
 def _is_read(root: InspectedRoot, route: RegionRoute) -> bool:
-    """Whether all could be read that the region consists of; if not, other rules say so."""
+    """Whether all parts of the region could be read; if not, other rules report it."""
     is_current = root.manifest is not None and root.manifest.epoch == route.epoch
     return is_current and root.error is None and all(segment.found for segment in root.segments)
 
@@ -110,7 +110,7 @@ def one_cluster(facts: CheckInput) -> Iterator[CheckFault]:
 
 
 def servers(facts: CheckInput) -> Iterator[CheckFault]:
-    """They were asked after the store was read."""
+    """Servers are asked after the store was read, so they must have its version."""
     version = facts.version()
     for url, server in facts.world.servers.items():
         if version is not None and server.catalog_version < version.version:
@@ -119,7 +119,7 @@ def servers(facts: CheckInput) -> Iterator[CheckFault]:
 
 
 def orphans(facts: CheckInput) -> Iterator[CheckFault]:
-    """Left by a failover or a purge whose node was away, or by a create that was undone."""
+    """A failover or purge leaves one if its node is away, a create if it is undone."""
     routes = [region for table in facts.routes().values() for region in table.region_routes]
     for removed in facts.of(RemovedTableRouteKey).values():
         routes += removed.route.region_routes
@@ -136,28 +136,41 @@ def orphans(facts: CheckInput) -> Iterator[CheckFault]:
 
 def unseen(facts: CheckInput) -> Iterator[CheckFault]:
     for subject, why in facts.world.unseen.items():
-        yield CheckFault(subject, why, "to be looked at too")
+        yield CheckFault(subject, why, "readable")
 
 
 RULES = (
-    CheckRule("cluster-one", 3, "nodes and servers are of this cluster", one_cluster, Scope.WORLD),
     CheckRule(
-        "region-one-leader", 6, "one node has a region at its epoch", one_leader, Scope.WORLD
+        "cluster-one", 3, "all nodes and servers belong to this cluster", one_cluster, Scope.WORLD
     ),
-    CheckRule("region-readable", 6, "no node has lost its region", reported_lost, Scope.WORLD),
+    CheckRule(
+        "region-one-leader",
+        6,
+        "only the route's leader has a region at the route's epoch",
+        one_leader,
+        Scope.WORLD,
+    ),
+    CheckRule("region-readable", 6, "every node can read its regions", reported_lost, Scope.WORLD),
     CheckRule("region-serves", 6, "an open region is open at its leader", serving, Scope.WORLD),
     CheckRule(
-        "rows-acknowledged", 1, "files hold what was acknowledged", acknowledged, Scope.WORLD
+        "rows-acknowledged", 1, "files hold every acknowledged row", acknowledged, Scope.WORLD
     ),
-    CheckRule("region-claimed", 6, "no node has a region that no table has", claimed, Scope.WORLD),
-    CheckRule("server-follows", 2, "no server is behind the log", servers, Scope.WORLD),
+    CheckRule("region-claimed", 6, "no node has a region that no route has", claimed, Scope.WORLD),
+    CheckRule("server-follows", 2, "no server is behind the stored log", servers, Scope.WORLD),
     CheckRule(
         "folder-orphan",
         6,
-        "no folder is left that nobody claims",
+        "every folder of a region is claimed by a route",
         orphans,
         Scope.WORLD,
         Severity.WARNING,
     ),
-    CheckRule("unseen", 6, "all could be looked at", unseen, Scope.WORLD, Severity.WARNING),
+    CheckRule(
+        "unseen",
+        6,
+        "all stores, nodes and files could be read",
+        unseen,
+        Scope.WORLD,
+        Severity.WARNING,
+    ),
 )

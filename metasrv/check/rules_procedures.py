@@ -1,4 +1,4 @@
-"""Rules about procedures: none lost, none twice, locks as the records have them."""
+"""Rules about procedures: none is lost or duplicated, locks follow from the records."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ def _unknown(record: ProcedureRecord) -> str | None:
 
 
 def parked(facts: CheckInput) -> Iterator[CheckFault]:
-    """Kept with their locks until a server that knows them leads (G12)."""
+    """It keeps its locks until a server that knows its kind leads (G12)."""
     for procedure, record in facts.records().items():
         why = _unknown(record)
         if why is not None:
@@ -46,14 +46,16 @@ def runnable(facts: CheckInput) -> Iterator[CheckFault]:
 
 
 def locks(facts: CheckInput) -> Iterator[CheckFault]:
-    """A procedure that has committed a step held its locks then, so it holds them now."""
+    """A procedure that has committed a step held its locks then, and keeps them to its end."""
     records = facts.records()
     claims = [claim_of(name, record) for name, record in records.items()]
     for procedure, blocks in holders(claims).items():
         record = records[procedure]
         if blocks and (record.trail or record.timeline):
             state = f"it has run, and {blocks[0].by} holds {blocks[0].key} before it"
-            yield CheckFault(str(ProcedureKey(procedure)), state, "waiting until that one is over")
+            yield CheckFault(
+                str(ProcedureKey(procedure)), state, "waiting until that procedure has ended"
+            )
 
 
 def submissions(facts: CheckInput) -> Iterator[CheckFault]:
@@ -82,35 +84,38 @@ def _is_known(facts: CheckInput, procedure: str) -> bool:
 
 
 def ended_once(facts: CheckInput) -> Iterator[CheckFault]:
-    """A record and its history change places in one transaction."""
+    """One transaction replaces a record by its history."""
     for procedure in facts.records():
         if facts.has(ProcedureHistoryKey(procedure)):
-            state = "there is a history of it too, so it is over"
+            state = "it has a history too, so it has ended"
             yield CheckFault(str(ProcedureKey(procedure)), state, "no such key")
 
 
 def idempotency(facts: CheckInput) -> Iterator[CheckFault]:
-    """A client that asks by its key must find what it started (G11)."""
+    """A client must find by its key the procedure that it started (G11)."""
     for key, value in facts.of(IdempotencyKey).items():
         if not _is_known(facts, value.procedure):
             state = f"procedure {value.procedure}, of which there is neither record nor history"
-            yield CheckFault(str(key), state, "a procedure that is known")
+            yield CheckFault(str(key), state, "a procedure that exists")
 
 
 RULES = (
     CheckRule(
         "procedure-parked",
         1,
-        "a procedure that this program does not know is named",
+        "every procedure is of a kind and format that this program knows",
         parked,
         severity=Severity.WARNING,
     ),
-    CheckRule(
-        "procedure-runnable", 1, "a record is at steps, and in a state, of its kind", runnable
-    ),
-    CheckRule("procedure-submission", 4, "submission numbers are given once", submissions),
+    CheckRule("procedure-runnable", 1, "every record has steps and a state of its kind", runnable),
+    CheckRule("procedure-submission", 4, "submission numbers are unique", submissions),
     CheckRule("procedure-locks", 4, "no procedure has run without its locks", locks),
-    CheckRule("procedure-parent", 1, "the parent of a procedure is known", parents),
-    CheckRule("procedure-once", 1, "what is over is not also under way", ended_once),
-    CheckRule("idempotency-target", 4, "an idempotency key leads to a procedure", idempotency),
+    CheckRule("procedure-parent", 1, "the parent of a procedure exists", parents),
+    CheckRule("procedure-once", 1, "no procedure has both a record and a history", ended_once),
+    CheckRule(
+        "idempotency-target",
+        4,
+        "every idempotency key refers to a procedure that exists",
+        idempotency,
+    ),
 )

@@ -1,4 +1,4 @@
-"""Rules about dropped tables, and about ids: what is gone stays apart, and no id comes again."""
+"""Rules about dropped tables and ids: dropped keys stay apart, and no id is used again."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def _name_of(removed: RemovedTableInfo) -> RemovedTableNameKey:
 
 
 def whole(facts: CheckInput) -> Iterator[CheckFault]:
-    """Undrop reads all three; half a dropped table could not come back."""
+    """Undrop needs all three; a dropped table without one of them cannot come back."""
     infos, routes = removed_infos(facts), removed_routes(facts)
     names = {cast("RemovedTableNameKey", key) for key in facts.of(RemovedTableNameKey)}
     for table_id in sorted({*infos, *routes, *(name.table_id for name in names)}):
@@ -46,12 +46,12 @@ def whole(facts: CheckInput) -> Iterator[CheckFault]:
         for key in keys:
             if not facts.has(key):
                 yield CheckFault(
-                    str(key), "missing", f"there with the rest of dropped table {table_id}"
+                    str(key), "missing", f"present with the other keys of dropped table {table_id}"
                 )
     for name in sorted(names, key=str):
         kept = infos.get(name.table_id)
         if kept is not None and _name_of(kept) != name:
-            yield CheckFault(str(name), "no name that the table had", str(_name_of(kept)))
+            yield CheckFault(str(name), "not the name of the dropped table", str(_name_of(kept)))
     for table_id in sorted(infos.keys() & routes.keys()):
         by_info, by_route = infos[table_id], routes[table_id]
         right = f"{by_info.dropped_by} at {by_info.dropped_at_ms}"
@@ -70,12 +70,14 @@ def living_too(facts: CheckInput) -> Iterator[CheckFault]:
         for key in keys:
             if facts.has(key):
                 yield CheckFault(
-                    str(key), f"table {table_id} is dropped, and lives", "either dropped or living"
+                    str(key),
+                    f"table {table_id} is both dropped and living",
+                    "either dropped or living",
                 )
 
 
 def below_sequence(facts: CheckInput) -> Iterator[CheckFault]:
-    """An id at or above it will be given out again."""
+    """An id at or above the sequence would be assigned again."""
     used = {
         "table_id": {*facts.infos(), *removed_infos(facts), *_created(facts)["table_id"]},
         "schema_id": {
@@ -95,7 +97,7 @@ def below_sequence(facts: CheckInput) -> Iterator[CheckFault]:
 
 
 def _created(facts: CheckInput) -> dict[str, list[int]]:
-    """Every id that the log has seen made, in order."""
+    """Every id that an update of the log created, in order."""
     made: dict[str, list[int]] = {"table_id": [], "schema_id": [], "catalog_id": []}
     for _, update in sorted(facts.log().items()):
         for entry in update.entries:
@@ -114,12 +116,12 @@ def _ids_of(entry: object) -> Iterator[tuple[str, int]]:
 
 
 def never_again(facts: CheckInput) -> Iterator[CheckFault]:
-    """An id that came twice would lead an old order, file or cache to a new table (G7)."""
+    """A reused id would direct an old order, file or cache to a new table (G7)."""
     used: set[tuple[str, int]] = set()
     for version, update in sorted(facts.log().items()):
         for new_id in (new_id for entry in update.entries for new_id in _ids_of(entry)):
             if new_id in used:
-                state = f"{new_id[0]} {new_id[1]} is made a second time"
+                state = f"{new_id[0]} {new_id[1]} is assigned a second time"
                 yield CheckFault(str(CatalogUpdateKey(version)), state, "an id that was never used")
             used.add(new_id)
     schemas = facts.of(SchemaNameKey)
@@ -131,7 +133,7 @@ def never_again(facts: CheckInput) -> Iterator[CheckFault]:
 
 
 def removed_regions(facts: CheckInput) -> Iterator[CheckFault]:
-    """A dropped table keeps its claim on its folders."""
+    """A dropped table keeps its claim on its folders, so that it can come back."""
     living = {r.root: r.region_id for table in facts.routes().values() for r in table.region_routes}
     for table_id, removed in removed_routes(facts).items():
         for region in removed.route.region_routes:
@@ -144,9 +146,11 @@ def removed_regions(facts: CheckInput) -> Iterator[CheckFault]:
 
 
 RULES = (
-    CheckRule("removed-whole", 2, "info, route and name of a dropped table stand together", whole),
-    CheckRule("removed-living", 2, "a dropped table does not also live", living_too),
-    CheckRule("removed-roots", 6, "nobody uses the folders of a dropped table", removed_regions),
-    CheckRule("id-sequence", 2, "every id that was used is below its sequence", below_sequence),
+    CheckRule("removed-whole", 2, "info, route and name of a dropped table exist together", whole),
+    CheckRule("removed-living", 2, "no table is both dropped and living", living_too),
+    CheckRule(
+        "removed-roots", 6, "no living region uses a folder of a dropped table", removed_regions
+    ),
+    CheckRule("id-sequence", 2, "every used id is below its sequence", below_sequence),
     CheckRule("id-once", 2, "no id is used twice", never_again),
 )

@@ -1,4 +1,4 @@
-"""Rules about the four kinds of key that make a table: each makes sense, and all agree."""
+"""Rules about the four kinds of key that make a table: each is valid, and all agree."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -34,7 +34,9 @@ def names(facts: CheckInput) -> Iterator[CheckFault]:
             right = f"no such key: that table is {_name(info)}"
             yield CheckFault(str(key), f"table {value.table_id}", right)
         elif not _stands(facts, value.table_id):
-            yield CheckFault(str(key), f"table {value.table_id}, which is not there", "no such key")
+            yield CheckFault(
+                str(key), f"table {value.table_id}, which does not exist", "no such key"
+            )
     for table_id, info in infos.items():
         holder = facts.get(_name(info))
         if not facts.has(_name(info)):
@@ -45,7 +47,7 @@ def names(facts: CheckInput) -> Iterator[CheckFault]:
 
 
 def _stands(facts: CheckInput, table_id: int) -> bool:
-    """Whether anything is left of a table; what is missing of it, `halves` says."""
+    """Whether any key of a table exists; `halves` reports those that are missing."""
     return facts.has(TableInfoKey(table_id)) or facts.has(TableRouteKey(table_id))
 
 
@@ -59,7 +61,7 @@ def halves(facts: CheckInput) -> Iterator[CheckFault]:
         if not facts.has(route):
             yield CheckFault(str(route), "missing", f"the route of {info}")
         if not facts.has(info):
-            yield CheckFault(str(info), "missing", f"what {route} is the route of")
+            yield CheckFault(str(info), "missing", f"the table of {route}")
 
 
 def reverse_index(facts: CheckInput) -> Iterator[CheckFault]:
@@ -116,7 +118,7 @@ def epochs(facts: CheckInput) -> Iterator[CheckFault]:
 
 
 def region_roots(facts: CheckInput) -> Iterator[CheckFault]:
-    """Epochs and fences protect a folder only if one region alone writes to it."""
+    """Epochs and fences protect a folder only if a single region writes to it."""
     used = Counter(r.root for route in facts.routes().values() for r in route.region_routes)
     for table_id, route in facts.routes().items():
         key = str(TableRouteKey(table_id))
@@ -205,26 +207,26 @@ def _online_faults(info: TableInfo) -> Iterator[tuple[str, str]]:
 
 
 def opening(facts: CheckInput) -> Iterator[CheckFault]:
-    """Otherwise nobody would ever open it (G9)."""
+    """Without a procedure nothing would ever open it (G9)."""
     for _, region in facts.settled():
         if region.state is RegionState.OPENING:
-            state = f"opening at {region.leader}, and no procedure lives that opens it"
+            state = f"opening at {region.leader}, and no living procedure opens it"
             yield CheckFault(f"region {region.region_id}", state, "open, or opened by a procedure")
 
 
 def leaving(facts: CheckInput) -> Iterator[CheckFault]:
-    """Otherwise it would stay hidden, with all that it holds, for ever."""
+    """Without a procedure it would stay hidden for ever, with its contents."""
     records = facts.records()
     marked = {str(key): value.dropping for key, value in facts.of(CatalogNameKey).items()}
     marked |= {str(key): value.dropping for key, value in facts.of(SchemaNameKey).items()}
     for key, procedure in marked.items():
         if procedure is not None and procedure not in records:
-            state = f"being dropped by {procedure}, which does not live"
+            state = f"being dropped by {procedure}, which is not alive"
             yield CheckFault(key, state, "dropped by a living procedure")
 
 
 def lost(facts: CheckInput) -> Iterator[CheckFault]:
-    """Never replaced by an empty region, and never quiet (P5)."""
+    """A lost region is reported, and never replaced by an empty one (P5)."""
     for route in facts.routes().values():
         for region in route.region_routes:
             if region.state is RegionState.LOST:
@@ -236,22 +238,31 @@ _HEAL = "put its storage back and retry the failover"
 
 
 RULES = (
-    CheckRule("table-name", 2, "TableName and TableInfo name each other, one to one", names),
+    CheckRule("table-name", 2, "TableName and TableInfo refer to each other, one to one", names),
     CheckRule("table-whole", 2, "TableInfo and TableRoute exist together", halves),
-    CheckRule("table-reverse", 2, "DatanodeTable is the reverse of TableRoute", reverse_index),
+    CheckRule(
+        "table-reverse", 2, "DatanodeTable is the reverse index of TableRoute", reverse_index
+    ),
     CheckRule("route-nodes", 2, "a route names registered nodes", known_nodes),
-    CheckRule("region-ids", 2, "region ids are dense and as many as the partition has", region_ids),
-    CheckRule("region-epoch", 6, "epochs begin at 1", epochs),
-    CheckRule("region-root", 6, "each region has a root of its own", region_roots),
-    CheckRule("region-announced", 6, "an open region has been announced", announcements),
+    CheckRule(
+        "region-ids", 2, "region ids are dense, and as many as the partition rule has", region_ids
+    ),
+    CheckRule("region-epoch", 6, "every epoch is at least 1", epochs),
+    CheckRule("region-root", 6, "no two regions share a root", region_roots),
+    CheckRule("region-announced", 6, "every open region has been announced", announcements),
     CheckRule(
         "table-schema", 2, "the schema of a table and the catalog of a schema exist", schemas
     ),
     CheckRule(
-        "table-elements", 5, "columns, keys, partition and versions of a table fit", elements
+        "table-elements", 5, "columns, keys, partition rule and versions of a table agree", elements
     ),
-    CheckRule("table-online", 5, "ids of elements are taken once, their states are legal", online),
-    CheckRule("region-opening", 1, "a region that is opening is opened by a procedure", opening),
-    CheckRule("drop-unfinished", 1, "what is being dropped is dropped by a procedure", leaving),
+    CheckRule("table-online", 5, "ids of elements are unique, and their states are legal", online),
+    CheckRule("region-opening", 1, "every opening region has a procedure that opens it", opening),
+    CheckRule(
+        "drop-unfinished",
+        1,
+        "every catalog and schema being dropped has a procedure that drops it",
+        leaving,
+    ),
     CheckRule("region-lost", 6, "no region is lost", lost),
 )
