@@ -21,7 +21,7 @@ from dataplane.datanode.regions.batch_body import read_batch
 from dataplane.frontend.catalog.schema import Schema
 from dataplane.frontend.http.arrow_in import decoded
 from dataplane.frontend.planning.planning import Known, RegionStatement
-from dataplane.frontend.planning.row_input import Op, RegionRows, by_region, from_arrow
+from dataplane.frontend.planning.row_input import Op, RowInput, by_region, from_arrow
 from dataplane.region.format.columns import ColumnDef
 from metasrv_base.elements.states import ElementState
 from metasrv_base.rows.split import body_of
@@ -82,7 +82,8 @@ def follow(steps: Steps, known: Schema, region: Bench, number: int) -> None:
     given = steps.take(
         "frontend: types, keys, none twice", lambda: from_arrow(known.layout, rows, Op.INSERT)
     )
-    (part,) = steps.take("frontend: choose regions", lambda: by_region(known.layout, given))
+    parts = steps.take("frontend: choose regions", lambda: by_region(known.layout, given))
+    (part,) = parts.values()
     batch = steps.take("frontend: plan", lambda: planned(known, part))
     header = BatchHeader(
         table_id=TABLE_ID,
@@ -101,8 +102,8 @@ def follow(steps: Steps, known: Schema, region: Bench, number: int) -> None:
         raise answer
 
 
-def planned(known: Schema, part: RegionRows) -> pa.RecordBatch:
-    return RegionStatement(known, Op.INSERT, part.given).plan(Known())
+def planned(known: Schema, part: RowInput) -> pa.RecordBatch:
+    return RegionStatement(known, Op.INSERT, part).plan(Known())
 
 
 def main(batches: int) -> int:

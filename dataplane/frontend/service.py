@@ -7,8 +7,7 @@ from dataplane.frontend.statements.reads import Reads
 from dataplane.frontend.statements.regions import RegionClient
 from dataplane.frontend.statements.scanning import Scanning
 from dataplane.frontend.statements.statements import Statements
-from dataplane.frontend.statements.write_api import WriteApi
-from dataplane.frontend.statements.write_executor import WriteExecutor
+from dataplane.frontend.statements.writes import Writes
 from metasrv_base.concurrency.reservations import Reservations
 
 ANSWER_BYTES = 256 << 20
@@ -17,7 +16,7 @@ ANSWER_BYTES = 256 << 20
 @dataclass(frozen=True, slots=True)
 class FrontendService:
     statements: Statements
-    writes: WriteApi
+    writes: Writes
     reads: Reads
     scans: Scanning
     metrics: FrontendMetrics
@@ -36,7 +35,7 @@ class FrontendService:
     ) -> "FrontendService":
         return cls(
             statements=statements,
-            writes=WriteApi(statements, WriteExecutor(statements.catalog, regions), metrics),
+            writes=Writes(statements, regions, metrics),
             reads=Reads(statements, regions),
             scans=Scanning(statements, regions),
             metrics=metrics,

@@ -47,7 +47,8 @@ from dataplane.frontend.statements.scans import (
     Scan,
     read_token,
 )
-from dataplane.frontend.statements.write_api import WriteOutcome
+from dataplane.frontend.statements.write_stream import WriteStream
+from dataplane.frontend.statements.writes import WriteOutcome
 from metasrv_base.errors import NotFound, Refused, Unavailable
 from metasrv_base.rows.layout import Layout
 from metasrv_base.rows.statement_ids import id_of_key
@@ -116,8 +117,8 @@ async def write_rows(request: Request) -> Response:
     query = request.scope["query_string"]
     if media_type(request.scope) == MediaType.ARROW:
         op = _op(read_query(query, OP).get("op", [""])[0])
-        stream = partial(_batches, request)
-        return _written(await service.writes.stream(name, op, stream, statement_id, sent_ms))
+        stream = WriteStream(service.writes, op, statement_id, sent_ms)
+        return _written(await stream.run(name, partial(_batches, request)))
     read_query(query, NONE)
     body = await _json_body(request, RowsRequest)
     op, written = Op(body.op), service.writes.rows

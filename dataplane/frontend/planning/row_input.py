@@ -66,14 +66,6 @@ class RowInput:
         return position
 
 
-@dataclass(frozen=True, slots=True)
-class RegionRows:
-    """The rows of a statement that belong to one region, where it is atomic."""
-
-    number: int
-    given: RowInput
-
-
 def from_rows(layout: Layout, rows: JsonRows, op: Op) -> RowInput:
     """Rows as JSON has them. Raises Refused with a pointer into the body."""
     for number, row in enumerate(rows):
@@ -100,21 +92,19 @@ def from_arrow(layout: Layout, rows: pa.RecordBatch, op: Op) -> RowInput:
     return _keyed(layout, columns)
 
 
-def by_region(layout: Layout, given: RowInput) -> list[RegionRows]:
-    """Divides the rows by region, in order of region."""
+def by_region(layout: Layout, given: RowInput) -> Mapping[int, RowInput]:
+    """Divides the rows by the number of their region, in order of region: a statement is atomic in
+    each."""
     if not given.count:
-        return []
+        return {}
     if layout.router.regions == 1:
-        return [RegionRows(0, given)]
+        return {0: given}
     numbers = layout.router.numbers([given.columns[part.id].values for part in layout.routed_by])
     present = sorted(pc.unique(numbers).to_pylist())
     if len(present) == 1:
-        return [RegionRows(present[0], given)]
+        return {present[0]: given}
     places = _in_order(given.count)
-    return [
-        RegionRows(number, given.taken(places.filter(pc.equal(numbers, number))))
-        for number in present
-    ]
+    return {number: given.taken(places.filter(pc.equal(numbers, number))) for number in present}
 
 
 def _must_fit(layout: Layout, name: str, op: Op, pointer: str) -> None:

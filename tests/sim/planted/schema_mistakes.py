@@ -13,8 +13,7 @@ from dataplane.frontend.lease.lease import SchemaLease
 from dataplane.frontend.lease.transactions import Transaction, Transactions
 from dataplane.frontend.planning import entries
 from dataplane.frontend.planning.cases import Cases
-from dataplane.frontend.statements.write_api import WriteApi
-from dataplane.frontend.statements.write_executor import WriteExecutor
+from dataplane.frontend.statements.writes import Writes
 from dataplane.log.records import HEADER_BYTES, header_of
 from dataplane.region.compaction import rewrite
 from dataplane.region.disk.disk import Disk
@@ -77,10 +76,10 @@ def _never_over(self: HolderLoop) -> bool:
     return False
 
 
-_SENT = WriteExecutor._sent
+_SENT = Writes._sent
 
 
-async def _conflict_is_done(self: WriteExecutor, at: Any, batch: pa.RecordBatch, call: Any) -> Any:
+async def _conflict_is_done(self: Writes, at: Any, batch: pa.RecordBatch, call: Any) -> Any:
     """A statement whose rows were changed by another one meanwhile is told as done."""
     try:
         found = await _SENT(self, at, batch, call)
@@ -164,14 +163,14 @@ def _all_freed(removed: Sequence[tuple[bytes, bytes]], known: Any) -> Any:
         yield key, known[key].version if key in known else ABSENT
 
 
-_WISH = WriteApi._wish
+_REQUEST = Writes.request
 
 
-def _let_go(self: WriteApi, transaction: Transaction, *asked: Any) -> Any:
+def _let_go(self: Writes, transaction: Transaction, *asked: Any) -> Any:
     """A holder that tells of transactions until their rows are sent, not until that is answered."""
-    wish = _WISH(self, transaction, *asked)
+    request = _REQUEST(self, transaction, *asked)
     self.statements.transactions.end(transaction)
-    return wish
+    return request
 
 
 _REFUSAL = control._refusal
@@ -207,7 +206,7 @@ PATCHES: dict[str, Iterable[Patch]] = {
     "old entries stay": _patched((Cases, "where", _never(Act.REMOVE))),
     "no new entries": _patched((Cases, "where", _never(Act.PUT))),
     "uniqueness not looked at": _patched((Cases, "where", _never(Act.CHECK))),
-    "conflict told as done": _patched((WriteExecutor, "_sent", _conflict_is_done)),
+    "conflict told as done": _patched((Writes, "_sent", _conflict_is_done)),
     "origin default forgotten": _patched((conforming, "_default", _nulls)),
     "reorg skipped": _patched((index_kinds, "continue_reorg", _no_reorg)),
     "dead index not told": _patched((transitions, "dead_indexes", _none_dead)),
@@ -227,7 +226,7 @@ PATCHES: dict[str, Iterable[Patch]] = {
         (rewrite, "_without_tombstones", _without_tombstones)
     ),
     "unique delete without a look": _patched((entries, "_freed", _all_freed)),
-    "pin let go in flight": _patched((WriteApi, "_wish", _let_go)),
+    "pin let go in flight": _patched((Writes, "request", _let_go)),
     "cancel after commit": _patched((control, "_refusal", _cancelled_late)),
     "absence taken for not done": _patched((batch, "_effect", _absent_is_not_done)),
     "replay past the seal": _patched((opening, "read_sealed", _beyond_the_seal)),

@@ -11,6 +11,7 @@ import pytest
 from dataplane.frontend.planning.row_input import Op
 from dataplane.frontend.statements.regions import CallBudget
 from dataplane.frontend.statements.scans import Place
+from dataplane.frontend.statements.write_stream import WriteStream
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import Conflict, NotFound, Refused, Unavailable
 from metasrv_base.wire.api.tables import RegionRouteBody
@@ -251,11 +252,15 @@ async def test_given_batches_of_a_stream_when_one_conflicts_then_those_before_ar
         return come
 
     async with running(feed_table(regions=2)) as bench:
-        done = await bench.service.writes.stream(T, Op.INSERT, batches(ROWS[:3], ROWS[3:5]), "a")
+        done = await WriteStream(bench.service.writes, Op.INSERT, "a").run(
+            T, batches(ROWS[:3], ROWS[3:5])
+        )
         with pytest.raises(Conflict, match="already-exists") as told:
-            await bench.service.writes.stream(T, Op.INSERT, batches(ROWS[5:7], ROWS[:1]), "b")
+            await WriteStream(bench.service.writes, Op.INSERT, "b").run(
+                T, batches(ROWS[5:7], ROWS[:1])
+            )
 
-        assert (done.rows, len(done.region_ids)) == (5, 2)
+        assert (done.rows, len(done.regions)) == (5, 2)
         assert told.value.facts["rows_applied"] == 2
         assert await all_rows(bench) == ROWS[:7]
 
@@ -269,7 +274,7 @@ async def test_given_a_stream_that_is_too_slow_when_time_is_up_then_it_is_too_ol
 
     async with running() as bench:
         with pytest.raises(Conflict, match="transaction-too-old") as told:
-            await bench.service.writes.stream(T, Op.INSERT, come, "a")
+            await WriteStream(bench.service.writes, Op.INSERT, "a").run(T, come)
 
         assert told.value.facts["rows_applied"] == 3
         assert await all_rows(bench) == ROWS[:3]

@@ -9,6 +9,7 @@ import pytest
 
 from dataplane.frontend.planning.row_input import Op
 from dataplane.frontend.statements.scans import Place
+from dataplane.frontend.statements.write_stream import WriteStream
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import NotFound
 from tests.dataplane.frontend.bench import Bench, T, running
@@ -93,7 +94,7 @@ async def test_given_a_scan_and_a_stream_when_their_table_is_hidden_then_they_en
             await hide(bench)
             yield batch(61)
 
-        written = await bench.service.writes.stream(T, Op.INSERT, batches, "s-1")
+        written = await WriteStream(bench.service.writes, Op.INSERT, "s-1").run(T, batches)
         current = bench.service.scans.current(opened)
         rest, _ = await bench.service.scans.page(current, place, 100)
         pins = bench.transactions.pins(0)

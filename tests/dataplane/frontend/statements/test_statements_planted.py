@@ -8,7 +8,7 @@ import pytest
 
 from dataplane.frontend.planning import entries
 from dataplane.frontend.planning.cases import Cases
-from dataplane.frontend.statements.write_executor import WriteExecutor
+from dataplane.frontend.statements.writes import Writes
 from dataplane.region.memory.statement_table import Remembered, StatementTable
 from dataplane.region.memory.statements import StatementMemory
 from metasrv_base.elements.graph import Act, Behaviour
@@ -20,7 +20,7 @@ from tests.dataplane.frontend.statements import test_statements_times as test_st
 from tests.dataplane.region.statement_lives import SEEDS, live
 
 CAUGHT = (AssertionError, MetaError, pytest.fail.Exception)
-WHERE, SENT = Cases.where, WriteExecutor._sent
+WHERE, SENT = Cases.where, Writes._sent
 TIME_OF, FORGET = StatementMemory.time_of, StatementMemory.forget
 ADD = StatementMemory.add
 ROOM = 6
@@ -41,7 +41,7 @@ def never_checked(
     return self._all(False) if asked is Act.CHECK else WHERE(self, does, touched, asked)
 
 
-async def conflict_is_done(self: WriteExecutor, *asked: Any) -> Any:
+async def conflict_is_done(self: Writes, *asked: Any) -> Any:
     """A statement whose row was changed by another one meanwhile is told as done."""
     return await SENT(self, *asked) or Done()
 
@@ -99,7 +99,7 @@ PLANTED: dict[str, tuple[object, str, object, Case]] = {
         test_statements.test_given_a_unique_index_when_values_are_exchanged_or_taken_then_it_stays_one_each,
     ),
     "conflict told as done": (
-        WriteExecutor,
+        Writes,
         "_sent",
         conflict_is_done,
         test_statements.test_given_a_row_that_changes_meanwhile_when_updated_then_it_is_planned_again,

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from dataplane.frontend.planning.row_input import Op
-from dataplane.frontend.statements.write_api import WriteOutcome
+from dataplane.frontend.statements.writes import WriteOutcome
 from metasrv_base.errors import Conflict
 from tests.dataplane.frontend.bench import Bench, T, running
 from tests.dataplane.frontend.tables import A, B, feed_table, index

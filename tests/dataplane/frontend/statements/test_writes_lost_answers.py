@@ -8,7 +8,7 @@ import pytest
 
 from dataplane.frontend.planning.row_input import Op, RowInput, from_rows
 from dataplane.frontend.statements.regions import SendLog
-from dataplane.frontend.statements.write_executor import WriteRequest
+from dataplane.frontend.statements.writes import WriteRequest
 from metasrv_base.errors import Conflict, Refused, Unknown
 from metasrv_base.rows.layout import Layout
 from metasrv_base.rows.outcome import WriteResult
@@ -26,8 +26,8 @@ async def insert(bench: Bench, until_s: float = 10.0) -> WriteResult:
         return from_rows(layout, [{"id": 1, "a": 5}], Op.INSERT)
 
     until = asyncio.get_running_loop().time() + until_s
-    wish = WriteRequest(Op.INSERT, read, "one", until, lambda schema: None)
-    done, _ = await bench.service.writes.writing.run(bench.catalog.named(T), wish)
+    request = WriteRequest(Op.INSERT, read, "one", until, lambda schema: None)
+    done, _ = await bench.service.writes.run(bench.catalog.named(T), request)
     return done
 
 

@@ -1,0 +1,87 @@
+"""A stream of batches that is written as it comes, each batch a statement of its own."""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+import pyarrow as pa
+
+from dataplane.frontend.catalog.catalog import Name
+from dataplane.frontend.catalog.schema import Schema
+from dataplane.frontend.planning.row_input import Op, RowInput, from_arrow
+from dataplane.frontend.statements.writes import WriteOutcome, Writes
+from metasrv_base.concurrency.run_in_thread import is_short_columnar, is_small
+from metasrv_base.errors import Conflict, MetaError
+from metasrv_base.rows.layout import Layout
+from metasrv_base.rows.outcome import RegionOutcome
+from metasrv_base.rows.places import moved
+from metasrv_base.rows.statement_ids import id_of_batch
+
+Batches = Callable[[Callable[[], float]], AsyncIterator[pa.RecordBatch]]
+"""The batches of a body, given the seconds that the next bytes may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteStream:
+    writes: Writes
+    op: Op
+    statement_id: str
+    sent_ms: int | None = None
+    """When its first sender made it; None: its arrival at each region counts."""
+
+    async def run(self, name: Name, batches: Batches) -> WriteOutcome:
+        """Each batch is atomic within a region. Ends at the first that cannot be applied; the error
+        says how many rows were."""
+        rows, offset, regions = 0, 0, dict[str, RegionOutcome]()
+        writes, statements = self.writes, self.writes.statements
+        with statements.running() as transaction:
+            schema = await statements.bound(transaction, name)
+            try:
+                number = 0
+                async for batch in batches(partial(statements.left_s, transaction)):
+                    statements.check_age(transaction)
+                    read = partial(_from_arrow, batch, self.op)
+                    id = id_of_batch(self.statement_id, number)
+                    request = writes.request(transaction, self.op, read, id)
+                    is_short = _is_short(schema, batch)
+                    request = replace(request, sent_ms=self.sent_ms, is_short=is_short)
+                    try:
+                        result, _ = await writes.run(schema, request)
+                    except MetaError as error:
+                        raise moved(error, offset, batch.num_rows) from error
+                    schema = statements.catalog.latest(schema)
+                    rows, number, offset = rows + result.rows, number + 1, offset + batch.num_rows
+                    regions |= {part.region_id: _added(regions, part) for part in result.regions}
+            except TimeoutError as error:
+                limit_s = statements.transactions.age_max_ms / 1000
+                raise Conflict("transaction-too-old", limit_s=limit_s, rows_applied=rows) from error
+            except MetaError as error:
+                raise _counted(error, rows) from error
+        return WriteOutcome(rows, schema.version, tuple(regions.values()))
+
+
+def _from_arrow(batch: pa.RecordBatch, op: Op, layout: Layout) -> RowInput:
+    return from_arrow(layout, batch, op)
+
+
+def _is_short(schema: Schema, batch: pa.RecordBatch) -> bool:
+    """Entries, rules and the choice of a region are worked out row by row."""
+    by_row = schema.indexes or schema.rules or schema.layout.router.regions > 1
+    judge = is_small if by_row else is_short_columnar
+    return judge(batch.num_rows, batch.nbytes)
+
+
+def _counted(error: MetaError, before: int) -> MetaError:
+    """The error, with the rows that the batches before it applied added to its own."""
+    some = error.facts.get("rows_applied", 0)
+    applied = before + (some if isinstance(some, int) else 0)
+    return type(error)(error.code, **{**error.facts, "rows_applied": applied})
+
+
+def _added(outcomes: Mapping[str, RegionOutcome], outcome: RegionOutcome) -> RegionOutcome:
+    """Returns the outcome of a region for all batches of a stream so far."""
+    before = outcomes.get(outcome.region_id)
+    if before is None:
+        return outcome
+    repeated = before.repeated and outcome.repeated
+    return replace(outcome, rows=before.rows + outcome.rows, repeated=repeated)
