@@ -102,6 +102,10 @@ def share(head: LogHead, member: PendingTxn, now_ms: int) -> tuple[StampedTxn, L
     after = LogHead(head.fence, number, head.version_revision, at_ms, stamp.submission)
     compares = [Compare(key, revision) for key, revision in txn.expect.items()]
     compares += [Compare(start, 0, end) for start, end in txn.empty]
+    compares += [
+        Compare(start, revision, end, or_older=True)
+        for (start, end), revision in txn.unchanged.items()
+    ]
     writes = tuple(Delete(k) if v is None else Put(k, v) for k, v in made.items())
     closing = member.closes_ms is not None
     return StampedTxn(stamp, tuple(compares), writes, update, closing), after
@@ -144,12 +148,15 @@ def seal(before: LogHead, after: LogHead, shares: Sequence[StampedTxn]) -> Batch
         writes.append(Put(VERSION_KEY, encode(version)))
     compares.update(dict.fromkeys(compare for each in shares for compare in each.compares))
     witness = _witness(before, after, shares)
-    reads = (
-        Get(compare.key, compare.end, limit=1, keys_only=compare.key != witness)
-        for compare in compares
-    )
+    reads = (_failing(compare, keys_only=compare.key != witness) for compare in compares)
     request = Request(tuple(compares), tuple(writes), on_refusal=tuple(reads))
     return Batch(request, tuple(shares), before, after)
+
+
+def _failing(compare: Compare, *, keys_only: bool) -> Get:
+    """Returns the read that tells whether *compare* failed, and by which key."""
+    newer_than = compare.mod_revision if compare.or_older else 0
+    return Get(compare.key, compare.end, limit=1, keys_only=keys_only, newer_than=newer_than)
 
 
 def _witness(before: LogHead, after: LogHead, shares: Sequence[StampedTxn]) -> bytes:
@@ -194,10 +201,14 @@ def judge(batch: Batch, answer: TxnAnswer, *, in_doubt: bool) -> Judgement:
     if answer.succeeded:
         return Judgement(BatchVerdict.DONE, answer.revision)
     items_by_compare = dict(zip(batch.request.compares, answer.ranges, strict=True))
-    failed = {
+    revisions = {
         compare: items[0].mod_revision if items else 0
         for compare, items in items_by_compare.items()
-        if (items[0].mod_revision if items else 0) != compare.mod_revision
+    }
+    failed = {
+        compare: revision
+        for compare, revision in revisions.items()
+        if not _holds(compare, revision)
     }
     assert failed, "refused, yet every compare holds"
     if batch.before.fence in failed:
@@ -212,6 +223,13 @@ def judge(batch: Batch, answer: TxnAnswer, *, in_doubt: bool) -> Judgement:
             stale[position] = {"key": first.key.decode(), **facts}
     moved = batch.before.version_compare in failed
     return Judgement(BatchVerdict.REFUSED, stale=stale, has_version_moved=moved)
+
+
+def _holds(compare: Compare, revision: int) -> bool:
+    """*revision*: that of the key that `_failing` read; 0: it read none."""
+    if compare.or_older:
+        return revision <= compare.mod_revision
+    return revision == compare.mod_revision
 
 
 def _effect(

@@ -25,7 +25,8 @@ class Footprint:
 
     reads: dict[bytes, int] = field(default_factory=dict)
     """Key -> mod_revision as the first of them saw it."""
-    empty: set[Range] = field(default_factory=set)
+    ranges: set[Range] = field(default_factory=set)
+    """Ranges that must be empty or unchanged."""
     written: set[bytes] = field(default_factory=set)
 
     def clashes(self, txn: Txn) -> bool:
@@ -38,14 +39,14 @@ class Footprint:
             or not self.written.isdisjoint(txn.expect)
             or not self.written.isdisjoint(txn.writes)
             or not self.reads.keys().isdisjoint(txn.writes)
-            or any(in_range(key, *keys) for keys in self.empty for key in txn.writes)
-            or any(in_range(key, *keys) for keys in txn.empty for key in self.written)
+            or any(in_range(key, *keys) for keys in self.ranges for key in txn.writes)
+            or any(in_range(key, *keys) for keys in txn.ranges for key in self.written)
         )
 
     def add(self, txn: Txn) -> None:
         for key, revision in txn.expect.items():
             self.reads.setdefault(key, revision)
-        self.empty |= txn.empty
+        self.ranges |= txn.ranges
         self.written |= txn.writes.keys()
 
 

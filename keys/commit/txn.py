@@ -75,10 +75,17 @@ class Txn:
     """key -> mod_revision as seen; 0: the key did not exist."""
     empty: frozenset[Range] = frozenset()
     """Ranges that must not hold a single key."""
+    unchanged: Mapping[Range, int] = field(default_factory=dict)
+    """Range -> revision after which no key of it may have been put."""
     writes: Mapping[bytes, bytes | Deferred | None] = field(default_factory=dict)
     """key -> value, value still to be stamped by the committer, or None to delete."""
     entries: tuple[Entry, ...] = ()
     """Entries of the catalog log for this change; empty: it changes no metadata."""
+
+    @property
+    def ranges(self) -> frozenset[Range]:
+        """Ranges that it compares."""
+        return self.empty.union(self.unchanged)
 
     @classmethod
     def on(cls, read_set: Snapshot) -> "Txn":
@@ -88,10 +95,20 @@ class Txn:
         raw = bytes(key)
         assert self.expect.get(raw, mod_revision) == mod_revision
         expect = {**self.expect, raw: mod_revision}
-        return Txn(expect, self.empty, self.writes, self.entries)
+        return Txn(expect, self.empty, self.unchanged, self.writes, self.entries)
 
     def while_empty(self, keys: Range) -> "Txn":
-        return Txn(self.expect, self.empty | {keys}, self.writes, self.entries)
+        empty = self.empty | {keys}
+        return Txn(self.expect, empty, self.unchanged, self.writes, self.entries)
+
+    def while_unchanged(self, keys: Range, revision: int) -> "Txn":
+        """Refused if a key of *keys* was put after *revision*, the revision of what was decided by.
+
+        A key that was deleted since is not noticed: for decisions that fewer keys cannot make wrong
+        (docs/decisions/0195).
+        """
+        unchanged = _strictest(self.unchanged, {keys: revision})
+        return Txn(self.expect, self.empty, unchanged, self.writes, self.entries)
 
     def put(self, key: Key[V], value: V, *, derived_from: Key[Any] | None = None) -> "Txn":
         """A key that is written was read first, or its text is derived from one that was."""
@@ -107,7 +124,8 @@ class Txn:
         return self._write(key, None, derived_from)
 
     def log(self, *entries: Entry) -> "Txn":
-        return Txn(self.expect, self.empty, self.writes, self.entries + entries)
+        entries = self.entries + entries
+        return Txn(self.expect, self.empty, self.unchanged, self.writes, entries)
 
     def also(self, other: "Txn") -> "Txn":
         """Both or neither. Raises Conflict if the two read one key at different revisions."""
@@ -122,6 +140,7 @@ class Txn:
         return Txn(
             {**self.expect, **other.expect},
             self.empty | other.empty,
+            _strictest(self.unchanged, other.unchanged),
             {**self.writes, **other.writes},
             self.entries + other.entries,
         )
@@ -135,7 +154,14 @@ class Txn:
         assert raw not in self.writes, f"{key} is written twice"
         assert len(self.writes) < TXN_OPS_MAX
         writes = {**self.writes, raw: value}
-        return Txn(self.expect, self.empty, writes, self.entries)
+        return Txn(self.expect, self.empty, self.unchanged, writes, self.entries)
+
+
+def _strictest(left: Mapping[Range, int], right: Mapping[Range, int]) -> Mapping[Range, int]:
+    """Returns both; of two revisions for one range the older."""
+    if not left or not right:
+        return left or right
+    return {**right, **{keys: min(since, right.get(keys, since)) for keys, since in left.items()}}
 
 
 NOTHING = Txn()

@@ -32,7 +32,7 @@ from keys.store.mvcc import TO_THE_END
 from metasrv_base.errors import Conflict, Unknown
 
 LOWEST_KEY = b"\0"  # etcd takes no empty key
-EQUAL, MOD = rpc.Compare.EQUAL, rpc.Compare.MOD
+EQUAL, LESS, MOD = rpc.Compare.EQUAL, rpc.Compare.LESS, rpc.Compare.MOD
 
 
 class EtcdKv:
@@ -154,11 +154,11 @@ class EtcdKv:
         return sent
 
     def _fill_compare(self, sent: Any, compare: Compare) -> None:
-        sent.result, sent.target = EQUAL, MOD
+        sent.result, sent.target = LESS if compare.or_older else EQUAL, MOD
         sent.key = self._prefix + compare.key or LOWEST_KEY
         if compare.end is not None:
             sent.range_end = self._end(compare.end)
-        sent.mod_revision = compare.mod_revision
+        sent.mod_revision = compare.mod_revision + compare.or_older
 
     def _fill_get(self, sent: Any, get: Get) -> None:
         sent.key = self._prefix + get.key or LOWEST_KEY
@@ -167,6 +167,8 @@ class EtcdKv:
         sent.limit = get.limit
         sent.keys_only = get.keys_only
         sent.count_only = get.count_only
+        if get.newer_than:
+            sent.min_mod_revision = get.newer_than + 1
 
     def _fill_write(self, sent: Any, write: Put | Delete) -> None:
         if isinstance(write, Delete):

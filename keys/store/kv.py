@@ -36,6 +36,9 @@ class Compare(NamedTuple):
     key: bytes
     mod_revision: int
     end: bytes | None = None
+    or_older: bool = False
+    """True also of keys with a lower `mod_revision`: no key was put after that revision. A range
+    without keys compares as unchanged, and a deletion is not noticed."""
 
 
 class Get(NamedTuple):
@@ -47,6 +50,8 @@ class Get(NamedTuple):
     keys_only: bool = False
     count_only: bool = False
     """No items: the answer is the page's `count`. A transaction's answer has no count."""
+    newer_than: int = 0
+    """Only keys put after that revision; 0: all. `limit` counts those, `count` counts all."""
 
 
 class Put(NamedTuple):

@@ -82,9 +82,10 @@ class MemoryKv:
         items = list(self._store.scan(get.key, get.end, read_revision))
         if get.count_only:
             return KeyPage((), read_revision, more=False, count=len(items))
-        kept = items[: get.limit] if get.limit else items
+        newer = [item for item in items if item.mod_revision > get.newer_than]
+        kept = newer[: get.limit] if get.limit else newer
         shown_items = tuple(shown(item, get) for item in kept)
-        return KeyPage(shown_items, read_revision, len(kept) < len(items), len(items))
+        return KeyPage(shown_items, read_revision, len(kept) < len(newer), len(items))
 
     async def watch(
         self, key: bytes, end: bytes, *, start_revision: int

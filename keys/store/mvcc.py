@@ -29,16 +29,20 @@ class Mvcc:
     def holds(self, compare: Compare) -> bool:
         """Returns whether *compare* holds, as in etcd: a range without keys compares as one
         absent key."""
-        items = list(self.scan(compare.key, compare.end))
-        return {item.mod_revision for item in items} <= {compare.mod_revision} and (
-            bool(items) or compare.mod_revision == 0
-        )
+        revisions = {item.mod_revision for item in self.scan(compare.key, compare.end)} or {0}
+        if compare.or_older:
+            return max(revisions) <= compare.mod_revision
+        return revisions == {compare.mod_revision}
 
     def read(self, get: Get) -> tuple[KeyValue, ...]:
         """No items where only their count is asked for."""
         if get.count_only:
             return ()
-        items = tuple(shown(item, get) for item in self.scan(get.key, get.end))
+        items = tuple(
+            shown(item, get)
+            for item in self.scan(get.key, get.end)
+            if item.mod_revision > get.newer_than
+        )
         return items[: get.limit] if get.limit else items
 
     def get(self, key: bytes) -> KeyValue | None:

@@ -57,8 +57,8 @@ class Wish:
     """One change: of schema `parent`, of its `child`, or of the counter that all share.
 
     A child may be made only while its parent is there; a parent goes only without children. An
-    `audit` changes nothing, while the parent has no children. A `forget` removes a key, and writes
-    nothing.
+    `audit` changes nothing, while the parent has no children; a `watch` nothing, while none is
+    made. A `forget` removes a key, and writes nothing.
     """
 
     op: str
@@ -224,6 +224,9 @@ class World:
             return Txn()
         if wish.op == "audit":
             return Txn().while_empty(wish.children)
+        if wish.op == "watch":
+            seen = await snapshot(self.kv, wish.parent_key, deadline_ms=DEADLINE_MS)
+            return Txn().while_unchanged(wish.children, seen.revision)
         if wish.op == "count":
             counted = await snapshot(self.kv, COUNTER, deadline_ms=DEADLINE_MS)
             old = counted.get(COUNTER)

@@ -128,8 +128,19 @@ def test_given_a_change_without_a_witness_when_filled_then_it_is_a_bug() -> None
         (count("x", 1), schema("s").while_empty(SEQUENCES)),
         (schema("s").while_empty(SEQUENCES), count("x", 1)),
         (wide("y").also(reading("x")), wide("z").expecting(SequenceKey("x"), 4)),
+        (count("x", 1), schema("s").while_unchanged(SEQUENCES, 3)),
+        (schema("s").while_unchanged(SEQUENCES, 3), count("x", 1)),
     ],
-    ids=["write write", "write read", "read write", "write range", "range write", "torn reads"],
+    ids=[
+        "write write",
+        "write read",
+        "read write",
+        "write range",
+        "range write",
+        "torn reads",
+        "write unchanged range",
+        "unchanged range write",
+    ],
 )
 def test_given_two_that_clash_when_filled_then_the_second_waits(first: Txn, second: Txn) -> None:
     assert filled(first, second).taken == (0,)
@@ -142,8 +153,9 @@ def test_given_two_that_clash_when_filled_then_the_second_waits(first: Txn, seco
         (wide("y").also(reading("x")), wide("z").also(reading("x"))),
         (schema("s").while_empty(SEQUENCES), schema("t").while_empty(SEQUENCES)),
         (count("x", 1), schema("s").while_empty(Range(b"__sequence/y", b"__sequence/z"))),
+        (schema("s").while_unchanged(SEQUENCES, 3), schema("t").while_unchanged(SEQUENCES, 4)),
     ],
-    ids=["apart", "read read", "range range", "outside of the range"],
+    ids=["apart", "read read", "range range", "outside of the range", "of two revisions"],
 )
 def test_given_two_that_do_not_clash_when_filled_then_they_share(first: Txn, second: Txn) -> None:
     assert filled(first, second).taken == (0, 1)
@@ -253,6 +265,38 @@ def test_given_a_shared_compare_when_judged_then_all_who_made_it_are_stale() -> 
     found = refused(filled(*made[:2], wide("d")).batch, {"shared": 7})
 
     assert found.stale.keys() == {0, 1}
+
+
+def test_given_a_range_that_changed_when_judged_then_who_compared_it_is_stale() -> None:
+    guarded = schema("a").while_unchanged(SEQUENCES, 30)
+    batch = filled(guarded, schema("b").while_unchanged(SEQUENCES, 50)).batch
+    newer = [get for get in batch.request.on_refusal if get.key == SEQUENCES.start]
+    assert [(get.newer_than, get.limit, get.keys_only) for get in newer] == [
+        (30, 1, True),
+        (50, 1, True),
+    ]
+
+    key = bytes(SequenceKey("x"))
+    ranges = tuple(
+        (KeyValue(key, b"", 1, 40),)
+        if compare.or_older and compare.mod_revision < 40
+        else (KeyValue(compare.key, b"", 1, compare.mod_revision),)
+        if compare.mod_revision and not compare.or_older
+        else ()
+        for compare in batch.request.compares
+    )
+    found = judge(batch, TxnAnswer(False, 80, ranges), in_doubt=False)
+
+    start = SEQUENCES.start.decode()
+    assert found.stale == {0: {"key": start, "expected": 30, "found": 40}}
+
+
+def test_given_one_range_in_both_when_joined_then_the_older_revision_counts() -> None:
+    other = Range(b"__sequence/y", b"__sequence/z")
+    one = Txn().while_unchanged(SEQUENCES, 7).while_unchanged(other, 5)
+
+    assert one.also(Txn().while_unchanged(SEQUENCES, 3)).unchanged == {SEQUENCES: 3, other: 5}
+    assert one.while_unchanged(SEQUENCES, 9).unchanged == one.unchanged
 
 
 def test_given_the_version_moved_when_judged_then_nobody_is_stale() -> None:

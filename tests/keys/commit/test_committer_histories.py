@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
-from keys.commit import batch, committer
+from keys.commit import batch, committer, packing
 from keys.commit.batch import Batch, LogHead, PendingTxn, StampedTxn
 from keys.commit.packing import Footprint, pack
 from keys.commit.txn import Txn
@@ -28,7 +28,9 @@ from tests.keys.commit.clients import Case, Fate, Weather, Wish, World
 from tests.keys.commit.truth import doubts, history, judged
 
 WISHES = st.one_of(
-    st.builds(Wish, st.sampled_from(["count", "audit", "forget"]), pause=st.integers(0, 2)),
+    st.builds(
+        Wish, st.sampled_from(["count", "audit", "watch", "forget"]), pause=st.integers(0, 2)
+    ),
     st.builds(
         Wish,
         st.sampled_from(["create", "drop"]),
@@ -47,6 +49,14 @@ def cases_of(wishes: st.SearchStrategy[Wish]) -> st.SearchStrategy[Case]:
 
 CASES = cases_of(WISHES)
 FORGETTING = cases_of(st.builds(Wish, st.just("forget"), pause=st.integers(0, 2)))
+WATCHING = cases_of(
+    st.one_of(
+        st.builds(Wish, st.just("watch"), pause=st.integers(0, 2)),
+        st.builds(
+            Wish, st.sampled_from(["create", "drop"]), st.just(0), st.sampled_from([None, 0])
+        ),
+    )
+)
 RUNS = 200
 RUNS_ON_ETCD = 25
 HUNTED = 500  # runs within which each planted bug must be found
@@ -157,7 +167,7 @@ def test_given_any_who_wait_then_each_goes_in_time_and_nobody_overtakes_whom_it_
 # ---- planted bugs: a harness that cannot fail proves nothing
 
 
-CLASHES, SEAL, EFFECT = Footprint.clashes, batch.seal, batch._effect
+CLASHES, SEAL, EFFECT, SHARE = Footprint.clashes, batch.seal, batch._effect, batch.share
 
 
 def blind_to_reads(met: Footprint, txn: Txn) -> bool:
@@ -165,7 +175,9 @@ def blind_to_reads(met: Footprint, txn: Txn) -> bool:
 
 
 def blind_to_ranges(met: Footprint, txn: Txn) -> bool:
-    return CLASHES(Footprint(met.reads, set(), met.written), replace(txn, empty=frozenset()))
+    return CLASHES(
+        Footprint(met.reads, set(), met.written), replace(txn, empty=frozenset(), unchanged={})
+    )
 
 
 def never_ours(*_: object) -> None:
@@ -186,15 +198,25 @@ def without_fence(before: LogHead, after: LogHead, shares: Sequence[StampedTxn])
     )
 
 
+def unchanged_not_compared(
+    head: LogHead, member: PendingTxn, now_ms: int
+) -> tuple[StampedTxn, LogHead]:
+    return SHARE(head, replace(member, txn=replace(member.txn, unchanged={})), now_ms)
+
+
 PLANTED: dict[str, tuple[Any, str, object]] = {
     "two members that read each other's writes": (Footprint, "clashes", blind_to_reads),
     "ranges are not looked at": (Footprint, "clashes", blind_to_ranges),
+    "a range is not compared as unchanged": (packing, "share", unchanged_not_compared),
     "unknown treated as failed": (None, "", None),
     "a refusal after a doubt is not done": (batch, "_effect", never_ours),
     "absence read back is not done": (batch, "_effect", absent_is_not_done),
     "no fence": (committer, "seal", without_fence),
 }
-HUNTED_IN = {"absence read back is not done": FORGETTING}
+HUNTED_IN = {
+    "absence read back is not done": FORGETTING,
+    "a range is not compared as unchanged": WATCHING,
+}
 
 
 @pytest.mark.crash

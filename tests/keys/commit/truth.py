@@ -46,6 +46,7 @@ def judged(world: World, log: Sequence[Watched]) -> list[str]:
         *_told(world.told, made),
         *_numbered(world.told, log),
         *_apart(world.told, made),
+        *_unchanged(world.told, made, log),
         *_each_revision(log),
         *_counted(world, log),
         *(f"listeners: {heard}" for heard in world.heard if heard != sorted(set(heard))),
@@ -105,10 +106,23 @@ def _apart(told: Sequence[Told], made: dict[bytes, int]) -> Iterator[str]:
                     for key in writer.txn.writes
                     if key in reader.txn.expect
                     or key in reader.txn.writes
-                    or any(start <= key < end for start, end in reader.txn.empty)
+                    or any(start <= key < end for start, end in reader.txn.ranges)
                 ]
                 if touched:
                     yield f"apart: {one.number} and {other.number} at {revision}: {touched}"
+
+
+def _unchanged(
+    told: Sequence[Told], made: dict[bytes, int], log: Sequence[Watched]
+) -> Iterator[str]:
+    """No key that a change wanted unchanged was put between its look and its commit."""
+    for one in told:
+        done = made.get(bytes(one.marker), 0)
+        for (start, end), since in one.txn.unchanged.items():
+            for watched in log:
+                puts = [event.key for event in watched.events if event.value is not None]
+                if since < watched.revision < done and any(start <= key < end for key in puts):
+                    yield f"unchanged: {one.number}, since {since}: put at {watched.revision}"
 
 
 @dataclass

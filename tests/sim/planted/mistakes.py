@@ -14,7 +14,7 @@ from dataplane.region.engine.writer import RegionWriter
 from dataplane.region.memory.statements import StatementMemory
 from keys.commit.batch import Batch
 from keys.commit.committer import Committer
-from keys.store.kv import Compare, Request, TxnAnswer
+from keys.store.kv import Request, TxnAnswer
 from keys.store.memory import MemoryKv
 from metasrv.nodes.lease_table import LeaseTable
 from metasrv_base.clock import Clock
@@ -65,7 +65,7 @@ class FenceByServer(MemoryKv):
 
     async def txn(self, request: Request, *, deadline_ms: int) -> TxnAnswer:
         compares = tuple(
-            Compare(one.key, self._same(one.key, one.mod_revision), one.end)
+            one._replace(mod_revision=self._same(one.key, one.mod_revision))
             for one in request.compares
         )
         asked = Request(compares, request.writes, request.reads, request.on_refusal)

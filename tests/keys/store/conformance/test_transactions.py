@@ -111,6 +111,67 @@ async def test_given_a_range_when_compared_with_a_revision_then_every_key_must_h
     assert not (await store.txn(Request((whole,)))).succeeded
 
 
+@pytest.mark.parametrize(
+    ("write", "is_unchanged"),
+    [
+        (Put(b"a/2", b""), False),
+        (Put(b"a/3", b""), False),
+        (Put(b"b", b""), True),
+        (Delete(b"a/2"), True),
+    ],
+    ids=["put again", "new", "outside", "deleted"],
+)
+async def test_given_a_range_when_compared_as_unchanged_then_a_put_since_is_seen_and_a_deletion_not(
+    store: Store, write: Put | Delete, is_unchanged: bool
+) -> None:
+    await store.put(b"a/1")
+    seen = await store.put(b"a/2")
+    unchanged = Compare(b"a/", seen, b"a0", or_older=True)
+    assert (await store.txn(Request((unchanged,)))).succeeded
+
+    await store.write(write)
+
+    assert (await store.txn(Request((unchanged,)))).succeeded is is_unchanged
+
+
+async def test_given_a_key_deleted_and_put_again_when_compared_as_unchanged_then_it_is_seen(
+    store: Store,
+) -> None:
+    seen = await store.put(b"a/1")
+    await store.write(Delete(b"a/1"))
+    await store.put(b"a/1")
+
+    answer = await store.txn(Request((Compare(b"a/", seen, b"a0", or_older=True),)))
+
+    assert not answer.succeeded
+
+
+@pytest.mark.parametrize("revision", [0, 1])
+async def test_given_no_key_when_compared_as_unchanged_then_it_holds_at_any_revision(
+    store: Store, revision: int
+) -> None:
+    await store.put(b"b")
+
+    answer = await store.txn(Request((Compare(b"a/", revision, b"a0", or_older=True),)))
+
+    assert answer.succeeded
+
+
+async def test_given_keys_of_several_revisions_when_read_then_only_the_newer_come(
+    store: Store,
+) -> None:
+    await store.put(b"a")
+    seen = await store.put(b"b")
+    await store.write(Put(b"c", b""), Put(b"d", b""))
+    newer = Get(b"", b"\0", limit=1, newer_than=seen)
+
+    answer = await store.txn(Request(reads=(newer, newer._replace(limit=0))))
+    page = await store.kv.range(newer, deadline_ms=DEADLINE_MS)
+
+    assert [[item.key for item in items] for items in answer.ranges] == [[b"c"], [b"c", b"d"]]
+    assert ([item.key for item in page.items], page.more, page.count) == ([b"c"], True, 4)
+
+
 @pytest.mark.case("greptime 67")
 async def test_given_reads_beside_writes_when_done_then_they_see_the_writes(store: Store) -> None:
     await store.put(b"a", b"1")

@@ -31,6 +31,7 @@ class Expected:
     key: bytes
     end: bytes | None
     how: Expect
+    or_older: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +97,15 @@ def _is_a_range(asked: Watch) -> bool:
 keys, ends = st.sampled_from(KEYS), st.sampled_from(ENDS)
 leases = st.integers(0, LEASES)
 ages = st.integers(-2, 12)
-gets = st.builds(Get, keys, ends, st.integers(0, 3), st.booleans())
+newer_than = st.just(0) | st.integers(1, OPERATIONS)
+gets = st.builds(
+    Get, keys, ends, st.integers(0, 3), st.booleans(), st.just(False), newer_than=newer_than
+)
 transactions = st.builds(
     Transact,
-    st.lists(st.builds(Expected, keys, ends, st.sampled_from(Expect)), max_size=2).map(tuple),
+    st.lists(
+        st.builds(Expected, keys, ends, st.sampled_from(Expect), st.booleans()), max_size=2
+    ).map(tuple),
     st.dictionaries(
         keys,
         st.builds(Written, st.none() | st.sampled_from(VALUES), leases),

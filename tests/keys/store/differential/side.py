@@ -73,15 +73,17 @@ class Side:
                 assert_never(operation)
 
     async def look(self, get: Get, revision: int = 0) -> object:
-        page = await self.kv.range(get, deadline_ms=DEADLINE_MS, revision=revision)
+        (moved,) = self._gets((get,))
+        page = await self.kv.range(moved, deadline_ms=DEADLINE_MS, revision=revision)
         return self._shown(page.items), page.revision - self.shift, page.more
 
     async def _transact(self, asked: Transact, now: Now) -> object:
         compares = tuple(
-            Compare(one.key, revision and revision + self.shift, one.end)
+            Compare(one.key, self._revision(revision), one.end, one.or_older)
             for one, revision in zip(asked.compares, now.compares, strict=True)
         )
-        request = Request(compares, self._writes(asked.writes), asked.reads, asked.on_refusal)
+        reads, on_refusal = self._gets(asked.reads), self._gets(asked.on_refusal)
+        request = Request(compares, self._writes(asked.writes), reads, on_refusal)
         answer = await self.kv.txn(request, deadline_ms=DEADLINE_MS)
         ranges = [self._shown(found) for found in answer.ranges]
         return answer.succeeded, answer.revision - self.shift, ranges
@@ -99,6 +101,13 @@ class Side:
                 if each.revision >= last.revision:
                     break
         return found
+
+    def _revision(self, ours: int) -> int:
+        """0 stays what it is: no revision."""
+        return ours and ours + self.shift
+
+    def _gets(self, gets: tuple[Get, ...]) -> tuple[Get, ...]:
+        return tuple(get._replace(newer_than=self._revision(get.newer_than)) for get in gets)
 
     def _at(self, now: Now, age: int) -> int:
         return max(FIRST, now.revision - age) + self.shift
