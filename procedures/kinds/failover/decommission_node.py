@@ -54,7 +54,11 @@ async def await_lost(state: DecommissionNode, context: Context) -> Outcome[Decom
 
 async def remove(state: DecommissionNode, context: Context) -> Outcome[DecommissionNode]:
     """Deletes the registration. A node that came back meanwhile, and was given regions, is waited
-    for once more."""
+    for once more.
+
+    The routes were judged as this leader has applied them, which may be older than the snapshot:
+    every change of a route of the node since then refuses the transaction, and it is judged again.
+    """
     key, gone = NodeKey(DATANODE, state.node), RemovedNodeKey(DATANODE, state.node)
     snapshot = await context.snapshot(key, gone)
     while _is_alive(state, context) or _leads(state, context):
@@ -67,9 +71,8 @@ async def remove(state: DecommissionNode, context: Context) -> Outcome[Decommiss
     now_ms = context.ports.clock.wall_ms()
     removal = Removal(at_ms=now_ms, by=state.by, reason=state.reason, lost=True)
     txn = Txn.on(snapshot).delete(key).put(gone, RemovedNode(node=node, removal=removal))
-    if not context.ports.applied().led_by(state.node):
-        txn = txn.while_empty(DatanodeTableKey.under(state.node))
-    return Goto("tell", state, txn)
+    routes, applied = DatanodeTableKey.under(state.node), context.ports.applied().revision
+    return Goto("tell", state, txn.while_unchanged(routes, applied))
 
 
 async def tell(state: DecommissionNode, context: Context) -> Outcome[DecommissionNode]:
