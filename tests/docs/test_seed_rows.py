@@ -2,6 +2,9 @@
 
 import re
 
+import pytest
+from pydantic import ValidationError
+
 from keys.commit.bootstrap import bootstrap_request
 from keys.model.log import CatalogUpdate, CatalogUpdateKey, CatalogVersionKey
 from keys.model.records import LockMode
@@ -18,6 +21,8 @@ from keys.model.tables import (
 from keys.store.kv import Compare, Put
 from keys.value import decode
 from metasrv_base.ids import RegionId, number_of, table_of
+from metasrv_base.wire.api.table_rules import validate_spec
+from metasrv_base.wire.api.tables import TableSpec
 from metasrv_base.wire.node.nodes import HeartbeatAnswer, HeartbeatRequest, NodeResources
 from procedures.kinds.tables.create_table import CREATE_TABLE, CreateTable
 from procedures.kinds.tables.rename_table import RENAME_TABLE, RenameTable
@@ -86,6 +91,19 @@ def test_given_a_descriptor_then_it_has_version_key_columns_and_its_schemas_name
 
     assert (info.version, info.primary_key, info.schema_name) == (1, (1,), "public")
     assert [column.name for column in info.columns] == ["id", "note"]
+
+
+def test_given_a_spec_when_it_is_used_then_it_is_unchanged_and_can_be_used_again() -> None:
+    column = {"name": "id", "type": "int64", "nullable": False}
+    spec = TableSpec.model_validate({"name": "t", "columns": [column], "primary_key": ["id"]})
+    before = spec.model_dump_json()
+
+    assert validate_spec(spec) == ()
+    with pytest.raises(ValidationError, match="frozen"):
+        spec.name = "u"  # type: ignore[misc]
+
+    assert spec.model_dump_json() == before
+    assert TableSpec.model_validate_json(before) == spec
 
 
 def test_given_a_region_then_its_id_is_table_and_number() -> None:

@@ -183,6 +183,12 @@ class Node:
         found = [line.split()[-1] for line in text.splitlines() if line.startswith(series + " ")]
         return float(found[0]) if found else 0.0
 
+    def stats(self) -> list[dict[str, Any]]:
+        """The node's statistics of each of its regions."""
+        answer = self.http.get(self.url + "/node/v1/regions")
+        assert answer.status_code == 200, answer.text
+        return [region["stat"] for region in answer.json()["regions"]]
+
     def scan(self, region: int, **body: Any) -> Rows:
         answer = self.post(region, "scan", **body)
         assert answer.status_code == 200, answer.text

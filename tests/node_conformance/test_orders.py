@@ -20,6 +20,21 @@ def test_given_a_node_when_ordered_to_create_then_it_serves_at_once(node: Node) 
     assert node.write(region, [Write(b"a", 1)], "s1").rows == 1
 
 
+def test_given_regions_when_the_node_is_asked_then_it_says_state_epoch_and_row_version(
+    node: Node,
+) -> None:
+    region = node.created()
+    (before,) = (stat for stat in node.stats() if stat["region_id"] == str(region))
+    node.write(region, [Write(b"a", 1)], "s1")
+    (after,) = (stat for stat in node.stats() if stat["region_id"] == str(region))
+
+    assert (after["state"], after["epoch"], after["rows"]) == ("open", 1, 1)
+    assert after["version"] > before["version"]
+
+    node.order(node.close_order(region, epoch=1))
+    assert str(region) not in {stat["region_id"] for stat in node.stats()}
+
+
 def test_given_many_creates_in_one_request_when_answered_then_each_has_its_result(
     node: Node,
 ) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from metasrv.service.bodies.shapes import time_of
 from metasrv.service.catalog.reading import CLOSE_EVERY_MS
+from metasrv_base.schema.instants import instant_text
 from tests.metasrv.api.rig import TABLES, Server, leader
 
 WAIT = {"Prefer": "wait=10"}
@@ -93,6 +94,22 @@ async def test_given_a_token_of_a_version_that_is_gone_then_410() -> None:
         answer = await one.client.get(f"{TABLES}?page_token={token}")
 
         assert (answer.status_code, answer.json()["code"]) == (410, "page-token-expired")
+
+
+async def test_given_a_table_id_as_of_a_version_or_a_time_then_the_table_of_then() -> None:
+    async with leader() as one:
+        made = await one.make()
+        version, at = one.version, instant_text(one.state.follower.catalog.at_ms, "ms")
+        one.clock.ahead_ms += 500
+        await one.client.post(f"{TABLES}/t/rename", json={"new_name": "u"}, headers=WAIT)
+        path = f"/v1/tables/{made['id']}"
+
+        answers = [
+            await one.client.get(f"{path}{query}")
+            for query in ("", f"?as_of=version:{version}", f"?as_of={at}")
+        ]
+
+        assert [answer.json()["name"] for answer in answers] == ["u", "t", "t"]
 
 
 async def test_given_as_of_a_version_then_the_catalog_of_then_is_answered() -> None:
