@@ -20,8 +20,9 @@ from keys.store.kv import Kv
 from keys.store.readable import Tell, readable, untold
 from keys.store.scan import scan
 from metasrv.nodes.detector import PhiConfig, PhiDetector
+from metasrv.nodes.instruction_window import InstructionWindow
 from metasrv.nodes.lease_table import LeaseTable
-from metasrv.nodes.reconcile import reconcile
+from metasrv.nodes.reconcile import Reported, reconcile
 from metasrv.nodes.region_report import RegionReport
 from metasrv.nodes.registry import NodeRegistry, must_speak_for
 from metasrv.nodes.status import (
@@ -224,12 +225,12 @@ class NodeLiveness:
         entry.refused = request.refused
         grants: list[Grant] = []
         orders: list[Order] = []
+        window = InstructionWindow(entry.instructions_from)
         for said in reconcile(
             lambda: self.follower.catalog,
-            request.node_id,
-            report,
+            Reported(request.node_id, report, may_drop=entry.node.returned is None),
             self.is_busy,
-            may_drop=entry.node.returned is None,
+            window,
         ):
             granted = [grant.region_id for grant in said.grants]
             self.leases.granted(request.node_id, granted, self.clock.mono_ms())
@@ -244,6 +245,7 @@ class NodeLiveness:
                 or entry.sequence != request.sequence
             ):
                 return self._answer(request.sequence, (), ())
+        entry.instructions_from = window.following
         return self._answer(request.sequence, grants, orders)
 
     def _answer(

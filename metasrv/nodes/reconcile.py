@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from keys.catalog.catalog import Catalog, CatalogTable
 from keys.model.tables import RegionRoute, RegionState
+from metasrv.nodes.instruction_window import InstructionWindow
 from metasrv.nodes.region_report import RegionReport
 from metasrv_base.concurrency.turns import slices
 from metasrv_base.ids import RegionId, table_of
@@ -24,31 +25,42 @@ class Reconciled:
     """Orders without numbers, which the sender gives them."""
 
 
+@dataclass(frozen=True, slots=True)
+class Reported:
+    node: str
+    regions: RegionReport
+    may_drop: bool = True
+    """False for a node that was removed and is back: what it holds is in quarantine."""
+
+
 def reconcile(
     current: Callable[[], Catalog],
-    node: str,
-    report: RegionReport,
+    reported: Reported,
     is_busy: Callable[[int], bool],
-    *,
-    may_drop: bool = True,
+    window: InstructionWindow,
 ) -> Iterator[Reconciled]:
     """The answer in parts, so that others may have their turn behind each. A part is true of the
     catalog that is *current* when it is made, and of no later one.
 
     *is_busy*: whether a living procedure holds a table's locks: it may be making that table.
-    *may_drop*: False for a node that was removed and is back: what it holds is in quarantine.
+    *window*: chooses the regions that get an order now.
 
     Everything else may be said beside a procedure: what has been announced is to be open, whoever
     announced it, and an order that arrives late is refused by its number.
     """
+    node, report = reported.node, reported.regions
     for table_ids in slices(current().nodes.get(node, ())):
         catalog = current()
         led = [region for table_id in table_ids for region in _led(catalog, node, table_id)]
-        yield _granted(led, report)
+        yield _granted(led, report, window)
     for region_ids in slices(report):
         catalog = current()
-        surplus = [report[region_id] for region_id in _surplus(catalog, node, region_ids)]
-        orders = (_ended(catalog, stat, is_busy, may_drop) for stat in surplus)
+        surplus = (
+            report[region_id]
+            for region_id in _surplus(catalog, node, region_ids)
+            if window.admits()
+        )
+        orders = (_ended(catalog, stat, is_busy, reported.may_drop) for stat in surplus)
         yield Reconciled((), tuple(order for order in orders if order is not None))
 
 
@@ -60,7 +72,11 @@ def _led(catalog: Catalog, node: str, table_id: int) -> list[tuple[CatalogTable,
     return [(table, region) for region in table.route.region_routes if region.leader == node]
 
 
-def _granted(led: Sequence[tuple[CatalogTable, RegionRoute]], report: RegionReport) -> Reconciled:
+def _granted(
+    led: Sequence[tuple[CatalogTable, RegionRoute]],
+    report: RegionReport,
+    window: InstructionWindow,
+) -> Reconciled:
     grants: list[Grant] = []
     instructions: list[Order] = []
     for table, region in led:
@@ -68,7 +84,7 @@ def _granted(led: Sequence[tuple[CatalogTable, RegionRoute]], report: RegionRepo
             continue
         if report.is_open(region.region_id, region.epoch):
             grants.append(Grant(region_id=region.region_id, epoch=region.epoch))
-        else:
+        elif window.admits():
             instructions.append(open_order(table.info, region))
     return Reconciled(tuple(grants), tuple(instructions))
 

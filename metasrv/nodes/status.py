@@ -42,6 +42,8 @@ class NodeEntry:
     refused: Sequence[RefusedStat] = ()
     """Requests refused by its regions since it started, as last reported."""
     returns: Returns = field(default_factory=Returns)
+    instructions_from: int = 0
+    """The start of its next InstructionWindow."""
     is_offline: bool = False
     """Once it is dead. Set by the ticker that removes nodes (metasrv/leadership/retirement.py)."""
 

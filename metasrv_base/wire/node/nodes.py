@@ -6,7 +6,7 @@ from typing import Any, Self
 from pydantic import Field, model_validator
 
 from metasrv_base.wire.model import INT64_END, Int64, PositiveInt64, RegionId, WireModel
-from metasrv_base.wire.node.orders import Order
+from metasrv_base.wire.node.orders import REQUEST_ORDERS_MAX, Order
 
 HEARTBEAT_REGIONS_MAX = 100_000
 FOLDERS_MAX = 1_000  # named by a node that registers; the others are counted
@@ -162,7 +162,7 @@ class HeartbeatAnswer(WireModel):
     catalog_version: Int64
     frozen_version: Int64 | None = None
     grants: list[Grant]
-    instructions: list[Order]
+    instructions: list[Order] = Field(max_length=REQUEST_ORDERS_MAX)
     """Instructions that bring the node in line with the catalog; executed like orders, under
     `term`."""
 

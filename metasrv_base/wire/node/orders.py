@@ -13,6 +13,8 @@ from pydantic import Field, JsonValue
 
 from metasrv_base.wire.model import Int32, Int64, RegionId, WireModel
 
+REQUEST_ORDERS_MAX = 4_096  # of one request, and of the answer to one heartbeat
+
 
 class OriginColumn(WireModel):
     """A column that another one of another type has replaced."""
@@ -236,7 +238,7 @@ class OrderRequest(WireModel):
     node_id: str
     term: Int64
     """Revision of the election that the sender won."""
-    orders: list[Order] = Field(max_length=4096)
+    orders: list[Order] = Field(max_length=REQUEST_ORDERS_MAX)
 
 
 class OrderError(WireModel):

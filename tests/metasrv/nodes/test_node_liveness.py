@@ -8,8 +8,11 @@ from structlog.testing import capture_logs
 from keys.commit.txn import Txn, snapshot
 from keys.model.cluster import Cordon, NodeKey
 from keys.model.log import TableCreated
+from metasrv.nodes.instruction_window import INSTRUCTIONS_MAX
 from metasrv.nodes.status import NodeState
+from metasrv_base.concurrency.turns import slices
 from metasrv_base.errors import Conflict, NotFound, Refused
+from metasrv_base.wire.node.orders import REQUEST_ORDERS_MAX
 from tests.metasrv.nodes.leader import CLUSTER, DEADLINE_MS, Office, beat, office, registration
 from tests.metasrv.nodes.samples import info, route, stat
 
@@ -94,6 +97,28 @@ async def test_given_a_served_region_when_granted_then_its_lease_is_booked_befor
         assert [grant.region_id for grant in answer.grants] == [REGION]
         assert answer.catalog_version == one.follower.catalog.version
         assert one.book.free_in_ms("dn-1", [REGION]) == 11_500
+
+
+async def test_given_a_node_without_its_thousands_of_regions_then_an_answer_is_bounded() -> None:
+    """The node carries out no more orders at once, and an answer longer than 64 MiB is refused."""
+    tables = range(1_024, 1_024 + 2 * INSTRUCTIONS_MAX)
+    async with office() as one:
+        await one.book.register(registration())
+        key = NodeKey("datanode", "dn-1")
+        for some in slices(tables, 100):
+            seen = await snapshot(one.kv, key, deadline_ms=DEADLINE_MS)
+            txn = Txn.on(seen).put(key, seen.must(key))
+            for id in some:
+                created = TableCreated(info=info(id, f"t{id}"), route=route("dn-1", id))
+                txn = txn.log(created)
+            await one.committer.commit(txn)
+
+        answers = [one.book.heartbeat(beat(sequence)) for sequence in (1, 2)]
+
+    opened = [order.region_id for answer in answers for order in answer.instructions]
+    assert [len(answer.instructions) for answer in answers] == [INSTRUCTIONS_MAX] * 2
+    assert len(set(opened)) == len(tables)
+    assert INSTRUCTIONS_MAX <= REQUEST_ORDERS_MAX
 
 
 async def test_given_silence_when_long_enough_then_suspect_and_then_dead_and_alive_again() -> None:

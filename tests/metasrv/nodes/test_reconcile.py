@@ -13,7 +13,8 @@ from keys.model.log import (
     TablePurged,
 )
 from keys.model.tables import RegionState, TableRoute
-from metasrv.nodes.reconcile import Reconciled, reconcile
+from metasrv.nodes.instruction_window import INSTRUCTIONS_MAX, InstructionWindow
+from metasrv.nodes.reconcile import Reconciled, Reported, reconcile
 from metasrv.nodes.region_report import RegionReport
 from metasrv_base.concurrency.turns import TURN
 from metasrv_base.wire.node.nodes import RegionColumns, RegionStat
@@ -24,8 +25,8 @@ from tests.metasrv.nodes.samples import info, route, stat
 REGION = "4398046511104"
 
 
-def reported(stats: Iterable[RegionStat]) -> RegionReport:
-    return RegionReport(RegionColumns.of(stats))
+def reported(stats: Iterable[RegionStat]) -> Reported:
+    return Reported("dn-1", RegionReport(RegionColumns.of(stats)))
 
 
 def said(placed: TableRoute, *report: RegionStat, busy: bool = False) -> Reconciled:
@@ -33,7 +34,7 @@ def said(placed: TableRoute, *report: RegionStat, busy: bool = False) -> Reconci
 
 
 def answered(catalog: Catalog, *report: RegionStat, busy: bool = False) -> Reconciled:
-    parts = tuple(reconcile(lambda: catalog, "dn-1", reported(report), lambda _: busy))
+    parts = tuple(reconcile(lambda: catalog, reported(report), lambda _: busy, InstructionWindow()))
     return Reconciled(
         tuple(grant for part in parts for grant in part.grants),
         tuple(order for part in parts for order in part.instructions),
@@ -163,7 +164,7 @@ def test_given_a_table_that_moves_between_two_parts_then_no_lease_is_granted_of_
     catalogs = [catalog_of(*created)]
     report = reported(stat(region) for region in regions)
 
-    parts = reconcile(lambda: catalogs[-1], "dn-1", report, lambda _: False)
+    parts = reconcile(lambda: catalogs[-1], report, lambda _: False, InstructionWindow())
     first = next(parts)
     granted = {grant.region_id for grant in first.grants}
     moved = [one for one in created if one.route.region_routes[0].region_id not in granted]
@@ -190,6 +191,26 @@ def test_given_many_regions_then_each_part_is_about_few_of_them() -> None:
     tables = range(1_024, 1_024 + 3 * TURN)
     report = reported(stat(str(table << 32)) for table in tables)
 
-    parts = list(reconcile(lambda: catalog, "dn-1", report, lambda _: False))
+    parts = list(reconcile(lambda: catalog, report, lambda _: False, InstructionWindow()))
 
-    assert [len(part.instructions) for part in parts] == [TURN] * 3
+    assert len(parts) == 3
+    assert [len(part.instructions) for part in parts] == [TURN, TURN, INSTRUCTIONS_MAX - 2 * TURN]
+
+
+def test_given_more_regions_to_open_than_an_answer_holds_then_each_is_asked_for_in_turn() -> None:
+    """None of them is opened: the first ones do not keep the others waiting."""
+    tables = range(1_024, 1_024 + 2 * INSTRUCTIONS_MAX + 10)
+    catalog = catalog_of(
+        *(TableCreated(info=info(id, f"t{id}"), route=route("dn-1", id)) for id in tables)
+    )
+    start, sizes, opened = 0, [], []
+    for _ in range(4):
+        window = InstructionWindow(start)
+        parts = list(reconcile(lambda: catalog, reported(()), lambda _: False, window))
+        orders = [order for part in parts for order in part.instructions]
+        sizes.append(len(orders))
+        opened += [order.region_id for order in orders]
+        start = window.following
+
+    assert sizes == [INSTRUCTIONS_MAX, INSTRUCTIONS_MAX, 10, INSTRUCTIONS_MAX]
+    assert len(set(opened)) == len(tables)
