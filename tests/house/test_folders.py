@@ -35,6 +35,7 @@ SUITES = frozenset(
         "tests/process",
         "tests/sim",
         "tests/takeover",
+        "tests/walks",
     }
 )
 """Folders whose tests are each about several rooms."""

@@ -102,7 +102,11 @@ def _part(family: int, batch: pa.RecordBatch, shape: FamilyShape) -> FamilyRows:
     # What does not convert is for the change of type to find, and no fault of who knows none.
     _check_values(
         rows,
-        [column for column in shape.not_null if column.name_in(columns) in (column.name, None)],
+        [
+            column
+            for column in shape.not_null
+            if column.name_in(columns.keys()) in (column.name, None)
+        ],
     )
     _check_sizes(family, rows)
     return FamilyRows(family, rows, RowKeys(rows.column(KEY)))
