@@ -1,7 +1,7 @@
-"""The door of a program: request ids, bounds, error answers and counts, around all of its routes.
+"""Outer middleware of every program: request ids, bounds, error answers and counts.
 
-Pure ASGI. What is refused here is answered as problem+json. A request that is asked often goes to
-its route at once, past the framework's search for it (docs/decisions/0164).
+Pure ASGI. A request that it refuses is answered as problem+json. Frequent plain requests are called
+directly, without the framework's search for a route (docs/decisions/0164).
 """
 
 from collections.abc import Awaitable, Callable
@@ -64,19 +64,20 @@ class MiddlewareDeps:
     new_id: Callable[[], str] = new_id
 
 
-def behind_door(app: FastAPI, doorway: MiddlewareDeps) -> App:
-    """The door in front of the whole framework, whose own layers take a tenth of a short request.
-    An error that is no answer reaches the door: the layer that would answer it is taken out."""
+def with_outer_middleware(app: FastAPI, deps: MiddlewareDeps) -> App:
+    """Puts the outer middleware in front of the whole framework, whose own layers take a tenth of a
+    short request. The framework's layer that answers unexpected errors is removed, so that they
+    reach the middleware."""
     layers = app.build_middleware_stack()
     assert isinstance(layers, ServerErrorMiddleware), "the outermost layer answers errors"
     app.middleware_stack = layers.app
-    return ServingMiddleware(app, doorway)
+    return ServingMiddleware(app, deps)
 
 
 class ServingMiddleware:
-    def __init__(self, app: App, doorway: MiddlewareDeps) -> None:
+    def __init__(self, app: App, deps: MiddlewareDeps) -> None:
         self._app = app
-        self._at = doorway
+        self._at = deps
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -112,7 +112,7 @@ def _is_open(method: str, path: str) -> bool:
     return is_page and method in ("GET", "HEAD")
 
 
-class TokenDoor:
+class TokenMiddleware:
     """`scope["state"]["principal"]` is the name of who holds the token."""
 
     def __init__(self, app: App, tokens: TokenBook, refused: Callable[[int], None]) -> None:
@@ -209,7 +209,7 @@ def guarded(
 ) -> App:
     """*tokens* None: the program listens on loopback and asks nobody. *refused* is called with the
     status of each refusal."""
-    return app if tokens is None else TokenDoor(app, tokens, refused)
+    return app if tokens is None else TokenMiddleware(app, tokens, refused)
 
 
 def bearer(scope: Scope) -> str:

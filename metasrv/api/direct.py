@@ -1,9 +1,9 @@
 """Calls the routes of the most frequent requests directly, past the framework's search.
 
 The framework takes longer to find a route and to fill its parameters than such an answer takes.
-Only plain requests go this way: with a query, or a body that is not right, they go the long one,
-which judges them. The door calls it (serving/middleware.py) once it has judged the path and parsed
-the body.
+Only plain requests are called so: one with a query, or an invalid body, goes to the framework,
+which judges it. The outer middleware (serving/middleware.py) calls this module once it has judged
+the path and parsed the body.
 """
 
 import re

@@ -31,7 +31,7 @@ def build_app(
     app.state.metrics = metrics
     state.on_term.append(lambda term: term.manager.on_end(metrics.ended))
     state.on_term.append(lambda term: term.holders.on_drained(metrics.holders.drained))
-    doorway = MiddlewareDeps(
+    deps = MiddlewareDeps(
         state.clock,
         count=partial(count, metrics),
         admit=Admission(RouteTable(ROUTERS), limits or BodyLimits()).admit,
@@ -39,7 +39,7 @@ def build_app(
         shown=told,
     )
     app.add_middleware(Forward, state=state, transport=transport)
-    app.add_middleware(ServingMiddleware, doorway=doorway)  # the last one added is met first
+    app.add_middleware(ServingMiddleware, deps=deps)  # the last one added is met first
     return app
 
 

@@ -7,11 +7,11 @@ from starlette.routing import BaseRoute
 
 from dataplane.datanode.http.api import admin, node
 from dataplane.datanode.http.direct import DirectRows
-from dataplane.datanode.http.middleware import doorway
+from dataplane.datanode.http.middleware import middleware_deps
 from dataplane.datanode.service import DatanodeService
 from metasrv_base.wire.http.asgi import App
 from serving.answers import PROBLEM, answer_errors
-from serving.middleware import behind_door
+from serving.middleware import with_outer_middleware
 from serving.pages.program_pages import StartPage, pages_router
 
 TITLE = "metasrv datanode"
@@ -48,7 +48,7 @@ def build_app(service: DatanodeService) -> App:
     app = bare_app()
     app.state.service = service
     direct = DirectRows(service).called
-    return behind_door(app, doorway(service.metrics, service.clock, direct))
+    return with_outer_middleware(app, middleware_deps(service.metrics, service.clock, direct))
 
 
 def bare_app() -> FastAPI:

@@ -1,8 +1,8 @@
 """Batches and reads by key go to their routes at once, past the framework's search (decision 71).
 
 The framework takes longer to find a route and to fill its parameters than a row takes to be found.
-Only plain requests go this way: keys that do not fit go the long one, which judges them. The door
-calls it (serving/middleware.py) once it has judged the path and the JSON.
+Only plain requests are called so: one with invalid keys goes to the framework, which judges it. The
+outer middleware (serving/middleware.py) calls this module once it has judged path and JSON.
 """
 
 import re

@@ -18,7 +18,9 @@ _LIMITS: Mapping[str, int] = {"orders": ORDERS_BYTES_MAX, "get": KEYS_BYTES_MAX}
 _REGION = re.compile(r"/regions/[^/]+")
 
 
-def doorway(metrics: NodeMetrics, clock: Clock, direct: Direct = find_route) -> MiddlewareDeps:
+def middleware_deps(
+    metrics: NodeMetrics, clock: Clock, direct: Direct = find_route
+) -> MiddlewareDeps:
     count = counted(metrics.requests, metrics.request_seconds, _call_of)
     return MiddlewareDeps(clock, count, _admit, direct)
 

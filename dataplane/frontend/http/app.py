@@ -11,7 +11,7 @@ from dataplane.frontend.http.documents import completed
 from dataplane.frontend.service import FrontendService
 from metasrv_base.wire.http.asgi import App
 from serving.answers import PROBLEM, answer_errors
-from serving.middleware import MiddlewareDeps, behind_door, counted
+from serving.middleware import MiddlewareDeps, counted, with_outer_middleware
 from serving.openapi import document_text
 from serving.pages.program_pages import StartPage, pages_router
 
@@ -33,8 +33,8 @@ def build_app(service: FrontendService) -> App:
     app.state.service = service
     metrics = service.metrics
     count = counted(metrics.requests, metrics.request_seconds, _call_of)
-    doorway = MiddlewareDeps(service.statements.clock, count, direct=direct.called)
-    return behind_door(app, doorway)
+    deps = MiddlewareDeps(service.statements.clock, count, direct=direct.called)
+    return with_outer_middleware(app, deps)
 
 
 def documents() -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Forwards requests that only the leader can answer: one hop, marked, never in a circle.
 
-Pure ASGI, inside the door: what arrives here is a well-formed request for a route that exists.
+Pure ASGI, inside the outer middleware: only well-formed requests for existing routes arrive here.
 """
 
 from collections.abc import Iterable
@@ -165,7 +165,7 @@ def _is_marked(scope: Scope) -> bool:
 
 
 def _url(leader: LeaderRecord, scope: Scope) -> httpx.URL:
-    """The path exactly as it came: its escapes have been judged at the door."""
+    """The path exactly as it came: the outer middleware has checked its escapes."""
     query = scope["query_string"]
     raw = scope["raw_path"] + (b"?" + query if query else b"")
     return httpx.URL(leader.url).copy_with(raw_path=raw)

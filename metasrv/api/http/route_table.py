@@ -14,7 +14,7 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """A route as the door needs to know it."""
+    """A route as the outer middleware needs it."""
 
     template: str
     """The path with its parameters in braces: a name for metrics."""

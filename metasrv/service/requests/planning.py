@@ -27,7 +27,7 @@ async def plan_of(
     plan = await dry_run(KINDS, DryRunRequest(kind, state, client), term.ports, estimates)
     for member in plan.family:
         member.blockers[:0] = _holders(member.locks, term.manager)
-    plan.blockers[:0] = _at_the_door(kind, term.manager)
+    plan.blockers[:0] = _admission_blockers(kind, term.manager)
     return plan
 
 
@@ -45,7 +45,7 @@ async def _rate_of(term: Term, kind: Kind[Any], state: ProcedureState) -> Rate:
     return measured(ended, kind.resource(state))
 
 
-def _at_the_door(kind: Kind[Any], manager: Manager) -> Iterator[Blocker]:
+def _admission_blockers(kind: Kind[Any], manager: Manager) -> Iterator[Blocker]:
     """Yields the blockers that every request meets now. Named as in `waiting_for`."""
     if not manager.gate.is_open:
         yield Blocker(Obstacle.MAINTENANCE, manager.gate.reason)

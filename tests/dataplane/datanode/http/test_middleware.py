@@ -9,7 +9,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from dataplane.datanode.http.middleware import doorway
+from dataplane.datanode.http.middleware import middleware_deps
 from dataplane.datanode.metrics import NodeMetrics
 from dataplane.datanode.regions.batch_body import read_batch
 from metasrv_base.clock import SystemClock
@@ -190,7 +190,9 @@ async def test_given_a_route_that_breaks_when_asked_then_500_and_it_counts_as_su
         raise KeyError(scope["path"])
 
     metrics = NodeMetrics()
-    door = ServingMiddleware(broken, replace(doorway(metrics, SystemClock()), new_id=lambda: "r-1"))
+    door = ServingMiddleware(
+        broken, replace(middleware_deps(metrics, SystemClock()), new_id=lambda: "r-1")
+    )
 
     got = await send(door, Sent("GET", "/node/v1/regions", {}, ()))
 
