@@ -20,7 +20,7 @@ from metasrv.api.http.query import Query as NoQuery
 from metasrv.api.http.query import ReadQuery, RegionsQuery
 from metasrv.api.http.request_context import AskedFor, Server
 from metasrv.api.http.respond import failed_over
-from metasrv.service.cluster import cordons, decommissions, nodes, rebinding, releases
+from metasrv.service.cluster import decommissions, drains, node_changes, nodes
 from metasrv.service.cluster.nodes import RegionFilter
 from metasrv_base.wire.api.cluster import (
     CordonRequest,
@@ -70,13 +70,13 @@ async def cordon_node(
     state: Server, context: AskedFor, node: str, request: CordonRequest
 ) -> Response:
     """No new region comes to it. It goes on leading those that it has."""
-    return answer(await cordons.cordon(state, context, node, request))
+    return answer(await node_changes.cordon(state, context, node, request))
 
 
 @router.post("/nodes/{node}/uncordon", response_model=NodeBody, responses=problems(*CORDON))
 async def uncordon_node(state: Server, context: AskedFor, node: str) -> Response:
     """Let the node take new regions again."""
-    return answer(await cordons.uncordon(state, context, node))
+    return answer(await node_changes.uncordon(state, context, node))
 
 
 @router.post("/nodes/{node}/rebind", response_model=NodeBody, responses=problems(*CORDON, *BODY))
@@ -84,7 +84,7 @@ async def rebind_node(
     state: Server, context: AskedFor, node: str, request: RebindRequest
 ) -> Response:
     """Bind the node to another token, with which it registers and reports from now on."""
-    return answer(await rebinding.rebind(state, context, node, request))
+    return answer(await node_changes.rebind(state, context, node, request))
 
 
 @router.post("/nodes/{node}/release", response_model=NodeBody, responses=problems(*CORDON, *BODY))
@@ -92,7 +92,7 @@ async def release_node(
     state: Server, context: AskedFor, node: str, request: ReleaseRequest
 ) -> Response:
     """End the quarantine of what a removed node brought back: what nobody knows may be deleted."""
-    return answer(await releases.release(state, context, node, request))
+    return answer(await node_changes.release(state, context, node, request))
 
 
 @router.post(
@@ -111,7 +111,7 @@ async def drain_node(
     state: Server, context: AskedFor, node: str, request: DrainRequest
 ) -> Response:
     """Cordon it, and move its regions to other nodes while it lives: in order, no row lost."""
-    return failed_over(state, context, await cordons.drain(state, context, node, request))
+    return failed_over(state, context, await drains.drain(state, context, node, request))
 
 
 @router.post(

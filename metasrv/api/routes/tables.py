@@ -12,7 +12,7 @@ from metasrv.api.http.request_context import AskedFor, InSchema, OfTable, Server
 from metasrv.api.http.respond import changed
 from metasrv.service.bodies.shapes import dropped_etag, route_etag, table_etag
 from metasrv.service.catalog import listing, tables
-from metasrv.service.ddl import ddl_check, ddl_create, ddl_import, ddl_tables
+from metasrv.service.ddl import ddl_create, ddl_import, ddl_tables
 from metasrv.service.requests.submit_ddl import execute as make
 from metasrv_base.wire.api.changes import (
     AlterRequest,
@@ -107,7 +107,7 @@ async def check_table(state: Server, context: AskedFor, name: OfTable) -> Respon
     """Hold all rows and entries of a table against its schema, as of one moment in each region.
     What does not fit is the answer, and changes nothing. Statements go on meanwhile; changes of the
     table wait until it is over, or cancelled, and name it in `waiting_for`."""
-    done = await make(state, ddl_check.check_table(context, name))
+    done = await make(state, ddl_tables.check_table(context, name))
     return await changed(state, context, done)
 
 

@@ -3,7 +3,7 @@
 import posixpath
 from functools import partial
 
-from metasrv.service.ddl.ddl_tables import table_asked_for, wants_table
+from metasrv.service.ddl.ddl_tables import plan_on_table, table_asked_for, wants_table
 from metasrv.service.requests.ddl_request import (
     DdlRequest,
     FullTableName,
@@ -13,7 +13,7 @@ from metasrv.service.requests.ddl_request import (
 from metasrv.service.requests.request_context import RequestContext
 from metasrv_base.errors import Refused
 from metasrv_base.wire.api.imports import ImportRequest
-from procedures.kinds.tables.import_table import IMPORT_TABLE, ImportTable
+from procedures.kinds.tables.import_table import IMPORT_TABLE
 from procedures.steps.importing import refuse_indexes
 
 
@@ -35,13 +35,5 @@ def import_table(
 def plan_import(
     context: RequestContext, name: FullTableName, request: ImportRequest, facts: RequestFacts
 ) -> ProcedureToSubmit:
-    info = table_asked_for(context, name, facts).info
-    refuse_indexes(info)
-    state = ImportTable(
-        catalog=name.catalog,
-        schema_name=name.schema,
-        name=name.table,
-        table_id=info.table_id,
-        paths=request.paths,
-    )
-    return ProcedureToSubmit(IMPORT_TABLE, state, info.table_id)
+    refuse_indexes(table_asked_for(context, name, facts).info)
+    return plan_on_table(IMPORT_TABLE, context, name, facts, paths=request.paths)

@@ -1,6 +1,7 @@
-"""drop, undrop, truncate, rename and alter of a table, judged and planned. Pure."""
+"""drop, undrop, truncate, check, rename and alter of a table, judged and planned. Pure."""
 
 from functools import partial
+from typing import Any
 
 from keys.catalog.catalog import Catalog, CatalogTable
 from keys.model.records import Lock
@@ -29,9 +30,10 @@ from procedures.kinds.alter import constraint_operations as constraints
 from procedures.kinds.alter.alter_operations import Operation, drafted
 from procedures.kinds.alter.alter_table import ALTER_TABLE, AlterTable, must_fit
 from procedures.kinds.alter.type_operations import AlterTypeOperation
-from procedures.kinds.tables.drop_table import DROP_TABLE, DropTable
+from procedures.kinds.tables.check_table import CHECK_TABLE
+from procedures.kinds.tables.drop_table import DROP_TABLE
 from procedures.kinds.tables.rename_table import RENAME_TABLE, RenameTable
-from procedures.kinds.tables.truncate_table import TRUNCATE_TABLE, TruncateTable
+from procedures.kinds.tables.truncate_table import TRUNCATE_TABLE
 from procedures.kinds.tables.undrop_table import UNDROP_TABLE, UndropTable
 from procedures.locking.locks import (
     catalog_key,
@@ -42,11 +44,12 @@ from procedures.locking.locks import (
     shared,
     table_key,
 )
+from procedures.machine import Kind
 from procedures.steps.existing import must_be_free
 
 
 def drop_table(context: RequestContext, name: FullTableName) -> DdlRequest:
-    plan = partial(plan_drop_table, context, name)
+    plan = partial(plan_on_table, DROP_TABLE, context, name)
     return DdlRequest(context, partial(wants_table, name), plan, joins=DROP_TABLE.name)
 
 
@@ -65,9 +68,13 @@ def undrop_table(
 
 
 def truncate_table(context: RequestContext, name: FullTableName) -> DdlRequest:
-    return DdlRequest(
-        context, partial(wants_table, name), partial(plan_truncate_table, context, name)
-    )
+    plan = partial(plan_on_table, TRUNCATE_TABLE, context, name)
+    return DdlRequest(context, partial(wants_table, name), plan)
+
+
+def check_table(context: RequestContext, name: FullTableName) -> DdlRequest:
+    plan = partial(plan_on_table, CHECK_TABLE, context, name)
+    return DdlRequest(context, partial(wants_table, name), plan)
 
 
 def rename_table(
@@ -103,30 +110,19 @@ def wants_table(name: FullTableName, catalog: Catalog) -> tuple[Lock, ...]:
     )
 
 
-def plan_drop_table(
-    context: RequestContext, name: FullTableName, facts: RequestFacts
+def plan_on_table(
+    kind: Kind[Any],
+    context: RequestContext,
+    name: FullTableName,
+    facts: RequestFacts,
+    **more: object,
 ) -> ProcedureToSubmit:
-    table = table_asked_for(context, name, facts)
-    state = DropTable(
-        catalog=name.catalog,
-        schema_name=name.schema,
-        name=name.table,
-        table_id=table.info.table_id,
+    """Plans a kind whose state begins as the table's name and id, with *more* fields."""
+    table_id = table_asked_for(context, name, facts).info.table_id
+    state = kind.state(
+        catalog=name.catalog, schema_name=name.schema, name=name.table, table_id=table_id, **more
     )
-    return ProcedureToSubmit(DROP_TABLE, state, table.info.table_id)
-
-
-def plan_truncate_table(
-    context: RequestContext, name: FullTableName, facts: RequestFacts
-) -> ProcedureToSubmit:
-    table = table_asked_for(context, name, facts)
-    state = TruncateTable(
-        catalog=name.catalog,
-        schema_name=name.schema,
-        name=name.table,
-        table_id=table.info.table_id,
-    )
-    return ProcedureToSubmit(TRUNCATE_TABLE, state, table.info.table_id)
+    return ProcedureToSubmit(kind, state, table_id)
 
 
 def plan_rename_table(

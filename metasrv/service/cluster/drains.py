@@ -1,12 +1,9 @@
-"""Cordon, uncordon and drain of a node: it takes no new region, and then leads none any more."""
+"""Drain of a node: it takes no new region, and then leads none any more."""
 
-from dataclasses import replace
-
-from keys.model.cluster import Cordon
 from metasrv.leadership.term import Term
 from metasrv.service.cluster.failover_plan import plan_drain
 from metasrv.service.cluster.failovers import FailoverPlan, situation, submitted, under_way
-from metasrv.service.cluster.nodes import node_body
+from metasrv.service.cluster.node_changes import new_cordon
 from metasrv.service.requests.planning import plan_of
 from metasrv.service.requests.request_context import RequestContext
 from metasrv.service.requests.submit_ddl import (
@@ -17,41 +14,7 @@ from metasrv.service.requests.submit_ddl import (
     waited,
 )
 from metasrv.service.state.state import ServerState
-from metasrv_base.wire.api.cluster import CordonRequest, DrainRequest, NodeBody
-
-
-async def cordon(
-    state: ServerState, context: RequestContext, node_id: str, request: CordonRequest
-) -> NodeBody:
-    """Durable when it is answered. Again: the last reason stands."""
-    return await _set(state, context, node_id, request.reason)
-
-
-async def uncordon(state: ServerState, context: RequestContext, node_id: str) -> NodeBody:
-    """Lets a node take new regions again; those that left it stay where they are."""
-    return await _set(state, context, node_id, None)
-
-
-async def _set(
-    state: ServerState, context: RequestContext, node_id: str, reason: str | None
-) -> NodeBody:
-    context.require_no_version()
-    with only_the_leader():
-        term = await state.leading()
-        term.nodes.entry(node_id)
-        cordon = _cordon(state, context, reason)
-        if context.dry_run:
-            status = term.nodes.node(node_id)
-            would_be = status.node.model_copy(update={"cordon": cordon})
-            return node_body(replace(status, node=would_be), state.follower.catalog)
-        await term.nodes.set_cordon(node_id, cordon)
-        return node_body(term.nodes.node(node_id), state.follower.catalog)
-
-
-def _cordon(state: ServerState, context: RequestContext, reason: str | None) -> Cordon | None:
-    if reason is None:
-        return None
-    return Cordon(reason=reason, by=context.principal, at_ms=state.clock.wall_ms())
+from metasrv_base.wire.api.cluster import DrainRequest
 
 
 async def drain(
@@ -82,4 +45,4 @@ async def _hold_off(
 ) -> None:
     """A cordon that stands already keeps its reason."""
     if term.nodes.entry(node_id).node.cordon is None:
-        await term.nodes.set_cordon(node_id, _cordon(state, context, reason))
+        await term.nodes.set_cordon(node_id, new_cordon(state, context, reason))
