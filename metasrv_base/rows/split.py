@@ -9,9 +9,6 @@ from metasrv_base.rows.arrow_parts import END_OF_STREAM
 from metasrv_base.rows.layout import Layout
 from metasrv_base.wire.node.batches import HEADER_KEY, BatchHeader
 
-ABSENT = 0
-"""Expected version of a key that must not be there."""
-
 
 @dataclass(frozen=True, slots=True)
 class RegionPart:

@@ -11,8 +11,8 @@ from dataplane.frontend.planning.row_input import Op, RowInput
 from metasrv_base.elements.graph import Act, Behaviour
 from metasrv_base.rows.convert import array_of
 from metasrv_base.rows.layout import LayoutColumn
-from metasrv_base.rows.split import ABSENT
 from metasrv_base.schema.values import Value
+from metasrv_base.wire.node.batches import ABSENT
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,8 @@ from dataplane.frontend.planning.cases import Cases
 from metasrv_base.elements.graph import Act
 from metasrv_base.errors import Conflict
 from metasrv_base.rows.limited import check_entry_keys, fit_entry_keys
-from metasrv_base.rows.split import ABSENT
 from metasrv_base.schema.entrycodec import encode_entries
-from metasrv_base.wire.node.batches import OP_DELETE, OP_PUT
+from metasrv_base.wire.node.batches import ABSENT, OP_DELETE, OP_PUT
 
 ShowKeys = Callable[[Sequence[bytes]], object]
 

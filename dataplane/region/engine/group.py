@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dataplane.region.engine.intake import ABSENT
 from dataplane.region.engine.shape import BatchShape
 from dataplane.region.format.columns import DELETE, OP
 from dataplane.region.format.families import FamilyRows
@@ -22,6 +21,7 @@ from dataplane.region.log.logged_group import (
     decode_group,
     encode_group,
 )
+from metasrv_base.wire.node.batches import ABSENT
 
 
 @dataclass(frozen=True, slots=True)

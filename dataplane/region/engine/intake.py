@@ -13,9 +13,7 @@ from dataplane.region.format.families import FAMILY, ROWS, FamilyRows, families_
 from dataplane.region.format.row_keys import RowKeys
 from metasrv_base.errors import Refused
 from metasrv_base.rows.limited import check_entry_keys, check_keys, check_rows
-
-ABSENT = 0
-"""Expected version of a key that must not be there."""
+from metasrv_base.wire.node.batches import ABSENT
 
 
 @dataclass(frozen=True, slots=True)

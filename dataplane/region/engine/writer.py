@@ -14,7 +14,7 @@ from dataplane.region.engine.group import (
     StagedVersions,
     group_record,
 )
-from dataplane.region.engine.intake import ABSENT, BatchIntake, Expectations, take_in
+from dataplane.region.engine.intake import BatchIntake, Expectations, take_in
 from dataplane.region.engine.maintenance import RegionMaintenance
 from dataplane.region.engine.reading import RegionReader
 from dataplane.region.engine.serving import Serving, unknown_outcome
@@ -27,7 +27,7 @@ from dataplane.region.manifests.floor import check_floor, check_index, check_mai
 from dataplane.region.memory.statements import StatementMemory
 from dataplane.region.reads.lookup import LookupView, newest_versions
 from metasrv_base.errors import Conflict, MetaError, Refused, Unavailable
-from metasrv_base.wire.node.batches import BatchHeader
+from metasrv_base.wire.node.batches import ABSENT, BatchHeader
 
 FAILED_KEYS_SHOWN = 10
 

@@ -2,7 +2,7 @@
 
 `POST /node/v1/regions/{region_id}/batch` takes an Arrow IPC stream of one schema. Its columns are
 `_key: binary` (metasrv_base/schema/keycodec.py), `_op: uint8` (OP_PUT or OP_DELETE), `_expect:
-int64` (nullable: the row version that must be current; 0: the key must be absent; null: anything),
+int64` (nullable: the row version that must be current; ABSENT: none; null: anything),
 `c{column id}` for each value, and if it bears index entries, `_family: int32` (null or 0: a row of
 the table; else the id of the index) and `_row: binary`: an entry's one value, the key of its row.
 The header stands as JSON in the Arrow schema's metadata under HEADER_KEY. A batch is atomic over
@@ -16,6 +16,8 @@ from metasrv_base.wire.model import Int32, Int64, RegionId, WireModel
 HEADER_KEY = b"metasrv.batch"
 OP_PUT = 0
 OP_DELETE = 1
+ABSENT = 0
+"""Expected version of a key that must not be there."""
 NEXT_KEY = b"metasrv.next_key"
 SCAN_ROWS_MAX = 100_000
 """Rows of one answer to a scan."""

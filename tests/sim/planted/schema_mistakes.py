@@ -28,8 +28,8 @@ from keys.model.tables import TableInfo
 from metasrv.holders.holder_registry import HolderEntry, HolderRegistry, Wait
 from metasrv_base.elements.graph import Act, Behaviour
 from metasrv_base.errors import Conflict
-from metasrv_base.rows.split import ABSENT
 from metasrv_base.wire.frontend.holders import Pin
+from metasrv_base.wire.node.batches import ABSENT
 from procedures.engine import control
 from procedures.kinds.alter import index_kinds
 from procedures.steps import region_orders as orders

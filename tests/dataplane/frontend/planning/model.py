@@ -11,9 +11,8 @@ from dataplane.frontend.planning.entries import ReadEntry
 from dataplane.frontend.planning.planning import Known, RegionStatement, reads_rows
 from dataplane.frontend.planning.row_input import Op, from_rows
 from metasrv_base.errors import Conflict
-from metasrv_base.rows.split import ABSENT
 from metasrv_base.schema.entrycodec import encode_entry
-from metasrv_base.wire.node.batches import OP_DELETE
+from metasrv_base.wire.node.batches import ABSENT, OP_DELETE
 
 Values = Mapping[str, Any]
 

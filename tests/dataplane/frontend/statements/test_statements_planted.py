@@ -13,7 +13,7 @@ from dataplane.region.memory.statement_table import Remembered, StatementTable
 from dataplane.region.memory.statements import StatementMemory
 from metasrv_base.elements.graph import Act, Behaviour
 from metasrv_base.errors import MetaError
-from metasrv_base.rows.split import ABSENT
+from metasrv_base.wire.node.batches import ABSENT
 from tests.dataplane.frontend.planning import test_planning
 from tests.dataplane.frontend.statements import test_statements
 from tests.dataplane.frontend.statements import test_statements_times as test_statement_times
