@@ -22,9 +22,37 @@ from keys.store.kv import (
 )
 from keys.store.limits import check_limits
 from keys.store.mvcc import Mvcc, in_range, shown
-from keys.store.quota import LEASE_BYTES, QUOTA_BYTES, Quota, request_cost
 from metasrv_base.clock import Clock
 from metasrv_base.errors import Conflict, Unknown
+
+QUOTA_BYTES = 2 << 30  # etcd's default
+PUT_BYTES = 256  # what etcd counts for a put, beside key and value
+LEASE_BYTES = 64
+
+
+class Quota:
+    """etcd's rule when its space runs out.
+
+    A request that stores something is refused once it would pass the quota, and from then on every
+    one is, whatever its size: an alarm stands until a person lifts it. Reads, deletions and
+    renewals of leases go on. Compaction does not shrink the file; only defragmentation does (etcd
+    3.4, etcdserver/quota.go and apply.go; op-guide/maintenance). `used_bytes` only grows, as the
+    file does; `has_alarm` outlives the want of space.
+    """
+
+    def __init__(self, quota_bytes: int = QUOTA_BYTES) -> None:
+        self.quota_bytes = quota_bytes
+        self.used_bytes = 0
+        self.has_alarm = False
+
+    def admits(self, cost_bytes: int) -> bool:
+        """Whether a request of this cost may be done; the first that may not raises the alarm."""
+        if cost_bytes and self.used_bytes + cost_bytes >= self.quota_bytes:
+            self.has_alarm = True
+        return not (cost_bytes and self.has_alarm)
+
+    def spend(self, cost_bytes: int) -> None:
+        self.used_bytes += cost_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +90,7 @@ class MemoryKv:
     async def txn(self, request: Request, *, deadline_ms: int) -> TxnAnswer:
         check_limits(request)
         self.tick()
-        cost_bytes = request_cost(request)
+        cost_bytes = _cost_of(request)
         self._check_space("txn", cost_bytes)
         if not all(self._store.holds(compare) for compare in request.compares):
             refused = tuple(self._store.read(get) for get in request.on_refusal)
@@ -133,7 +161,7 @@ class MemoryKv:
     def defragment(self) -> None:
         """Gives back what deletions and compaction freed; the alarm stays."""
         kept = Request(writes=tuple(Put(item.key, item.value) for item in self._store.kept()))
-        self._quota.used_bytes = request_cost(kept) + LEASE_BYTES * len(self._leases)
+        self._quota.used_bytes = _cost_of(kept) + LEASE_BYTES * len(self._leases)
 
     def disarm(self) -> None:
         """Lifts the alarm. Without space the next put raises it again."""
@@ -177,3 +205,9 @@ class MemoryKv:
             await waiting
         finally:
             self._watchers.pop(waiting)
+
+
+def _cost_of(request: Request) -> int:
+    """Returns the bytes that a transaction adds; 0 if it puts nothing, whatever it deletes."""
+    puts = (write for write in request.writes if isinstance(write, Put))
+    return sum(PUT_BYTES + len(put.key) + len(put.value) for put in puts)

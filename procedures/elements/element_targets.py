@@ -4,7 +4,7 @@ Every function takes the table as one version has it and returns it as the next 
 publishes that, and what must be waited for before, is in procedures/steps/transitions.py.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TypeAlias, assert_never
 
@@ -13,10 +13,24 @@ from keys.model.tables import Column, Constraint, ConstraintKind, Index, TableIn
 from keys.value import StoredPart
 from metasrv_base.elements.graph import Path
 from metasrv_base.elements.states import ElementState
+from metasrv_base.schema.scalars import JsonScalar
 from metasrv_base.schema.types import parse_type
-from metasrv_base.schema.zeros import zero_of
 
 ABSENT, WRITE_ONLY, PUBLIC = ElementState.ABSENT, ElementState.WRITE_ONLY, ElementState.PUBLIC
+_ZEROS: Mapping[str, JsonScalar] = {
+    "boolean": False,
+    "int8": 0,
+    "int16": 0,
+    "int32": 0,
+    "int64": 0,
+    "float32": 0.0,
+    "float64": 0.0,
+    "string": "",
+    "binary": "",
+    "date": "1970-01-01",
+    "timestamp": "1970-01-01T00:00:00Z",
+}
+"""A value of each type but decimal, in JSON form, for rows that nobody gave one."""
 
 
 class What(StrEnum):
@@ -147,10 +161,11 @@ def _placed(
             assert_never(new)
 
 
-def _origin(column: Column) -> object:
+def _origin(column: Column) -> JsonScalar:
     """Returns a default with which a holder that no longer knows the column can insert rows that
     are readable for holders that know it."""
-    return zero_of(parse_type(column.type))
+    type = parse_type(column.type)
+    return f"{0:.{type.scale}f}" if type.name == "decimal" else _ZEROS[type.name]
 
 
 def _settled(info: TableInfo) -> TableInfo:
