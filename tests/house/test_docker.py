@@ -1,5 +1,6 @@
 """docker/: nothing here can start it, so each name in it is held against what it names."""
 
+import json
 import re
 import subprocess
 from collections.abc import Mapping
@@ -116,6 +117,20 @@ def test_given_a_frontend_when_its_settings_are_read_then_it_would_start(
     assert service["command"][0] == "frontend"
     assert service["ports"][0].endswith(f":{config.port}")
     assert [urlsplit(url).hostname for url in config.metasrv_urls] == of_role("metasrv")
+
+
+@pytest.mark.parametrize(
+    ("role", "document"), [("metasrv", "metasrv"), ("datanode", "node"), ("frontend", "frontend")]
+)
+def test_given_a_health_check_when_looked_up_then_its_program_has_that_route(
+    role: str, document: str
+) -> None:
+    routes = json.loads((ROOT / f"openapi/{document}.v1.json").read_text())["paths"]
+
+    for name in of_role(role):
+        url = urlsplit(SERVICES[name]["healthcheck"]["test"][-1])
+        assert url.port == PORTS[role]
+        assert "get" in routes[url.path]
 
 
 @pytest.mark.parametrize(("role", "holder"), [("datanode", "dn"), ("frontend", "fe")])
