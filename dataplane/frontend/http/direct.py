@@ -1,8 +1,8 @@
 """Requests about rows go to their routes at once, past the framework's search for them.
 
 The framework takes longer to find a route than a frontend takes to find a row's region (decision
-71). The functions are those of the routes, and take the request alone. The outer middleware calls it
-(serving/middleware.py).
+71). The functions are those of the routes, and take the request alone. The outer middleware
+(serving/middleware.py) calls it.
 """
 
 import re
