@@ -8,13 +8,13 @@ aside, so the next looks only through what came after (decisions 149 and 155).
 import gc
 from collections.abc import Mapping
 
-THRESHOLDS = (8_000, 0, 0)
+THRESHOLDS = (6_500, 0, 0)
 """New objects before the youngest are looked through (by default 700, far too often for us): more
 than 32 requests have under way, which else are looked through at each wave of them. Every second
-pass is of two generations, every third of all: some 24,000 objects are new to a full collection."""
-SURVIVORS_MAX = 8_000
-"""Objects that stay to be looked through. So a full collection sees some 32,000: 0.25 us each on a
-quiet machine, and more than 1 us where other programs take the processor's caches."""
+pass is of two generations, every third of all: some 19,500 objects are new to a full collection."""
+SURVIVORS_MAX = 4_000
+"""Objects that stay to be looked through. So a full collection sees some 23,500, with four
+references each: 0.25 us on a quiet machine, and up to 2 us where others take its caches."""
 
 
 def set_aside(phase: str, info: Mapping[str, int]) -> None:
