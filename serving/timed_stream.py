@@ -1,9 +1,9 @@
 """Answers that are sent piece by piece, to readers that must receive each piece in time."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing
-from typing import Any
+from typing import Any, Protocol
 
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -13,6 +13,35 @@ SEND_S = 20.0
 PIECE_BYTES = 1 << 20
 SMALL_BYTES = 64 << 10
 """Response bytes up to which no reader is waited for: a connection buffers as much."""
+
+
+class ClosableParts(Protocol):
+    """Pieces of a body, as an async generator has them."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+
+    async def aclose(self) -> None: ...
+
+
+class Begun:
+    """The pieces of a generator of which the first was taken. A generator around it would not close
+    it before its own first piece."""
+
+    def __init__(self, first: bytes, rest: AsyncGenerator[bytes]) -> None:
+        self._first: bytes | None = first
+        self._rest = rest
+
+    def __aiter__(self) -> "Begun":
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._first is None:
+            return await anext(self._rest)
+        first, self._first = self._first, None
+        return first
+
+    async def aclose(self) -> None:
+        await self._rest.aclose()
 
 
 class TimedStream(StreamingResponse):
@@ -25,7 +54,7 @@ class TimedStream(StreamingResponse):
 
     def __init__(
         self,
-        parts: AsyncGenerator[bytes],
+        parts: ClosableParts,
         media_type: str,
         send_s: float = SEND_S,
         headers: dict[str, str] | None = None,

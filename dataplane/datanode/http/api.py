@@ -1,7 +1,7 @@
 """The node protocol as routes: parse, call one method of the service, shape the answer."""
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import ExitStack, aclosing
+from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Annotated, Any
 
 import structlog
@@ -24,7 +24,7 @@ from metasrv_base.wire.node.batches import (
 )
 from metasrv_base.wire.node.inputs import Borrowed, Snapshot
 from metasrv_base.wire.node.orders import OrderRequest, OrderResponse
-from serving.timed_stream import TimedStream, whole_answer
+from serving.timed_stream import Begun, TimedStream, whole_answer
 
 ARROW = "application/vnd.apache.arrow.stream"
 JSON = "application/json"
@@ -145,7 +145,7 @@ async def scan_rows(
     rows = service.rows
     parts = (rows.scan_values if query.values_only else rows.scan_arrow)(region, query)
     first = await anext(parts)  # what can be refused is refused before the status is sent
-    return TimedStream(_after(first, parts), media_type=ARROW)
+    return TimedStream(Begun(first, parts), media_type=ARROW)
 
 
 @node.post("/regions/{region_id}/checksum")
@@ -202,10 +202,3 @@ def _length(request: Request) -> int:
     limit = BATCH_BYTES_MAX + IPC_OVERHEAD_BYTES_MAX
     declared = request.headers.get("content-length", "")
     return min(int(declared), limit) if declared.isdecimal() else limit
-
-
-async def _after(first: bytes, rest: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
-    async with aclosing(rest):
-        yield first
-        async for part in rest:
-            yield part

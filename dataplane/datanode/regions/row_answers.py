@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
-from dataplane.region.format.columns import ColumnDef
-from dataplane.region.reads.index_scan import ENTRY
+from dataplane.region.format.columns import ColumnDef, chosen, row_schema
+from dataplane.region.reads.index_scan import ENTRY, entry_schema
 from metasrv_base.rows.arrow_parts import ArrowParts
 from metasrv_base.rows.convert import json_column
 from metasrv_base.schema.scalars import JsonScalar
 from metasrv_base.schema.types import parse_type
-from metasrv_base.wire.node.batches import Row
+from metasrv_base.wire.node.batches import Row, ScanRows
 
 JSON_BYTES_MAX = 4 << 20
 JSON_ROWS_MAX = 10_000
@@ -18,6 +18,12 @@ JSON_ROWS_MAX = 10_000
 JSON_TIMES = 16
 """The memory that rows take as Python values and as JSON, by their bytes in Arrow; measured, of
 rows of 50 numbers (`tests/dataplane/datanode/regions/held_reads.py`)."""
+
+
+def answer_schema(query: ScanRows, columns: Sequence[ColumnDef]) -> pa.Schema:
+    """The schema of an answer without rows."""
+    shown = () if query.entries_only else chosen(columns, query.columns)
+    return row_schema(shown) if query.index is None else entry_schema(shown)
 
 
 def json_rows(batch: pa.RecordBatch | pa.Table, columns: Iterable[ColumnDef]) -> list[Row]:

@@ -2,8 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, aclosing, contextmanager
 from itertools import chain
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from dataplane.datanode.regions.row_answers import (
     JSON_BYTES_MAX,
     JSON_ROWS_MAX,
     JSON_TIMES,
+    answer_schema,
     arrow_bytes,
     json_rows,
     nothing_of,
@@ -23,12 +24,11 @@ from dataplane.datanode.regions.scan_slots import READ_BYTES, ReaderKind, ScanSl
 from dataplane.datanode.regions.values_page import ValuesPage
 from dataplane.region.engine.reading import Reserve, ScanBounds
 from dataplane.region.engine.region import Region
-from dataplane.region.format.columns import ColumnDef, chosen, row_schema, value_fields
+from dataplane.region.format.columns import chosen, value_fields
 from dataplane.region.format.key_range import KeyRange
 from dataplane.region.format.parts import PartSize, cut
 from dataplane.region.format.room import LookupRoom, NoRoomError
 from dataplane.region.manifests.floor import check_floor
-from dataplane.region.reads.index_scan import entry_schema
 from dataplane.region.reads.lookup import rows_at_once
 from metasrv_base.concurrency.reservations import HeldBytes, Reservations
 from metasrv_base.concurrency.run_in_thread import is_short_columnar, run_in_thread
@@ -166,17 +166,18 @@ class RowService:
         region = self._readable(region_id, query)[1]
         rows: list[Row] = []
         taken_bytes, limit = 0, min(query.limit, JSON_ROWS_MAX)
-        async for part in self._parts(region_id, query, limit + 1, held):
-            try:
-                held.grow(JSON_TIMES * part.nbytes)
-            except Unavailable:
-                if not rows:
-                    raise
-                return Rows(rows=rows[:limit], more=True)
-            rows.extend(await asyncio.to_thread(json_rows, part, region.spec.columns))
-            taken_bytes += part.nbytes
-            if taken_bytes > JSON_BYTES_MAX:
-                return Rows(rows=rows[:limit], more=True)
+        async with aclosing(self._parts(region_id, query, limit + 1, held)) as parts:
+            async for part in parts:
+                try:
+                    held.grow(JSON_TIMES * part.nbytes)
+                except Unavailable:
+                    if not rows:
+                        raise
+                    return Rows(rows=rows[:limit], more=True)
+                rows.extend(await asyncio.to_thread(json_rows, part, region.spec.columns))
+                taken_bytes += part.nbytes
+                if taken_bytes > JSON_BYTES_MAX:
+                    return Rows(rows=rows[:limit], more=True)
         return Rows(rows=rows[:limit], more=len(rows) > limit)
 
     async def scan_arrow(self, region_id: int, query: ScanRows) -> AsyncGenerator[bytes]:
@@ -187,16 +188,17 @@ class RowService:
         room = query.bytes_max
         kind = ReaderKind.STREAM if room is None else ReaderKind.PAGE
         with self.scanning(region_id, query, kind) as held:
-            async for part in self._parts(region_id, query, query.limit, held):
-                stream = stream or ArrowParts(part.schema)
-                part_bytes = part.nbytes
-                yield stream.part(part)
-                del part  # it holds the whole window of which it is a piece
-                if room is not None:
-                    room -= part_bytes
-                    if room <= 0:
-                        yield stream.part(nothing_of(stream.schema))
-                        break
+            async with aclosing(self._parts(region_id, query, query.limit, held)) as parts:
+                async for part in parts:
+                    stream = stream or ArrowParts(part.schema)
+                    part_bytes = part.nbytes
+                    yield stream.part(part)
+                    del part  # it holds the whole window of which it is a piece
+                    if room is not None:
+                        room -= part_bytes
+                        if room <= 0:
+                            yield stream.part(nothing_of(stream.schema))
+                            break
         stream = stream or ArrowParts(answer_schema(query, columns))
         yield stream.end()
 
@@ -303,23 +305,26 @@ class RowService:
 
     async def _parts(
         self, region_id: int, query: ScanRows, limit: int, held: HeldBytes
-    ) -> AsyncIterator[pa.RecordBatch]:
+    ) -> AsyncGenerator[pa.RecordBatch]:
         """Record batches of bounded size whose rows were computed under the lease."""
         slot, region, keys = self._range(region_id, query)
-        parts = scanned(region, query, keys, limit, held.grow)
-        while (part := await asyncio.to_thread(next, parts, None)) is not None:
-            self._regions.must_have_lease(slot)
-            pieces = (piece.to_batches() for piece in cut(pa.Table.from_batches([part]), PIECE))
-            del part  # it must not stand beside the next
-            for batch in chain.from_iterable(pieces):
-                yield batch
-                del batch
-            del pieces
+        parts = LookAhead(scanned(region, query, keys, limit, held.grow), ended=lambda: None)
+        try:
+            while (part := await parts.take()) is not None:
+                self._regions.must_have_lease(slot)
+                pieces = (piece.to_batches() for piece in cut(pa.Table.from_batches([part]), PIECE))
+                del part  # it must not stand beside the next
+                for batch in chain.from_iterable(pieces):
+                    yield batch
+                    del batch
+                del pieces
+        finally:
+            parts.close()
 
 
 def scanned(
     region: Region, query: ScanRows, keys: KeyRange, limit: int, reserve: Reserve
-) -> Iterator[pa.RecordBatch]:
+) -> Generator[pa.RecordBatch]:
     """Rows by key or by index, or entries, as of the first `next`, which raises Unavailable where
     their memory cannot be reserved."""
     version = query.schema_version
@@ -329,12 +334,6 @@ def scanned(
         return region.reader.scan_entries(query.index, keys, limit, version, reserve)
     bounds = ScanBounds(limit, reserve)
     return region.reader.scan_index(query.index, keys, query.columns, version, bounds)
-
-
-def answer_schema(query: ScanRows, columns: Sequence[ColumnDef]) -> pa.Schema:
-    """The schema of an answer without rows."""
-    shown = () if query.entries_only else chosen(columns, query.columns)
-    return row_schema(shown) if query.index is None else entry_schema(shown)
 
 
 def get_bounded(

@@ -21,7 +21,7 @@ from dataplane.frontend.http.answers import (
     wanted_form,
 )
 from dataplane.frontend.http.arrow_in import ArrowIn
-from dataplane.frontend.http.page_stream import PageStream, pages_after
+from dataplane.frontend.http.page_stream import PagesAfter, PageStream
 from dataplane.frontend.lease.holder import VERSION
 from dataplane.frontend.planning.row_input import Op
 from dataplane.frontend.service import FrontendService
@@ -195,11 +195,11 @@ async def scan_rows(request: Request) -> Response:
         name, lambda schema: replace(some(schema), page_bytes_max=STREAM_BYTES, values_only=True)
     )
     first, following = await service.scans.page(opened, opened.scan.start, rows_max)
-    rest = pages_after(service.scans, opened, following, rows_max)
+    rest = PagesAfter(service.scans, opened, following, rows_max)
     try:
         return PageStream(first, rest, form, service.streams)
     except Unavailable:
-        service.scans.end(opened)
+        await rest.aclose()
         raise
 
 

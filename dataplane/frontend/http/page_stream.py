@@ -1,7 +1,6 @@
 """All pages of a scan as one body, the next one asked for while the last one is sent."""
 
 import asyncio
-from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
 from itertools import chain
@@ -23,16 +22,28 @@ PAGES = 4
 """Two pages, each as rows and as the bytes of its answer."""
 
 
-async def pages_after(
-    scans: Scanning, opened: OpenScan, cursor: Place | None, rows_max: int
-) -> AsyncGenerator[PageOf, None]:
-    """Every page from *cursor* on; whoever stops listening ends the scan."""
-    try:
-        while cursor is not None:
-            page, cursor = await scans.page(scans.current(opened), cursor, rows_max)
-            yield page
-    finally:
-        scans.end(opened)
+class PagesAfter:
+    """Every page of a scan from *cursor* on. Closing it ends the scan, also before the first page,
+    where a generator would do nothing."""
+
+    def __init__(
+        self, scans: Scanning, opened: OpenScan, cursor: Place | None, rows_max: int
+    ) -> None:
+        self._scans, self._opened = scans, opened
+        self._cursor, self._rows_max = cursor, rows_max
+
+    def __aiter__(self) -> "PagesAfter":
+        return self
+
+    async def __anext__(self) -> PageOf:
+        if self._cursor is None:
+            raise StopAsyncIteration
+        opened = self._scans.current(self._opened)
+        page, self._cursor = await self._scans.page(opened, self._cursor, self._rows_max)
+        return page
+
+    async def aclose(self) -> None:
+        self._scans.end(self._opened)
 
 
 class PageStream(StreamingResponse):
@@ -44,7 +55,7 @@ class PageStream(StreamingResponse):
     def __init__(
         self,
         first: PageOf,
-        rest: AsyncGenerator[PageOf],
+        rest: PagesAfter,
         form: MediaType,
         room: Reservations,
         send_s: float = SEND_S,
@@ -61,7 +72,10 @@ class PageStream(StreamingResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._held:
-            await super().__call__(scope, receive, send)
+            try:
+                await super().__call__(scope, receive, send)
+            finally:
+                await self._rest.aclose()
 
     async def stream_response(self, send: Send) -> None:
         start = {"type": "http.response.start", "status": self.status_code}

@@ -119,7 +119,7 @@ class RegionReader:
         limit: int | None = None,
         schema_version: int | None = None,
         reserve: Reserve = _unbounded,
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Generator[pa.RecordBatch]:
         """Live rows by key, as of the first `next`; `key_range.key_after` of the last continues.
 
         Columns as in `get`. Streams: at most a row group of each file in its window is in memory.
@@ -154,7 +154,7 @@ class RegionReader:
         column_ids: Collection[int] | None = None,
         schema_version: int | None = None,
         bounds: ScanBounds = ScanBounds(),
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Generator[pa.RecordBatch]:
         """Live rows in the order of an index, entries and rows as of the first `next`.
 
         `keys` is a range of entries. Columns: `_entry`, the key of the entry, and as in `get`; the
@@ -179,7 +179,7 @@ class RegionReader:
         limit: int | None = None,
         schema_version: int | None = None,
         reserve: Reserve = _unbounded,
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Generator[pa.RecordBatch]:
         """Live entries alone, whether or not there are rows: `_entry`, `_key` of the row, and the
         entry's `_version`."""
         with self.view([index], schema_version) as views:
@@ -197,7 +197,9 @@ class RegionReader:
         """Count and order-independent checksum over (key, values) of the live rows, or entries of
         an index: a full scan. *reserve*: as of `scan`."""
         if index is None:
-            batches = self.scan(schema_version=schema_version, reserve=reserve)
+            batches: Iterator[pa.RecordBatch] = self.scan(
+                schema_version=schema_version, reserve=reserve
+            )
         else:
             entries = self.scan_entries(index, schema_version=schema_version, reserve=reserve)
             batches = map(as_stored, entries)

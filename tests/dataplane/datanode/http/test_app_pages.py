@@ -4,7 +4,7 @@ import httpx
 
 from dataplane.datanode.http.app import bare_app
 from tests.dataplane.frontend.bench import Bench, running
-from tests.serving.page_reader import check_docs, check_problems, check_start
+from tests.serving.pages.page_reader import check_docs, check_problems, check_start
 
 
 def client_of(bench: Bench) -> httpx.AsyncClient:

@@ -2,15 +2,16 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import httpx
 import pyarrow as pa
 import pytest
+from starlette.requests import ClientDisconnect
 
 from dataplane.frontend.http.answers import MediaType
-from dataplane.frontend.http.page_stream import PageStream, pages_after
+from dataplane.frontend.http.page_stream import PagesAfter, PageStream
 from dataplane.frontend.planning.row_input import Op
 from dataplane.frontend.statements.scans import Place
 from tests.dataplane.frontend.bench import Bench, T, running
@@ -28,7 +29,7 @@ async def streaming(bench: Bench, form: MediaType) -> AsyncIterator[PageStream]:
     await bench.service.writes.rows(T, Op.INSERT, rows, "fill")
     opened = await bench.service.scans.begin_rows(T, None)
     first, following = await bench.service.scans.page(opened, Place(), PAGE_ROWS)
-    rest = pages_after(bench.service.scans, opened, following, PAGE_ROWS)
+    rest = PagesAfter(bench.service.scans, opened, following, PAGE_ROWS)
     yield PageStream(first, rest, form, bench.service.streams)
 
 
@@ -65,6 +66,30 @@ async def test_given_a_page_on_its_way_when_not_taken_yet_then_the_next_is_asked
         assert sorted(found) == list(range(ROWS))
     else:
         assert whole.count(b"\n") == ROWS
+
+
+@pytest.mark.parametrize("form", [MediaType.ARROW, MediaType.LINES])
+@pytest.mark.parametrize("spec_version", ["2.3", "2.4"])
+async def test_given_a_reader_that_is_gone_when_its_answer_begins_then_the_scan_is_over(
+    form: MediaType, spec_version: str
+) -> None:
+    """Starlette hears of it by `receive` under the older version, by `send` under the newer."""
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        raise OSError("the connection is closed")
+
+    scope = {"type": "http", "asgi": {"spec_version": spec_version}}
+    async with running(feed_table(A, B, regions=1)) as bench, streaming(bench, form) as stream:
+        assert len(bench.transactions) == 1
+
+        with suppress(ClientDisconnect, OSError, ExceptionGroup):
+            await stream(scope, receive, send)
+
+        assert len(bench.transactions) == 0
+        assert list(bench.service.scans.opened) == []
 
 
 async def test_given_a_reader_that_takes_nothing_when_streamed_then_one_page_more_is_read() -> None:

@@ -2,7 +2,7 @@
 
 from metasrv.api.openapi import document
 from tests.metasrv.api.rig import leader
-from tests.serving.page_reader import check_docs, check_problems, check_start
+from tests.serving.pages.page_reader import check_docs, check_problems, check_start
 
 
 async def test_given_the_root_then_it_leads_to_every_page_for_people_and_programs() -> None:
