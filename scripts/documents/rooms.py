@@ -3,11 +3,11 @@
 Code is read as syntax trees, never imported. A room is a folder that holds modules itself.
 """
 
-import ast
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+from scripts.documents.facts import facts
 from scripts.documents.references import PACKAGES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,17 +39,9 @@ def imports_of(root: Path) -> Imports:
             if file.name == "__init__.py":
                 continue
             room = file.parent.relative_to(root).as_posix()
-            named = (_room_of(root, name) for name in _imported(file))
+            named = (_room_of(root, name) for name in facts(file).modules)
             found.setdefault(room, set()).update(other for other in named if other is not None)
     return {room: frozenset(others - {room}) for room, others in sorted(found.items())}
-
-
-def _imported(file: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-        elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
 
 
 def _room_of(root: Path, module: str) -> str | None:

@@ -1,10 +1,10 @@
 """Diagrams that people draw are compared with the code they speak of."""
 
-import ast
 import re
 from pathlib import Path
 
 from procedures.kinds.failover.failover_table import FAILOVER_TABLE
+from scripts.documents.facts import facts
 from scripts.documents.references import PACKAGES
 
 ROOT = Path(__file__).parents[2]
@@ -24,10 +24,8 @@ def imports_of(package: str) -> set[str]:
     may import the data plane (pyproject.toml), and says nothing about layers."""
     paths = (file.relative_to(ROOT) for file in (ROOT / package).rglob("*.py"))
     files = [ROOT / path for path in paths if "cli" not in path.parts]
-    nodes = [node for file in files for node in ast.walk(ast.parse(file.read_text()))]
-    froms = {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
-    plain = {name.name for node in nodes if isinstance(node, ast.Import) for name in node.names}
-    return {name.partition(".")[0] for name in froms | plain} & set(PACKAGES) - {package}
+    modules = {module for file in files for module in facts(file).modules}
+    return {module.partition(".")[0] for module in modules} & set(PACKAGES) - {package}
 
 
 def test_given_the_layers_then_the_diagram_shows_what_is_imported() -> None:

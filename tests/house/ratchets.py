@@ -3,13 +3,13 @@
 `python -m tests.house.ratchets` lowers a baseline to the counts of today; it never raises one.
 """
 
-import ast
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from scripts.documents.facts import Facts, facts
 from scripts.documents.references import PACKAGES
 
 ROOT = Path(__file__).parents[2]
@@ -26,8 +26,8 @@ Counts = Mapping[str, int]
 class Ratchet:
     name: str
     tops: tuple[str, ...]
-    faults: Callable[[str], int]
-    """Counts the faults of a source."""
+    faults: Callable[[Facts], int]
+    """Counts the faults of a file."""
 
     @property
     def path(self) -> Path:
@@ -41,34 +41,21 @@ class Ratchet:
         return counted(self.tops, self.faults)
 
 
-def counted(tops: Iterable[str], faults: Callable[[str], int]) -> Counts:
+def counted(tops: Iterable[str], faults: Callable[[Facts], int]) -> Counts:
     """Counts the faults of every file below *tops*."""
     files = [file for top in tops for file in sorted((ROOT / top).rglob("*.py"))]
-    counts = {file.relative_to(ROOT).as_posix(): faults(file.read_text()) for file in files}
+    counts = {file.relative_to(ROOT).as_posix(): faults(facts(file)) for file in files}
     return {file: count for file, count in sorted(counts.items()) if count}
 
 
-def bindings(source: str) -> int:
+def bindings(file: Facts) -> int:
     """Counts variables, parameters and fields that say how a value came, not what it is."""
-    return sum(name in VAGUE for node in ast.walk(ast.parse(source)) for name in _bound(node))
+    return sum(name in VAGUE for name in file.bound)
 
 
-def _bound(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-        yield node.id
-    elif isinstance(node, ast.arg):
-        yield node.arg
-
-
-def openings(source: str) -> int:
+def openings(file: Facts) -> int:
     """Counts docstrings, those of fields included, whose first word makes the reader guess."""
-    return sum(
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-        and OPENING.match(node.value.value) is not None
-        for node in ast.walk(ast.parse(source))
-    )
+    return sum(OPENING.match(text) is not None for text in file.texts)
 
 
 VAGUE_NAMES = Ratchet("vague_names", PACKAGES, bindings)

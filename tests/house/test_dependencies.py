@@ -1,10 +1,9 @@
 """Every package that is imported is declared, by the extra of the programs that import it."""
 
-import ast
 import re
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 from metasrv.cli.extras import EXTRAS, NEEDED
 from metasrv.cli.main import COMMANDS
+from scripts.documents.facts import facts
 
 ROOT = Path(__file__).parent.parent.parent
 OURS = ("metasrv_base", "serving", "keys", "procedures", "metasrv", "dataplane")
@@ -65,14 +65,9 @@ def declared(extras: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def imported(path: Path) -> Iterator[str]:
+def imported(path: Path) -> tuple[str, ...]:
     """Modules, also those that are imported inside of functions."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module is not None:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+    return facts(path).modules + facts(path).members
 
 
 def packages_of(beginnings: tuple[str, ...]) -> dict[str, str]:

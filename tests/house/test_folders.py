@@ -1,11 +1,11 @@
 """Folders of code are small and not deep, and a test stands where the module does that it tests."""
 
-import ast
 from collections import Counter, defaultdict
 from pathlib import Path, PurePosixPath
 
 import pytest
 
+from scripts.documents.facts import facts
 from scripts.documents.references import PACKAGES
 
 ROOT = Path(__file__).parents[2]
@@ -103,13 +103,8 @@ def test_given_the_suites_then_each_has_tests() -> None:
 
 
 def imports_of(file: PurePosixPath) -> set[str]:
-    text = (ROOT / file).read_text()
-    if "test_" not in text:
-        return set()
-    froms = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
-    return {str(node.module) for node in froms} | {
-        f"{node.module}.{name.name}" for node in froms for name in node.names
-    }
+    names = facts(ROOT / file)
+    return {*names.modules, *names.members}
 
 
 def test_given_every_file_then_none_imports_a_test_but_those_that_plant_bugs() -> None:

@@ -1,6 +1,5 @@
 """Checks of words: class names are unique, vague names grow no more, docstrings open plainly."""
 
-import ast
 import re
 from collections import defaultdict
 from collections.abc import Mapping
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from scripts.documents.facts import Facts, facts, facts_of
 from scripts.documents.references import PACKAGES
 from tests.house.ratchets import (
     EVERYWHERE,
@@ -33,23 +33,22 @@ def listed() -> dict[str, int]:
     return {name: int(count) for name, count in ROW.findall(section)}
 
 
-def classes(sources: Mapping[str, str]) -> dict[str, list[str]]:
+def classes(sources: Mapping[str, Facts]) -> dict[str, list[str]]:
     """Name -> the files that define a class of that name, one for each definition."""
     defined: dict[str, list[str]] = defaultdict(list)
     for file, source in sources.items():
-        for node in ast.walk(ast.parse(source)):
-            if isinstance(node, ast.ClassDef):
-                defined[node.name].append(file)
+        for name in source.classes:
+            defined[name].append(file)
     return defined
 
 
-def shared(sources: Mapping[str, str]) -> dict[str, list[str]]:
+def shared(sources: Mapping[str, Facts]) -> dict[str, list[str]]:
     return {name: files for name, files in classes(sources).items() if len(files) > 1}
 
 
-def product() -> dict[str, str]:
+def product() -> dict[str, Facts]:
     files = [file for top in PACKAGES for file in sorted((ROOT / top).rglob("*.py"))]
-    return {file.relative_to(ROOT).as_posix(): file.read_text() for file in files}
+    return {file.relative_to(ROOT).as_posix(): facts(file) for file in files}
 
 
 def test_given_the_product_then_no_two_classes_share_a_name_but_those_listed() -> None:
@@ -62,7 +61,9 @@ def test_given_the_product_then_no_two_classes_share_a_name_but_those_listed() -
 def test_given_a_class_in_two_files_then_both_are_named() -> None:
     sources = {"a.py": "class Line: ...", "b.py": "def f():\n    class Line: ...", "c.py": "x = 1"}
 
-    assert shared(sources) == {"Line": ["a.py", "b.py"]}
+    assert shared({file: facts_of(text) for file, text in sources.items()}) == {
+        "Line": ["a.py", "b.py"]
+    }
 
 
 def test_given_every_file_then_it_binds_no_more_vague_names_than_before() -> None:
@@ -86,7 +87,7 @@ def test_given_every_file_then_no_docstring_has_a_banned_opening() -> None:
     ],
 )
 def test_given_a_source_then_bindings_of_vague_names_are_counted(source: str, count: int) -> None:
-    assert bindings(source) == count
+    assert bindings(facts_of(source)) == count
 
 
 @pytest.mark.parametrize(
@@ -105,11 +106,11 @@ def test_given_a_source_then_bindings_of_vague_names_are_counted(source: str, co
 def test_given_a_source_then_docstrings_with_a_banned_opening_are_counted(
     source: str, count: int
 ) -> None:
-    assert openings(source) == count
+    assert openings(facts_of(source)) == count
 
 
 def test_given_a_file_with_a_new_vague_name_then_it_exceeds_the_ratchet() -> None:
-    counts = {"new.py": bindings("found = 1"), "old.py": 2}
+    counts = {"new.py": bindings(facts_of("found = 1")), "old.py": 2}
 
     assert excess({"old.py": 2}, counts) == {"new.py": (1, 0)}
 
