@@ -64,7 +64,7 @@ class MiddlewareDeps:
     new_id: Callable[[], str] = new_id
 
 
-def with_outer_middleware(app: FastAPI, deps: MiddlewareDeps) -> App:
+def with_outer_middleware(app: FastAPI, deps: MiddlewareDeps) -> "ServingMiddleware":
     """Puts the outer middleware in front of the whole framework, whose own layers take a tenth of a
     short request. The framework's layer that answers unexpected errors is removed, so that they
     reach the middleware."""
@@ -76,12 +76,12 @@ def with_outer_middleware(app: FastAPI, deps: MiddlewareDeps) -> App:
 
 class ServingMiddleware:
     def __init__(self, app: App, deps: MiddlewareDeps) -> None:
-        self._app = app
+        self.behind = app
         self._at = deps
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.behind(scope, receive, send)
         elif scope["method"] == "HEAD":
             await head_as_get(self._serve, scope, receive, send)
         else:
@@ -90,7 +90,7 @@ class ServingMiddleware:
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         request_id = given_id(scope) or self._at.new_id()
         scope.setdefault("state", {})["request_id"] = request_id
-        scope.setdefault("app", self._app)  # as the framework has it, where it is behind this one
+        scope.setdefault("app", self.behind)  # as the framework has it, where it is behind this one
         answering = Answering(send, request_id)
         began_ms = self._at.clock.mono_ms()
         try:
@@ -99,7 +99,7 @@ class ServingMiddleware:
             with lines_of_request(request_id):
                 called = self._at.direct(scope, receive)
                 answer = None if called is None else await called
-                await (self._app if answer is None else answer)(scope, receive, answering)
+                await (self.behind if answer is None else answer)(scope, receive, answering)
         except MetaError as error:
             allowed = error.facts.get("allowed") if error.code == NOT_ALLOWED else None
             more = [(b"allow", str(allowed).encode())] if allowed is not None else []

@@ -14,7 +14,7 @@ from metasrv.api.http.middleware import Admission, count
 from metasrv.api.http.route_table import RouteTable
 from metasrv.api.routes.routes import ROUTERS, bare_app
 from metasrv.service.state.state import ServerState
-from serving.middleware import MiddlewareDeps, ServingMiddleware
+from serving.middleware import MiddlewareDeps, ServingMiddleware, with_outer_middleware
 
 
 def build_app(
@@ -23,8 +23,11 @@ def build_app(
     transport: httpx.AsyncBaseTransport | None = None,
     limits: BodyLimits | None = None,
     metrics: ServerMetrics | None = None,
-) -> FastAPI:
-    """*transport*: how other servers are reached; None: by TCP."""
+) -> ServingMiddleware:
+    """*transport*: how other servers are reached; None: by TCP.
+
+    The framework's own layers stand behind ours: a request that `DirectApi` calls meets none.
+    """
     app = bare_app()
     metrics = metrics or ServerMetrics()
     app.state.server = state
@@ -39,14 +42,13 @@ def build_app(
         shown=told,
     )
     app.add_middleware(Forward, state=state, transport=transport)
-    app.add_middleware(ServingMiddleware, deps=deps)  # the last one added is met first
-    return app
+    return with_outer_middleware(app, deps)
 
 
-def build_ahead(app: FastAPI) -> None:
-    """Makes the routes and the middleware of *app*. FastAPI makes them at the first request
-    otherwise, in pieces that hold the event loop: for a sixth of a second, and for 50 ms."""
+def build_ahead(app: ServingMiddleware) -> None:
+    """Makes the routes of *app*. FastAPI makes them at the first request otherwise, in one piece
+    that holds the event loop for a sixth of a second."""
+    assert isinstance(app.behind, FastAPI), "as `build_app` makes it"
     nowhere = {"type": "http", "method": "GET", "path": "/-", "root_path": "", "headers": []}
-    for route in app.router.routes:
+    for route in app.behind.router.routes:
         route.matches(nowhere)
-    app.middleware_stack = app.build_middleware_stack()

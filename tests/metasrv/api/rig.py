@@ -8,7 +8,6 @@ from itertools import count
 from typing import Any
 
 import httpx
-from fastapi import FastAPI
 
 from keys.catalog.follower import Follower
 from keys.commit.bootstrap import bootstrap_request
@@ -90,7 +89,7 @@ class Server:
     """Connection to other servers; by default there is none."""
 
     def __post_init__(self) -> None:
-        self.app: FastAPI = build_app(self.state, transport=self.transport, limits=self.limits)
+        self.app = build_app(self.state, transport=self.transport, limits=self.limits)
         self.client = httpx.AsyncClient(
             transport=InProcess(self.app), base_url=self.state.facts.url, timeout=30
         )

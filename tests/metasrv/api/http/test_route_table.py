@@ -5,6 +5,7 @@ from typing import Any
 
 import fastapi.routing
 import pytest
+from fastapi import FastAPI
 
 from metasrv.server.app import build_ahead
 from tests.metasrv.api.rig import leader
@@ -31,15 +32,23 @@ async def test_given_built_routes_when_first_asked_then_none_is_made(
     assert made == []
 
 
-async def test_given_built_middleware_when_first_asked_then_none_is_made(
+async def test_given_an_app_when_first_asked_then_no_middleware_is_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with leader() as one:
-        build_ahead(one.app)
-        made = one.app.middleware_stack
-        monkeypatch.setattr(one.app, "build_middleware_stack", pytest.fail)
+        framework = one.app.behind
+        assert isinstance(framework, FastAPI)
+        monkeypatch.setattr(framework, "build_middleware_stack", pytest.fail)
 
         answer = await one.client.get("/v1/nodes")
 
     assert answer.status_code == 200
-    assert one.app.middleware_stack is made
+
+
+async def test_given_a_create_when_answered_then_the_framework_was_not_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with leader() as one:
+        monkeypatch.setattr(one.app, "behind", pytest.fail)
+
+        await one.make("t")
