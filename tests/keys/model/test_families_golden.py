@@ -135,7 +135,10 @@ digests = st.sampled_from(
     ["0" * 16, "1" * 16, "f" * 32, "12" * 32, "a" * 36, str(UUID(int=17 << 64))]
 )
 regions = st.integers(0, 1 << 34).map(lambda number: str((1_024 << 32) + number))
-parts = st.one_of(texts, numbers, digests, regions, st.just("flights"), st.just("/flights/1024"))
+pieces = st.sampled_from(["1763721600000", "17637", "4398046511104", "4398046", "0", "-", "a" * 16])
+runs = st.lists(pieces, max_size=6).map("".join)
+words = st.sampled_from(["flights", "/flights/1024"])
+parts = st.one_of(texts, numbers, digests, regions, runs, words)
 
 
 @given(
