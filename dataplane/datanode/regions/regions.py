@@ -160,7 +160,7 @@ class NodeRegionSet:
             return await owner.change(lambda: region.set_schema(schema))
         mark, close, reserves = order.mark, order.close_marks, order.reserves_version
         if close:
-            owner.is_tidy = False  # what jobs made as of them, and nobody took, is a leaving now
+            owner.is_tidy = False  # output of jobs that was not adopted is obsolete now
         return await owner.change(lambda: region.set_schema(schema, mark, close, reserves=reserves))
 
     async def _bring_up(self, slot: Slot) -> None:

@@ -3,7 +3,7 @@
 Each task that reads leaves one file in the attempt's folder: chunks of rows, each an Arrow stream
 for one output, then an index of the chunks. So Spark moves names and counts, and no row passes
 through Java. The files are not synced; the job deletes them at its end, and the region those of a
-job that died (`housekeeping.leavings`). A chunk arrives as it was left, or not at all.
+job that died (`housekeeping.obsolete_paths`). A chunk arrives as it was left, or not at all.
 """
 
 import posixpath

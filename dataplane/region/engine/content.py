@@ -164,7 +164,7 @@ class RegionContent:
 
     @contextmanager
     def new_file(self) -> Iterator[Numbered]:
-        """The name of a file that is about to be written. Within the block it is no leaving."""
+        """The name of a file that is about to be written. Within the block it is not obsolete."""
         with self._lock:
             name = self._files.begin()
         try:

@@ -13,7 +13,7 @@ from dataplane.region.engine.current_manifest import CurrentManifest
 from dataplane.region.engine.serving import Serving
 from dataplane.region.format.names import Numbered, data_name
 from dataplane.region.log.log_writer import LogWriter
-from dataplane.region.manifests.housekeeping import leavings, remove_leavings
+from dataplane.region.manifests.housekeeping import obsolete_paths, remove_obsolete
 from dataplane.region.manifests.manifest import Manifest
 from dataplane.region.memory.statement_files import StatementFiles
 from metasrv_base.errors import NotFound, Unavailable
@@ -130,7 +130,7 @@ class RegionMaintenance:
         """
         with self._manifest.changing() as manifest:
             kept, unnamed = frozenset(keep_attempts), self._content.unnamed_files()
-            paths = leavings(self._place.disk, self._place.root, manifest, kept, unnamed)
+            paths = obsolete_paths(self._place.disk, self._place.root, manifest, kept, unnamed)
             if paths:
                 self._remove(paths)
             return len(paths)
@@ -177,11 +177,11 @@ class RegionMaintenance:
     def _remove(self, paths: Iterable[str]) -> None:
         opening = self._serving.opening
         with self._serving.in_doubt(), self._serving.stale_first():
-            remove_leavings(self._place.disk, self._place.root, opening, paths)
+            remove_obsolete(self._place.disk, self._place.root, opening, paths)
 
     @contextmanager
     def _new_file(self) -> Iterator[Numbered]:
-        """A name that is taken for no leaving while the file is written."""
+        """The name of a new file, which is not collected as obsolete while it is written."""
         with self._content.new_file() as name:
             try:
                 with self._serving.unless_unknown():

@@ -147,7 +147,7 @@ def write_rows(target: FileTarget, tables: Iterable[pa.Table]) -> FileEntry:
     try:
         return _written(target, sink, tables)
     except MetaError:
-        with suppress(MetaError):  # on a full disk its room is needed; else it is a leaving
+        with suppress(MetaError):  # on a full disk its room is needed; else it is obsolete
             target.disk.remove(path)
         raise
 

@@ -1,4 +1,4 @@
-"""The data files of a region: which it reads, and for whom; which are no leavings."""
+"""The data files of a region: which it reads, and for whom; which are not obsolete."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
@@ -60,7 +60,7 @@ class OpenFiles:
         self._users += Counter()  # forgets those without users
 
     def begin(self) -> Numbered:
-        """The name of the next file, which is no leaving while it is written."""
+        """The name of the next file, which is not obsolete while it is written."""
         self._written += 1
         name = Numbered(*self._opening, self._written)
         self._growing.add(data_name(name))
@@ -84,7 +84,7 @@ class OpenFiles:
 
     @property
     def unnamed(self) -> frozenset[str]:
-        """Files that no manifest names and that are no leavings."""
+        """Files that no manifest names and that are still in use."""
         return frozenset(self._growing | self._let_go)
 
     def _all(self) -> Iterator[FileReader]:

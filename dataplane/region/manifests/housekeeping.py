@@ -74,7 +74,7 @@ def remove_superseded(disk: Disk, root: str, current: Manifest) -> None:
             disk.remove(posixpath.join(root, name))
 
 
-def leavings(
+def obsolete_paths(
     disk: Disk,
     root: str,
     current: Manifest,
@@ -117,7 +117,7 @@ def _files_of(disk: Disk, root: str, attempt: str) -> list[str]:
     return [name for name in names if attempt_of(name) is not None or is_share(name)]
 
 
-def remove_leavings(disk: Disk, root: str, mine: Opening, paths: Iterable[str]) -> None:
+def remove_obsolete(disk: Disk, root: str, mine: Opening, paths: Iterable[str]) -> None:
     look(disk, root, mine)
     for path in paths:
         if path.endswith((".parquet", SHARE)):

@@ -65,7 +65,7 @@ async def mark(state: ImportTable, context: Context) -> Outcome[ImportTable]:
 
 
 async def unmark(state: ImportTable, context: Context) -> None:
-    """Closes the marks. Files that jobs have written become leavings."""
+    """Closes the marks. Files that jobs have written become obsolete."""
     await close_marks(context, state.table_id)
 
 

@@ -1,4 +1,4 @@
-"""Upkeep: flushes by age, closed logs, collected leavings, and regions that are let go."""
+"""Upkeep: flushes by age, closed logs, collected obsolete files, and regions that are let go."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -136,7 +136,7 @@ async def test_given_a_log_when_nobody_writes_then_it_is_closed_until_the_next(
     assert bench.names("wal-")[-1] > before[-1]
 
 
-async def test_given_leavings_of_a_crash_when_looked_after_then_they_are_gone(
+async def test_given_obsolete_files_of_a_crash_when_looked_after_then_they_are_gone(
     bench: Bench,
 ) -> None:
     disk = MemoryDisk(bench.store)

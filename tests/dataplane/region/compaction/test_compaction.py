@@ -241,7 +241,9 @@ def test_given_a_scan_that_was_given_up_when_swept_then_it_holds_nothing() -> No
     assert region.maintenance.sweep() == 4
 
 
-def test_given_a_merge_under_way_when_leavings_are_collected_then_its_output_is_none() -> None:
+def test_given_a_merge_under_way_when_obsolete_files_are_collected_then_its_output_is_none() -> (
+    None
+):
     disk = BusyDisk()
     region = four_files(disk)
     disk.create(f"{A}/data/1-1-99.parquet")

@@ -172,7 +172,7 @@ def test_given_files_that_are_not_of_the_index_or_its_mark_when_ingested_then_re
     assert region.manifest.files == before.files
 
 
-def test_given_an_attempt_when_leavings_are_collected_then_it_stays_until_its_mark_is_closed(
+def test_given_an_attempt_when_obsolete_files_are_collected_then_it_stays_until_its_mark_is_closed(
     region: Region,
 ) -> None:
     built(region, values_of(region))

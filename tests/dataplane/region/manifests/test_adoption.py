@@ -316,7 +316,9 @@ def test_given_an_attempt_when_its_files_do_not_fit_then_it_is_refused(disk: Mem
     assert contents(region) == ROWS
 
 
-def test_given_leavings_when_collected_then_only_what_nobody_needs_goes(disk: MemoryDisk) -> None:
+def test_given_obsolete_files_when_collected_then_only_what_nobody_needs_goes(
+    disk: MemoryDisk,
+) -> None:
     region = Region.open(place(disk, B), order(2, A))
     write(region, "s-3", {b"new": (3, None)})
     region.maintenance.flush()
