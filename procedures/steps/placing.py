@@ -7,6 +7,9 @@ from metasrv_base.errors import Unavailable
 from procedures.ports import NodeView
 
 DISK_FREE_MIN_BYTES = 256 << 20  # a node below it takes no new region
+NODE_REGIONS_MAX = 90_000
+"""Regions that a node leads at most. Its heartbeat reports HEARTBEAT_REGIONS_MAX at most: the rest
+is room for what is placed at the same time, and for regions that it still has to close."""
 
 
 def why_not(node: NodeView, excluded: Collection[str]) -> str | None:
@@ -17,6 +20,8 @@ def why_not(node: NodeView, excluded: Collection[str]) -> str | None:
         return "not alive"
     if node.cordoned:
         return "cordoned"
+    if node.regions >= NODE_REGIONS_MAX:
+        return _full(node.regions)
     if node.disk_free_bytes < DISK_FREE_MIN_BYTES:
         return f"{node.disk_free_bytes >> 20} MiB of disk free, {DISK_FREE_MIN_BYTES >> 20} needed"
     return None
@@ -30,17 +35,19 @@ def place(
     empty would take every region of the next tables.
 
     Deterministic: ties go by node id. Raises Unavailable("node-not-eligible") with the reason of
-    every node if none can take a region; it may be sent again when a node is back.
+    every node if none can take a region; it may be sent again when a node is back. So does one that
+    is full before all of them are placed.
     """
     reasons = {node.node_id: why_not(node, excluded) for node in nodes}
     able = {node.node_id: node for node in nodes if reasons[node.node_id] is None}
-    if not able:
-        raise Unavailable("node-not-eligible", reasons=reasons or {"cluster": "no node registered"})
     load = {name: node.regions for name, node in able.items()}
     taken = dict.fromkeys(able, 0)
     in_zone: dict[str, int] = {}
     chosen = []
     for _ in range(count):
+        if not able:
+            reasons = reasons or {"cluster": "no node registered"}
+            raise Unavailable("node-not-eligible", reasons=reasons)
         name = min(
             able,
             key=lambda name: (taken[name], load[name], in_zone.get(able[name].zone, 0), name),
@@ -49,7 +56,14 @@ def place(
         taken[name] += 1
         in_zone[able[name].zone] = in_zone.get(able[name].zone, 0) + 1
         chosen.append(able[name])
+        if load[name] >= NODE_REGIONS_MAX:
+            reasons[name] = _full(load[name])
+            del able[name]
     return tuple(chosen)
+
+
+def _full(regions: int) -> str:
+    return f"{regions} regions, {NODE_REGIONS_MAX} at most"
 
 
 def region_root(node: NodeView, region_id: str, epoch: int) -> str:
