@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from metasrv.playground.holder import recorded
+
 FOLDER_VARIABLE = "METASRV_PLAYGROUND_DATA_DIR"
 FOLDER = ".run/playground"
 """The folder of `metasrv playground` without --data-dir."""
@@ -14,10 +16,11 @@ def playground_url(environment: Mapping[str, str]) -> str | None:
     """URLs with commas between. None: none runs in the folder that `metasrv playground` would
     use."""
     folder = Path(environment.get(FOLDER_VARIABLE) or FOLDER)
+    holder = recorded(folder)
+    if holder is None or not holder.is_running:
+        return None
     try:
         document = json.loads((folder / FILE).read_text())
-        pids = document["pids"]["metasrv"].values()
-        urls = ",".join(document["metasrv"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return ",".join(document["metasrv"]) or None
+    except (OSError, ValueError, KeyError, TypeError):
         return None
-    return urls if any(Path(f"/proc/{pid}").exists() for pid in pids) else None

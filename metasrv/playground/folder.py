@@ -9,16 +9,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from metasrv.playground.document import NAME
+from metasrv.playground.holder import LOCK, record_of, this_process
 from metasrv_base.errors import Conflict
 
-LOCK = "playground.lock"
 OURS = re.compile(r"etcd|logs|m-\d+|dn-\d+|fe-\d+")
 
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Locks the folder, and makes it if need be. Raises Conflict `object-locked` while another
-    playground runs in it."""
+    """Locks the folder, and makes it if need be; removes the ready file of an earlier run, and
+    records this process. Raises Conflict `object-locked` while another playground runs in it."""
     folder.mkdir(parents=True, exist_ok=True)
     opened = os.open(folder / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
     try:
@@ -27,14 +27,17 @@ def held(folder: Path) -> Iterator[None]:
         os.close(opened)
         raise Conflict("object-locked", resource=str(folder), holder="a playground") from None
     try:
+        (folder / NAME).unlink(missing_ok=True)  # first: a record beside it would vouch for it
+        os.ftruncate(opened, 0)
+        os.pwrite(opened, record_of(this_process()), 0)
         yield
     finally:
+        os.ftruncate(opened, 0)
         os.close(opened)
 
 
-def cleared(folder: Path, *, reset: bool) -> None:
-    """Removes the ready file of an earlier run; with `reset`, its data too."""
-    (folder / NAME).unlink(missing_ok=True)
-    for path in folder.iterdir() if reset else ():
+def cleared(folder: Path) -> None:
+    """Deletes the data of an earlier run."""
+    for path in folder.iterdir():
         if OURS.fullmatch(path.name) and path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)

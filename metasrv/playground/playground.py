@@ -64,7 +64,8 @@ class Playground:
                 httpx.AsyncClient(trust_env=False, timeout=PROBE_S_MAX)
             )
             stack.push_async_callback(self._stop)
-            await asyncio.to_thread(cleared, self.settings.data_dir, reset=self.settings.reset)
+            if self.settings.reset:
+                await asyncio.to_thread(cleared, self.settings.data_dir)
             await self._start()
             self._open = stack.pop_all()
         return self
@@ -132,7 +133,8 @@ class Playground:
         while not await self._serves(child):
             if child.returncode is not None or self._clock.mono_ms() > until:
                 told = await asyncio.to_thread(child.last_words)
-                raise Unavailable("not-ready", what=id, ended=child.returncode, told=told)
+                reason = "it ended" if child.returncode is not None else "it does not serve"
+                raise Unavailable("not-ready", what=id, reason=reason, told=told.splitlines())
             await self._clock.sleep_ms(POLL_MS)
         self._on_ready(id)
 

@@ -61,7 +61,8 @@ def words(error: MetaError, urls: str = "the URL", places: Places = NO_PLACES) -
         yield f"  to do: {advice}"
         return
     kind = kind_of(error)
-    yield f"error: {kind.title} ({kind.code})"
+    title = "A playground runs there already" if _is_playground(error) else kind.title
+    yield f"error: {title} ({kind.code})"
     yield from _faults(error, places)
     if (close := error.facts.get("did_you_mean")) is not None:
         yield f"  did you mean {close}?"
@@ -96,12 +97,18 @@ def _rows(error: MetaError) -> Iterator[str]:
             yield f"  {count} rows were {verb} before that"
 
 
+def _is_playground(error: MetaError) -> bool:
+    return error.facts.get("holder") == "a playground"
+
+
 def _advice(error: MetaError) -> str:
     kind = kind_of(error)
     if error.facts.get("pointer") == FILE:
         return "mend the file, or say how it is written: `metasrv import --help`"
-    if error.facts.get("holder") == "a playground":
-        return "stop that one with Ctrl-C, or give another --data-dir"
+    if _is_playground(error):
+        return "`metasrv playground status` shows it, `stop` ends it; or give another --data-dir"
+    if kind.code == "not-ready" and "told" in error.facts:
+        return "see to what its log says, then start it again"
     if error.facts.get("state") == "cancelled":
         return "ask for it again if it is wanted still"
     if isinstance(error.facts.get("rows"), int) and kind.code == "invalid-request":

@@ -1,92 +1,101 @@
-"""`metasrv playground`: a whole cluster on this machine until Ctrl-C."""
+"""`metasrv playground`: a whole cluster on this machine, until Ctrl-C or in the background."""
 
 import asyncio
-from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from metasrv.cli.near import must_be_among
-from metasrv.cli.options import AsJson, told
-from metasrv.cli.output import show_facts, show_json
-from metasrv.cli.progress import ProgressBar, bar
+from metasrv.cli.options import EXIT_REFUSED, AsJson, told
+from metasrv.cli.output import show_json
+from metasrv.cli.programs.playground_options import FOLDER, DataDir, flags_of, taking_options
+from metasrv.cli.programs.playground_text import (
+    not_started,
+    show_serving,
+    show_started,
+    show_status,
+    show_stopped,
+)
+from metasrv.cli.progress import EXIT_INTERRUPTED, ProgressBar, bar
+from metasrv.playground.background import LOG
+from metasrv.playground.background import start as start_in_background
+from metasrv.playground.background import stop as stop_in_background
 from metasrv.playground.main import run
-from metasrv.playground.plan import KEY_PREFIX, PlaygroundOptions
+from metasrv.playground.plan import PlaygroundOptions
 from metasrv.playground.playground import Playground
+from metasrv.playground.status import status_of
+from metasrv_base.errors import Unavailable
+from serving.launch import program
 
-settings = {"context_settings": {"auto_envvar_prefix": "METASRV_PLAYGROUND"}}
-"""Settings of the Typer command: `--data-dir` is METASRV_PLAYGROUND_DATA_DIR too, as settings of
-programs are."""
-
-
-def _defaults_from(context: typer.Context, file: Path | None) -> Path | None:
-    """Takes the table `playground` of a TOML file as defaults of the options."""
-    if file is None:
-        return None
-    from metasrv_base.settings_list import table_of
-
-    try:
-        table = table_of(file, "playground")
-    except (ValueError, TypeError, OSError) as error:
-        raise typer.BadParameter(f"--config {file}: {error}") from error
-    names = [str(param.name) for param in context.command.params]
-    for name in table:
-        must_be_among(name, names, f"--config {file}", "setting")
-    context.default_map = dict(table)
-    return file
+ENVIRONMENT = {"auto_envvar_prefix": "METASRV_PLAYGROUND"}
+"""`--data-dir` is METASRV_PLAYGROUND_DATA_DIR too, as settings of programs are."""
+LOOK_S = 0.1
+EXIT_NOT_RUNNING = 1
+app = typer.Typer()
 
 
-def command(  # noqa: PLR0913  # a parameter is an option of the command
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            is_eager=True,
-            callback=_defaults_from,
-            help="A TOML file; its table `playground` counts.",
-        ),
-    ] = None,
-    data_dir: Annotated[
-        Path, typer.Option(help="Folder of the cluster's files, which are kept.")
-    ] = Path(".run/playground"),
-    metasrvs: Annotated[int, typer.Option(min=1, max=9, help="Number of metasrv servers.")] = 1,
-    datanodes: Annotated[int, typer.Option(min=0, max=64, help="Number of datanodes.")] = 3,
-    frontends: Annotated[
-        int, typer.Option(min=0, max=16, help="Number of frontends, which take statements on rows.")
-    ] = 1,
-    port: Annotated[
-        int | None,
-        typer.Option(min=1, max=65535, help="Port of the first metasrv. Default: a free one."),
-    ] = None,
-    etcd: Annotated[
-        str | None, typer.Option(help="URLs of a running etcd. Default: start one.")
-    ] = None,
-    key_prefix: Annotated[
-        str, typer.Option("--key-prefix", "--prefix", help="Prefix of all keys in etcd.")
-    ] = KEY_PREFIX,
-    reset: Annotated[bool, typer.Option("--reset", help="Delete earlier data first.")] = False,
-    supervise: Annotated[
-        bool, typer.Option("--supervise", help="Restart programs that end.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Start etcd, metasrvs, datanodes and frontends; stop them all when this is stopped."""
-    urls = tuple(url.strip() for url in (etcd or "").split(",") if url.strip())
-    settings = PlaygroundOptions(
-        data_dir=data_dir.resolve(),
-        metasrvs=metasrvs,
-        datanodes=datanodes,
-        frontends=frontends,
-        port=port,
-        etcd=urls,
-        key_prefix=key_prefix,
-        reset=reset,
-        supervise=supervise,
-    )
-    if faults := list(settings.faults()):
-        raise typer.BadParameter("; ".join(faults))
+def _foreground(options: PlaygroundOptions, as_json: bool) -> None:
+    """Start etcd, metasrvs, datanodes and frontends; stop them all when this is stopped.
+
+    With `start` they run in the background, until `stop`.
+    """
     with told(as_json), bar("starting", at_once=not as_json) as shown:
-        up = _Up(settings, shown, as_json)
-        asyncio.run(run(settings, up.ready, up.up))
+        up = _Up(options, shown, as_json)
+        asyncio.run(run(options, up.ready, up.up))
+
+
+def _start(options: PlaygroundOptions, as_json: bool) -> None:
+    """Start a cluster in the background; return when it serves."""
+    argv = [*program("metasrv.cli.main"), "playground", *flags_of(options)]
+    with told(as_json), bar("starting", at_once=not as_json) as shown:
+
+        def wait(line: str) -> None:
+            is_progress = line and not line.startswith((" ", "error"))
+            shown.tell(line if is_progress else "starting", 0, None)
+            shown.wait(LOOK_S)
+
+        try:
+            document = start_in_background(options.data_dir, argv, wait)
+        except Unavailable as error:
+            shown.close()
+            if as_json:
+                raise
+            typer.echo("\n".join(not_started(options.data_dir / LOG, error)), err=True)
+            raise typer.Exit(EXIT_REFUSED) from error
+        except KeyboardInterrupt:
+            shown.close()
+            typer.echo("interrupted; nothing of the playground is left running", err=True)
+            raise typer.Exit(EXIT_INTERRUPTED) from None
+    if as_json:
+        show_json(document)
+    else:
+        show_serving(document, options.data_dir)
+        show_started(document, options.data_dir, is_found=options.data_dir == FOLDER.resolve())
+
+
+app.command("start", context_settings=ENVIRONMENT)(taking_options(_start))
+
+
+@app.command("stop", context_settings=ENVIRONMENT)
+def stop(data_dir: DataDir = FOLDER, as_json: AsJson = False) -> None:
+    """Stop the cluster that runs in the folder, and say what has ended."""
+    folder = data_dir.resolve()
+    with told(as_json), bar("stopping"):
+        stopped = stop_in_background(folder)
+    show_stopped(folder, stopped, as_json)
+
+
+@app.command("status", context_settings=ENVIRONMENT)
+def status(data_dir: DataDir = FOLDER, as_json: AsJson = False) -> None:
+    """Show whether a cluster runs in the folder, with its processes; exit code 1 if not all run."""
+    playground_status = status_of(data_dir.resolve())
+    if as_json:
+        show_json(playground_status)
+    else:
+        show_status(playground_status)
+    if not playground_status.is_healthy:
+        raise typer.Exit(EXIT_NOT_RUNNING)
+
+
+app.callback(invoke_without_command=True, context_settings=ENVIRONMENT)(taking_options(_foreground))
 
 
 class _Up:
@@ -109,11 +118,7 @@ class _Up:
         document = playground.document
         if self._as_json:
             show_json(document)
-            return
-        facts: dict[str, object] = {"metasrv": document.metasrv, "etcd": document.etcd}
-        facts.update({id: node.url for id, node in document.datanodes.items()})
-        facts.update({id: frontend.url for id, frontend in document.frontends.items()})
-        facts["data"] = str(playground.settings.data_dir)
-        show_facts(facts)
-        urls = ",".join(document.metasrv)
-        typer.echo(f"\nexport METASRV_URL={urls}\nmetasrv node list     # Ctrl-C stops it all")
+        else:
+            show_serving(document, playground.settings.data_dir)
+            urls = ",".join(document.metasrv)
+            typer.echo(f"\nexport METASRV_URL={urls}\nmetasrv node list     # Ctrl-C stops it all")

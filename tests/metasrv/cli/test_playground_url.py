@@ -1,39 +1,44 @@
 """A command that is told no URL asks the playground that runs here."""
 
 import json
-import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from metasrv.cli.playground_url import FILE, FOLDER, FOLDER_VARIABLE, playground_url
 from metasrv.playground.document import NAME
+from metasrv.playground.holder import LOCK, PlaygroundHolder, record_of, this_process
 from tests.metasrv.cli.conftest import Run
 from tests.metasrv.cli.rest import Rest
 
-GONE = 2**22 + 1
-"""No process has this id: it is above the most that Linux gives."""
+HERE = this_process()
+GONE = replace(HERE, started_ticks=HERE.started_ticks + 1)
+"""A process that had this one's id before it."""
 
 
-def written(folder: Path, pid: int, url: str = "http://127.0.0.1:1") -> dict[str, str]:
+def written(
+    folder: Path, holder: PlaygroundHolder, url: str = "http://127.0.0.1:1"
+) -> dict[str, str]:
     """The environment in which a playground of that folder is looked for."""
-    document = {"metasrv": [url], "pids": {"metasrv": {"m-1": pid}}}
-    (folder / FILE).write_text(json.dumps(document))
+    (folder / FILE).write_text(json.dumps({"metasrv": [url]}))
+    (folder / LOCK).write_bytes(record_of(holder))
     return {FOLDER_VARIABLE: str(folder)}
 
 
 def test_given_a_playground_when_it_runs_then_its_url_is_known(tmp_path: Path) -> None:
-    assert playground_url(written(tmp_path, os.getpid())) == "http://127.0.0.1:1"
+    assert playground_url(written(tmp_path, HERE)) == "http://127.0.0.1:1"
     assert playground_url(written(tmp_path, GONE)) is None
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"metasrv": 1, "pids": {"metasrv": []}}'])
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"metasrv": 1}', '{"metasrv": []}'])
 def test_given_a_file_that_is_another_when_read_then_there_is_no_playground(
     tmp_path: Path, text: str
 ) -> None:
+    environment = written(tmp_path, HERE)
     (tmp_path / FILE).write_text(text)
 
-    assert playground_url({FOLDER_VARIABLE: str(tmp_path)}) is None
+    assert playground_url(environment) is None
 
 
 def test_given_the_names_that_are_repeated_to_import_less_then_they_are_the_playgrounds_own() -> (
@@ -48,7 +53,7 @@ def test_given_no_url_when_a_playground_runs_then_it_is_asked(
 ) -> None:
     rest.answers["GET", "/v1/catalogs"] = (200, {"catalogs": [], "catalog_version": 1})
 
-    there = run("catalog", "list", **written(tmp_path, os.getpid(), rest.url))
+    there = run("catalog", "list", **written(tmp_path, HERE, rest.url))
     gone = run("catalog", "list", **written(tmp_path, GONE, rest.url))
 
     assert (there.exit_code, gone.exit_code) == (0, 2)
