@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from metasrv.cli.extras import install, lacking
+from metasrv.cli.programs.help_names import PlainGroup
 from metasrv.program.version import VERSION
 from serving.left_out import leave_out_httpx_command, leave_out_typer_values
 
@@ -124,6 +125,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def application(commands: Collection[str]) -> typer.Typer:
     """Every command by name and help; only the wanted ones are imported."""
     app = typer.Typer(
+        cls=PlainGroup,
         help="The control plane of a distributed table store.",
         epilog=EXIT_CODES,
         no_args_is_help=True,

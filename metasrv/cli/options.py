@@ -50,6 +50,7 @@ WaitS = Annotated[
         "--wait",
         min=0,
         help="Seconds to wait for the end; the change goes on afterwards. 0: only start it.",
+        metavar="SECONDS",
     ),
 ]
 GraceS = Annotated[
@@ -59,12 +60,13 @@ GraceS = Annotated[
         min=0,
         max=GRACE_S_MAX,
         help="Seconds in which the drop can be undone; the drop waits for their end.",
+        metavar="SECONDS",
     ),
 ]
 IfNotExists = Annotated[
     bool, typer.Option("--if-not-exists", help="Succeed if an equal object exists already.")
 ]
-Limit = Annotated[int, typer.Option(min=1, help="The most to list.")]
+Limit = Annotated[int, typer.Option(min=1, help="The most to list.", metavar="N")]
 Cascade = Annotated[
     bool, typer.Option("--cascade", help="Drop all that it holds too; it is hidden at once.")
 ]

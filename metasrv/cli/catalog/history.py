@@ -17,7 +17,7 @@ def history(
             metavar="TABLE", help="The name, or the id of any.", autocompletion=table_names
         ),
     ],
-    limit: Annotated[int, typer.Option(min=1)] = 50,
+    limit: Annotated[int, typer.Option(min=1, metavar="N")] = 50,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:

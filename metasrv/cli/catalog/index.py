@@ -45,7 +45,10 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
     table: TableArg,
     index: IndexArg,
     column: Annotated[
-        list[str], typer.Option(help="A column, in the order of the index. May be repeated.")
+        list[str],
+        typer.Option(
+            help="A column, in the order of the index. May be repeated.", metavar="COLUMN"
+        ),
     ],
     unique: Annotated[
         bool, typer.Option("--unique", help="No two rows may have the same values.")

@@ -12,9 +12,12 @@ def purge(  # noqa: PLR0913  # a parameter is an option of the command
     table: Annotated[
         str, typer.Argument(metavar="TABLE", help="The name or the id of a dropped table.")
     ],
-    reason: Annotated[str, typer.Option(help="A reason, stored with the procedure.")],
+    reason: Annotated[
+        str, typer.Option(help="A reason, stored with the procedure.", metavar="TEXT")
+    ],
     table_id: Annotated[
-        int | None, typer.Option(help="The id, if several dropped tables have the name.")
+        int | None,
+        typer.Option(help="The id, if several dropped tables have the name.", metavar="ID"),
     ] = None,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,

@@ -1,15 +1,38 @@
 """`metasrv table`: made, looked at, renamed, altered, emptied, dropped and brought back."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from metasrv.cli.catalog.column_text import TYPES
 from metasrv.cli.catalog.history import history
 from metasrv.cli.catalog.purge import purge
 from metasrv.cli.catalog.table_body import show_table_body
 from metasrv.cli.catalog.table_list import list_tables
+from metasrv.cli.catalog.table_options import (
+    AddedColumns,
+    AlterDropColumn,
+    AlterDropConstraint,
+    AlterDropNotNull,
+    AlterFile,
+    AlterRenameColumn,
+    AlterSetOption,
+    AlterUnsetOption,
+    Checks,
+    Column,
+    File,
+    Key,
+    Name,
+    NewDefaults,
+    NewTypes,
+    NotNull,
+    NotValid,
+    Option,
+    Partitions,
+    Schema,
+    UndropNewName,
+    UndropTableId,
+    Validated,
+)
 from metasrv.cli.catalog.table_words import (
     column_operations,
     constraint_operations,
@@ -51,37 +74,16 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True)
 
-Pairs = list[str]
-
 
 @app.command("create")
 def create(  # noqa: PLR0913  # a parameter is an option of the command
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="TABLE", help="The name of the table; with --file it is in the file."
-        ),
-    ] = None,
-    file: Annotated[
-        Path | None, typer.Option(help="A TableSpec as JSON; `-` is stdin.", allow_dash=True)
-    ] = None,
-    column: Annotated[
-        Pairs | None,
-        typer.Option(help=f"NAME:TYPE, then ! for not null, then =DEFAULT. Repeated. {TYPES}"),
-    ] = None,
-    key: Annotated[
-        Pairs | None, typer.Option(help="A column of the primary key, in order. May be repeated.")
-    ] = None,
-    partitions: Annotated[
-        int,
-        typer.Option(min=1, help="Number of regions; rows are distributed by a hash of the key."),
-    ] = 1,
-    option: Annotated[
-        Pairs | None, typer.Option(help="An option as NAME=VALUE, e.g. app.owner=ada.")
-    ] = None,
-    schema: Annotated[
-        str, typer.Option(help="With --file: the schema of the table.")
-    ] = "main.public",
+    name: Name = None,
+    file: File = None,
+    column: Column = None,
+    key: Key = None,
+    partitions: Partitions = 1,
+    option: Option = None,
+    schema: Schema = "main.public",
     if_not_exists: IfNotExists = False,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
@@ -137,9 +139,12 @@ app.command("list")(list_tables)
 @app.command("rename")
 def rename(  # noqa: PLR0913  # a parameter is an option of the command
     name: TableArg,
-    new_name: Annotated[str, typer.Argument(help="The new name, without a schema.")],
+    new_name: Annotated[
+        str, typer.Argument(help="The new name, without a schema.", metavar="NEW_NAME")
+    ],
     new_schema: Annotated[
-        str | None, typer.Option(help="Move the table to this schema of the catalog.")
+        str | None,
+        typer.Option(help="Move the table to this schema of the catalog.", metavar="SCHEMA"),
     ] = None,
     exchange: Annotated[
         bool, typer.Option("--exchange", help="Exchange names with the table of that name.")
@@ -167,46 +172,23 @@ def rename(  # noqa: PLR0913  # a parameter is an option of the command
     _done(body, as_json, "renamed")
 
 
-Checks = Annotated[
-    Pairs | None, typer.Option(help="NAME=CONDITION, as 'paid=price > 0'. Repeated.")
-]
-NewTypes = Annotated[Pairs | None, typer.Option(help="NAME:TYPE. Values are converted.")]
-AddedColumns = Annotated[
-    Pairs | None,
-    typer.Option(help="NAME:TYPE, then ! for not null, then =DEFAULT. Repeated."),
-]
-NewDefaults = Annotated[
-    Pairs | None, typer.Option(help="NAME=DEFAULT for new rows; JSON or a bare word.")
-]
-NotNull = Annotated[Pairs | None, typer.Option(help="NAME, to forbid nulls; every row is checked.")]
-NotValid = Annotated[
-    bool, typer.Option("--not-valid", help="With --check: do not check existing rows.")
-]
-Validated = Annotated[
-    Pairs | None, typer.Option(help="NAME of a constraint to check all rows against.")
-]
-
-
 @app.command("alter")
 def alter(  # noqa: PLR0913  # a parameter is an option of the command
     name: TableArg,
-    file: Annotated[
-        Path | None,
-        typer.Option(help="A list of operations as JSON; `-` is stdin.", allow_dash=True),
-    ] = None,
-    rename_column: Annotated[Pairs | None, typer.Option(help="OLD:NEW. Repeated.")] = None,
+    file: AlterFile = None,
+    rename_column: AlterRenameColumn = None,
     add_column: AddedColumns = None,
-    drop_column: Annotated[Pairs | None, typer.Option(help="NAME, with its values.")] = None,
+    drop_column: AlterDropColumn = None,
     alter_type: NewTypes = None,
     set_default: NewDefaults = None,
-    drop_not_null: Annotated[Pairs | None, typer.Option(help="NAME, to allow nulls.")] = None,
+    drop_not_null: AlterDropNotNull = None,
     set_not_null: NotNull = None,
     check: Checks = None,
     not_valid: NotValid = False,
     validate: Validated = None,
-    drop_constraint: Annotated[Pairs | None, typer.Option(help="NAME. Repeated.")] = None,
-    set_option: Annotated[Pairs | None, typer.Option(help="NAME=VALUE. Repeated.")] = None,
-    unset_option: Annotated[Pairs | None, typer.Option(help="NAME. Repeated.")] = None,
+    drop_constraint: AlterDropConstraint = None,
+    set_option: AlterSetOption = None,
+    unset_option: AlterUnsetOption = None,
     grace: GraceS = 0,
     yes: Yes = False,
     wait: WaitS = WAIT_S,
@@ -273,12 +255,8 @@ def drop(  # noqa: PLR0913  # a parameter is an option of the command
 @app.command("undrop")
 def undrop(  # noqa: PLR0913  # a parameter is an option of the command
     name: TableArg,
-    table_id: Annotated[
-        int | None, typer.Option(help="The id, if several dropped tables have the name.")
-    ] = None,
-    new_name: Annotated[
-        str | None, typer.Option(help="Bring the table back under this name.")
-    ] = None,
+    table_id: UndropTableId = None,
+    new_name: UndropNewName = None,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
     idempotency_key: IdempotencyKey = "",
@@ -305,7 +283,7 @@ app.command("purge")(purge)
 @app.command("undrop-column")
 def undrop_column(
     name: TableArg,
-    column: Annotated[str, typer.Argument(help="Name of the column.")],
+    column: Annotated[str, typer.Argument(help="Name of the column.", metavar="COLUMN")],
     wait: WaitS = WAIT_S,
     metasrv: Url = None,
     as_json: AsJson = False,

@@ -25,7 +25,9 @@ def list_tables(  # noqa: PLR0913  # a parameter is an option of the command
     schema: Annotated[
         str, typer.Argument(metavar="SCHEMA", help="`public` or `main.public`")
     ] = "main.public",
-    prefix: Annotated[str, typer.Option(help="List only names with this prefix.")] = "",
+    prefix: Annotated[
+        str, typer.Option(help="List only names with this prefix.", metavar="PREFIX")
+    ] = "",
     dropped: Annotated[bool, typer.Option("--dropped", help="List dropped tables too.")] = False,
     as_of: AsOf = None,
     metasrv: Url = None,

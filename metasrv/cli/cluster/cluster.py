@@ -23,7 +23,9 @@ class Switch(StrEnum):
     SHOW = "show"
 
 
-SwitchArg = Annotated[Switch, typer.Argument(help="The new state; `show` changes nothing.")]
+SwitchArg = Annotated[
+    Switch, typer.Argument(help="The new state; `show` changes nothing.", metavar="on|off|show")
+]
 
 
 @app.command("get")
@@ -52,10 +54,12 @@ def get(metasrv: Url = None, as_json: AsJson = False) -> None:
 def maintenance(
     switch: SwitchArg = Switch.SHOW,
     reason: Annotated[
-        str | None, typer.Option(help="A reason, shown with the status of the cluster.")
+        str | None,
+        typer.Option(help="A reason, shown with the status of the cluster.", metavar="TEXT"),
     ] = None,
     expires_in: Annotated[
-        int | None, typer.Option(min=1, help="Switch it off after this many seconds.")
+        int | None,
+        typer.Option(min=1, help="Switch it off after this many seconds.", metavar="SECONDS"),
     ] = None,
     metasrv: Url = None,
     as_json: AsJson = False,
@@ -78,7 +82,8 @@ def maintenance(
 def pause(
     switch: SwitchArg = Switch.SHOW,
     reason: Annotated[
-        str | None, typer.Option(help="A reason, shown with the status of the cluster.")
+        str | None,
+        typer.Option(help="A reason, shown with the status of the cluster.", metavar="TEXT"),
     ] = None,
     metasrv: Url = None,
     as_json: AsJson = False,

@@ -23,13 +23,14 @@ app = typer.Typer(no_args_is_help=True)
 def run(  # noqa: PLR0913  # a parameter is an option of the command
     node: Annotated[str | None, typer.Argument(metavar="[NODE]", help="Id of a node.")] = None,
     region: Annotated[
-        list[str] | None, typer.Option(help="Id of a region. May be repeated.")
+        list[str] | None, typer.Option(help="Id of a region. May be repeated.", metavar="REGION")
     ] = None,
     reason: Annotated[
-        str, typer.Option(help="A reason, stored with the procedure.")
+        str, typer.Option(help="A reason, stored with the procedure.", metavar="TEXT")
     ] = "asked for by hand",
     to: Annotated[
-        list[str] | None, typer.Option(help="A node that may take the regions. May be repeated.")
+        list[str] | None,
+        typer.Option(help="A node that may take the regions. May be repeated.", metavar="NODE"),
     ] = None,
     force: Annotated[
         bool,

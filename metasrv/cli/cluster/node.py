@@ -25,13 +25,15 @@ WIDE_HEAD = ("root", "version", "registered")
 NodeArg = Annotated[
     str, typer.Argument(metavar="NODE", help="Id of the node.", autocompletion=node_ids)
 ]
-Reason = Annotated[str, typer.Option(help="A reason, shown with the node.")]
+Reason = Annotated[str, typer.Option(help="A reason, shown with the node.", metavar="TEXT")]
 
 
 @app.command("list")
 def list_(
-    state: Annotated[str, typer.Option(help="Only nodes in this state, e.g. `dead`.")] = "",
-    zone: Annotated[str, typer.Option(help="Only nodes of this zone.")] = "",
+    state: Annotated[
+        str, typer.Option(help="Only nodes in this state, e.g. `dead`.", metavar="STATE")
+    ] = "",
+    zone: Annotated[str, typer.Option(help="Only nodes of this zone.", metavar="ZONE")] = "",
     metasrv: Url = None,
     output: Output = None,
     as_json: AsJson = False,
@@ -118,7 +120,7 @@ def release(node: NodeArg, reason: Reason, metasrv: Url = None, as_json: AsJson 
 @app.command("rebind")
 def rebind(
     node: NodeArg,
-    principal: Annotated[str, typer.Option(help="The name of the token.")],
+    principal: Annotated[str, typer.Option(help="The name of the token.", metavar="NAME")],
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
@@ -135,7 +137,9 @@ def rebind(
 def drain(  # noqa: PLR0913  # a parameter is an option of the command
     node: NodeArg,
     reason: Reason,
-    to: Annotated[list[str] | None, typer.Option(help="A node that may take them.")] = None,
+    to: Annotated[
+        list[str] | None, typer.Option(help="A node that may take them.", metavar="NODE")
+    ] = None,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
     idempotency_key: IdempotencyKey = "",

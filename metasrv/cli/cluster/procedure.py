@@ -40,9 +40,12 @@ IdArg = Annotated[
     ),
 ]
 Reason = Annotated[
-    str | None, typer.Option(help="A reason, stored in the history of the procedure.")
+    str | None,
+    typer.Option(help="A reason, stored in the history of the procedure.", metavar="TEXT"),
 ]
-By = Annotated[str, typer.Option(help="Your name, stored in the history of the procedure.")]
+By = Annotated[
+    str, typer.Option(help="Your name, stored in the history of the procedure.", metavar="NAME")
+]
 USER = getuser()
 SEARCHED_MAX = 1_000
 """Procedures among which the beginning of an id is looked up, newest first."""
@@ -54,18 +57,24 @@ _BEGINNING = re.compile(r"[0-9a-f]{4}[0-9a-f-]*")
 
 @app.command("list")
 def list_(  # noqa: PLR0913  # a parameter is an option of the command
-    state: Annotated[str, typer.Option(help="States, e.g. `running`; separated by commas.")] = "",
+    state: Annotated[
+        str, typer.Option(help="States, e.g. `running`; separated by commas.", metavar="STATE")
+    ] = "",
     kind: Annotated[
-        str, typer.Option(help="Kinds, e.g. `create_table`; separated by commas.")
+        str, typer.Option(help="Kinds, e.g. `create_table`; separated by commas.", metavar="KIND")
     ] = "",
     resource: Annotated[
-        str, typer.Option(help="A resource, e.g. `main.public.t` or `table:1024`.")
+        str,
+        typer.Option(help="A resource, e.g. `main.public.t` or `table:1024`.", metavar="RESOURCE"),
     ] = "",
-    parent: Annotated[str, typer.Option(help="Id of the parent procedure.")] = "",
+    parent: Annotated[str, typer.Option(help="Id of the parent procedure.", metavar="ID")] = "",
     since: Annotated[
-        str, typer.Option(help="Submitted at or after this time, e.g. 2013-01-31T23:59:59Z.")
+        str,
+        typer.Option(
+            help="Submitted at or after this time, e.g. 2013-01-31T23:59:59Z.", metavar="TIME"
+        ),
     ] = "",
-    until: Annotated[str, typer.Option(help="Submitted before this time.")] = "",
+    until: Annotated[str, typer.Option(help="Submitted before this time.", metavar="TIME")] = "",
     stalled: Annotated[
         bool | None,
         typer.Option(
@@ -204,11 +213,19 @@ def retry(
 def throttle(  # noqa: PLR0913  # a parameter is an option of the command
     id: IdArg,
     percent: Annotated[
-        int, typer.Argument(min=0, max=PERCENT_MAX, help="Percentage of time to rest; 0: no rest.")
+        int,
+        typer.Argument(
+            min=0,
+            max=PERCENT_MAX,
+            help="Percentage of time to rest; 0: no rest.",
+            metavar="PERCENT",
+        ),
     ] = 0,
     rows_per_s: Annotated[
         int | None,
-        typer.Option(min=1, help="Rows per second of a reorg. Default: it adapts its rate."),
+        typer.Option(
+            min=1, help="Rows per second of a reorg. Default: it adapts its rate.", metavar="N"
+        ),
     ] = None,
     by: By = USER,
     metasrv: Url = None,
@@ -261,9 +278,12 @@ def poisons(metasrv: Url = None, as_json: AsJson = False) -> None:
 @app.command("clear")
 def clear(
     resource: Annotated[
-        str, typer.Argument(help="A resource as `poisons` shows it, e.g. `table:1024`.")
+        str,
+        typer.Argument(
+            help="A resource as `poisons` shows it, e.g. `table:1024`.", metavar="RESOURCE"
+        ),
     ],
-    reason: Annotated[str, typer.Option(help="The repair that was made, and how.")],
+    reason: Annotated[str, typer.Option(help="The repair that was made, and how.", metavar="TEXT")],
     by: By = USER,
     metasrv: Url = None,
     as_json: AsJson = False,

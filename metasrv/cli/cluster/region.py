@@ -22,10 +22,14 @@ WIDE_HEAD = ("bytes", "log bytes", "files", "address", "root")
 @app.command("list")
 def list_(  # noqa: PLR0913  # a parameter is an option of the command
     node: Annotated[
-        str | None, typer.Option(help="Only regions that it leads.", autocompletion=node_ids)
+        str | None,
+        typer.Option(help="Only regions that it leads.", autocompletion=node_ids, metavar="NODE"),
     ] = None,
     table: Annotated[
-        str | None, typer.Option(help="Only regions of this table.", autocompletion=table_names)
+        str | None,
+        typer.Option(
+            help="Only regions of this table.", autocompletion=table_names, metavar="TABLE"
+        ),
     ] = None,
     as_of: AsOf = None,
     metasrv: Url = None,

@@ -24,12 +24,16 @@ def _group() -> None:
 def list_(
     table: Annotated[
         str | None,
-        typer.Option(help="List only frontends that use this table: CATALOG.SCHEMA.TABLE"),
+        typer.Option(
+            help="List only frontends that use this table: CATALOG.SCHEMA.TABLE", metavar="TABLE"
+        ),
     ] = None,
     older_than: Annotated[
         int | None,
         typer.Option(
-            min=0, help="List only frontends that may use a schema version below this one."
+            min=0,
+            help="List only frontends that may use a schema version below this one.",
+            metavar="VERSION",
         ),
     ] = None,
     metasrv: Url = None,

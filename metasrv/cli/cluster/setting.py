@@ -52,10 +52,16 @@ def get(name: NameArg, metasrv: Url = None, as_json: AsJson = False) -> None:
 def set_(
     name: NameArg,
     value: Annotated[
-        str, typer.Argument(help="The value as JSON, e.g. 0.2 or 128; null is the default.")
+        str,
+        typer.Argument(
+            help="The value as JSON, e.g. 0.2 or 128; null is the default.", metavar="VALUE"
+        ),
     ],
     expected_version: Annotated[
-        int | None, typer.Option(min=0, help="Change it only if the setting is at this version.")
+        int | None,
+        typer.Option(
+            min=0, help="Change it only if the setting is at this version.", metavar="VERSION"
+        ),
     ] = None,
     metasrv: Url = None,
     as_json: AsJson = False,

@@ -21,7 +21,9 @@ PIPE_WIDTH = 1_000
 
 def command(
     once: Annotated[bool, typer.Option("--once", help="Print once and exit.")] = False,
-    every: Annotated[float, typer.Option(min=0.2, help="Seconds between updates.")] = 2.0,
+    every: Annotated[
+        float, typer.Option(min=0.2, help="Seconds between updates.", metavar="SECONDS")
+    ] = 2.0,
     metasrv: Url = None,
 ) -> None:
     """Show leader, nodes, leases and procedures, and refresh until ^C; in a pipe, once."""

@@ -29,11 +29,15 @@ TOLD, FAILED = 0, 1
 def command(
     rows: Annotated[
         int | None,
-        typer.Option(min=1_000, help="Maximum number of rows of each table. Default: all."),
+        typer.Option(
+            min=1_000, help="Maximum number of rows of each table. Default: all.", metavar="N"
+        ),
     ] = None,
     data_dir: Annotated[
         Path | None,
-        typer.Option(help="Folder for the files of the cluster. Default: a temporary one."),
+        typer.Option(
+            help="Folder for the files of the cluster. Default: a temporary one.", metavar="FOLDER"
+        ),
     ] = None,
     keep: Annotated[bool, typer.Option(help="Leave the cluster running until ^C.")] = False,
     sabotage: Annotated[

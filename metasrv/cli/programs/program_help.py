@@ -13,6 +13,8 @@ from serving.launch import program
 
 KEYWORD = Parameter.KEYWORD_ONLY
 HELP = frozenset({"--help", "-h"})
+METAVARS = {"text": "TEXT", "number": "N", "list": "TEXT,...", "switch": "true|false"}
+"""Placeholders of values without a unit, by the kind of the setting."""
 settings = {
     "context_settings": {"ignore_unknown_options": True, "allow_extra_args": True},
     "add_help_option": False,
@@ -51,7 +53,8 @@ def _application(name: str, flags: Sequence[SettingFlag]) -> typer.Typer:
 
 
 def _parameter(setting: SettingFlag) -> Parameter:
-    option = typer.Option(setting.flag, help=setting.meaning, metavar=setting.kind.upper())
+    metavar = setting.unit.upper() or METAVARS[setting.kind]
+    option = typer.Option(setting.flag, help=setting.meaning, metavar=metavar)
     default = None if setting.default in (None, "", []) else setting.default_text
     return Parameter(
         setting.name,

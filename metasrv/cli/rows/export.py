@@ -23,12 +23,16 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
         RowFormat | None, typer.Option(help="Format. Default: by the extension of the file.")
     ] = None,
     columns: Annotated[
-        str | None, typer.Option(help="Columns to write, separated by commas.")
+        str | None,
+        typer.Option(help="Columns to write, separated by commas.", metavar="COLUMN,..."),
     ] = None,
     from_: Annotated[
-        str | None, typer.Option("--from", help="First key, or its first values: 5, '[5, \"a\"]'.")
+        str | None,
+        typer.Option(
+            "--from", help="First key, or its first values: 5, '[5, \"a\"]'.", metavar="KEY"
+        ),
     ] = None,
-    to: Annotated[str | None, typer.Option(help="Stop before this key.")] = None,
+    to: Annotated[str | None, typer.Option(help="Stop before this key.", metavar="KEY")] = None,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:

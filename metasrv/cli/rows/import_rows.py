@@ -22,8 +22,12 @@ class FileFormat(StrEnum):
     NDJSON = "ndjson"
 
 
-BatchRows = Annotated[int, typer.Option(min=1, max=1_000_000, help="Rows that are sent together.")]
-Delimiter = Annotated[str, typer.Option(help="CSV: character between fields; `\\t` is a tab.")]
+BatchRows = Annotated[
+    int, typer.Option(min=1, max=1_000_000, help="Rows that are sent together.", metavar="N")
+]
+Delimiter = Annotated[
+    str, typer.Option(help="CSV: character between fields; `\\t` is a tab.", metavar="CHARACTER")
+]
 Format = Annotated[
     FileFormat | None, typer.Option(help="Format. Default: by the extension of the file.")
 ]
@@ -33,45 +37,60 @@ SkipBad = Annotated[
         "--skip-bad", help="CSV, NDJSON: leave out lines that cannot be read, and list them."
     ),
 ]
-Encoding = Annotated[str, typer.Option(help="CSV: encoding of the text, e.g. latin-1.")]
+Encoding = Annotated[
+    str, typer.Option(help="CSV: encoding of the text, e.g. latin-1.", metavar="ENCODING")
+]
 Nulls = Annotated[
     list[str] | None,
-    typer.Option(help="CSV: a text that means null, as the empty one does. Repeated."),
+    typer.Option(
+        help="CSV: a text that means null, as the empty one does. Repeated.", metavar="TEXT"
+    ),
 ]
 JudgeOnly = Annotated[
     bool, typer.Option("--dry-run", help="Read and check every row, and load none.")
 ]
 
 
+File = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        help="x.parquet, x.csv, x.ndjson or x.csv.gz; `-` is stdin, with --format. A folder of "
+        "x.parquet is loaded as with --bulk.",
+    ),
+]
+Create = Annotated[
+    bool, typer.Option("--create", help="Create the table from the file, and show it.")
+]
+Key = Annotated[
+    list[str] | None,
+    typer.Option(help="With --create: a column of the primary key. Repeated.", metavar="COLUMN"),
+]
+Partitions = Annotated[
+    int, typer.Option(min=1, help="With --create: number of regions.", metavar="N")
+]
+Insert = Annotated[
+    bool,
+    typer.Option("--insert", help="Stop at a key that exists. Default: replace its row."),
+]
+Bulk = Annotated[
+    bool,
+    typer.Option(
+        "--bulk",
+        help="Have the servers' Spark load Parquet files, all or nothing, from the same path "
+        "there. The table must have no index.",
+    ),
+]
+
+
 def command(  # noqa: PLR0913  # a parameter is an option of the command
     name: TableArg,
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            help="x.parquet, x.csv, x.ndjson or x.csv.gz; `-` is stdin, with --format. A folder of "
-            "x.parquet is loaded as with --bulk.",
-        ),
-    ],
-    create: Annotated[
-        bool, typer.Option("--create", help="Create the table from the file, and show it.")
-    ] = False,
-    key: Annotated[
-        list[str] | None, typer.Option(help="With --create: a column of the primary key. Repeated.")
-    ] = None,
-    partitions: Annotated[int, typer.Option(min=1, help="With --create: number of regions.")] = 1,
-    insert: Annotated[
-        bool,
-        typer.Option("--insert", help="Stop at a key that exists. Default: replace its row."),
-    ] = False,
-    bulk: Annotated[
-        bool,
-        typer.Option(
-            "--bulk",
-            help="Have the servers' Spark load Parquet files, all or nothing, from the same path "
-            "there. The table must have no index.",
-        ),
-    ] = False,
+    file: File,
+    create: Create = False,
+    key: Key = None,
+    partitions: Partitions = 1,
+    insert: Insert = False,
+    bulk: Bulk = False,
     null: Nulls = None,
     encoding: Encoding = UTF_8,
     delimiter: Delimiter = ",",

@@ -24,22 +24,28 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
         Format, typer.Option(help="Output format; `arrow` is an IPC stream.")
     ] = Format.TABLE,
     columns: Annotated[
-        str | None, typer.Option(help="Columns to show, separated by commas.")
+        str | None, typer.Option(help="Columns to show, separated by commas.", metavar="COLUMN,...")
     ] = None,
     index: Annotated[
         str | None,
         typer.Option(
-            help="Read in the order of this index; --eq, --from and --to name its columns."
+            help="Read in the order of this index; --eq, --from and --to name its columns.",
+            metavar="INDEX",
         ),
     ] = None,
     eq: Annotated[
         str | None,
-        typer.Option(help="With --index: the values, or the first ones: 5, '[5, \"a\"]'."),
+        typer.Option(
+            help="With --index: the values, or the first ones: 5, '[5, \"a\"]'.", metavar="VALUES"
+        ),
     ] = None,
     from_: Annotated[
-        str | None, typer.Option("--from", help="First key, or its first values: 5, '[5, \"a\"]'.")
+        str | None,
+        typer.Option(
+            "--from", help="First key, or its first values: 5, '[5, \"a\"]'.", metavar="KEY"
+        ),
     ] = None,
-    to: Annotated[str | None, typer.Option(help="Stop before this key.")] = None,
+    to: Annotated[str | None, typer.Option(help="Stop before this key.", metavar="KEY")] = None,
     where: Annotated[
         list[str] | None,
         typer.Option(
@@ -49,7 +55,11 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option(min=1, help=f"Most rows to read. Default: {TABLE_ROWS} for table, else all."),
+        typer.Option(
+            min=1,
+            help=f"Most rows to read. Default: {TABLE_ROWS} for table, else all.",
+            metavar="N",
+        ),
     ] = None,
     metasrv: Url = None,
     as_json: Annotated[bool, typer.Option("--json", help="A list of rows as JSON.")] = False,

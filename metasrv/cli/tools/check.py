@@ -64,17 +64,20 @@ def command(  # noqa: PLR0913
     metasrv: Annotated[
         str | None,
         typer.Option(
-            help="URLs of servers to compare with, separated by commas.", envvar="METASRV_URL"
+            help="URLs of servers to compare with, separated by commas.",
+            envvar="METASRV_URL",
+            metavar="URL",
         ),
     ] = None,
     etcd: Annotated[
-        str | None, typer.Option(help="Endpoints of etcd, separated by commas.")
+        str | None, typer.Option(help="Endpoints of etcd, separated by commas.", metavar="URL")
     ] = None,
     prefix: Annotated[
-        str | None, typer.Option(help=f"Prefix of the cluster's keys; {PREFIX}.")
+        str | None, typer.Option(help=f"Prefix of the cluster's keys; {PREFIX}.", metavar="PREFIX")
     ] = None,
     playground: Annotated[
-        Path | None, typer.Option(help="A playground.json, in place of the options above.")
+        Path | None,
+        typer.Option(help="A playground.json, in place of the options above.", metavar="FILE"),
     ] = None,
     deep: Annotated[
         bool, typer.Option(help="Also read every value of every row in files.")

@@ -32,7 +32,9 @@ def command(
     ),
     config: Annotated[
         Path | None,
-        typer.Option(help="A TOML file of settings, as programs read it.", dir_okay=False),
+        typer.Option(
+            help="A TOML file of settings, as programs read it.", dir_okay=False, metavar="FILE"
+        ),
     ] = None,
 ) -> None:
     """Flags win over the environment, that over a TOML file, that over the default."""

@@ -42,7 +42,9 @@ class Finding:
 
 
 def command(
-    root: Annotated[Path, typer.Option(help="A storage root to check.")] = Path(".run"),
+    root: Annotated[Path, typer.Option(help="A storage root to check.", metavar="FOLDER")] = Path(
+        ".run"
+    ),
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON document instead of text.")
     ] = False,

@@ -11,17 +11,23 @@ CaFile = Annotated[
         "--etcd-ca-file",
         envvar="METASRV_SERVER_ETCD_CA_FILE",
         help="PEM file of the issuer of etcd's certificates.",
+        metavar="FILE",
     ),
 ]
 CertFile = Annotated[
     Path | None,
     typer.Option(
-        "--etcd-cert-file", envvar="METASRV_SERVER_ETCD_CERT_FILE", help="PEM file shown to etcd."
+        "--etcd-cert-file",
+        envvar="METASRV_SERVER_ETCD_CERT_FILE",
+        help="PEM file shown to etcd.",
+        metavar="FILE",
     ),
 ]
 KeyFile = Annotated[
     Path | None,
-    typer.Option("--etcd-key-file", envvar="METASRV_SERVER_ETCD_KEY_FILE", help="Mode 0600."),
+    typer.Option(
+        "--etcd-key-file", envvar="METASRV_SERVER_ETCD_KEY_FILE", help="Mode 0600.", metavar="FILE"
+    ),
 ]
 ServerName = Annotated[
     str | None,
@@ -29,15 +35,19 @@ ServerName = Annotated[
         "--etcd-server-name",
         envvar="METASRV_SERVER_ETCD_SERVER_NAME",
         help="A name in the certificate of every endpoint.",
+        metavar="NAME",
     ),
 ]
 User = Annotated[
     str | None,
-    typer.Option("--etcd-user", envvar="METASRV_SERVER_ETCD_USER", help="Of etcd."),
+    typer.Option("--etcd-user", envvar="METASRV_SERVER_ETCD_USER", help="Of etcd.", metavar="NAME"),
 ]
 PasswordFile = Annotated[
     Path | None,
     typer.Option(
-        "--etcd-password-file", envvar="METASRV_SERVER_ETCD_PASSWORD_FILE", help="Of it, mode 0600."
+        "--etcd-password-file",
+        envvar="METASRV_SERVER_ETCD_PASSWORD_FILE",
+        help="Of it, mode 0600.",
+        metavar="FILE",
     ),
 ]

@@ -19,12 +19,18 @@ def _several() -> None:
 
 @app.command("new")
 def new(
-    name: Annotated[str, typer.Argument(help="Name of the holder; changes are recorded under it.")],
+    name: Annotated[
+        str,
+        typer.Argument(help="Name of the holder; changes are recorded under it.", metavar="NAME"),
+    ],
     token_file: Annotated[
-        Path, typer.Option(help="New file for the token; give it to the holder.")
+        Path, typer.Option(help="New file for the token; give it to the holder.", metavar="FILE")
     ],
     tokens_file: Annotated[
-        Path, typer.Option(help="File of hashes to add to; the `tokens_file` of programs.")
+        Path,
+        typer.Option(
+            help="File of hashes to add to; the `tokens_file` of programs.", metavar="FILE"
+        ),
     ],
 ) -> None:
     """Create a token: its secret in one file, its hash in another, both mode 0600."""

@@ -1,0 +1,40 @@
+"""Help texts without types of Python: `TABLE` instead of `TABLE <str>`, `--yes` instead of
+`--yes <bool>`."""
+
+from typing import Any
+
+from typer.core import TyperArgument, TyperGroup
+
+
+class PlainGroup(TyperGroup):
+    """The commands, whose help has a name for each value, and no types."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            leave_out_types(command, ctx)
+        return command
+
+    def get_params(self, ctx: Any) -> Any:
+        params = super().get_params(ctx)
+        _leave_out(params)
+        return params
+
+
+def leave_out_types(command: Any, parent: Any) -> None:
+    """Leaves types out of *command* and all below it: an argument is its own name, and a flag takes
+    no value. *parent*: the context above it, which says how help is asked for."""
+    context = command.context_class(command, parent=parent)
+    _leave_out(command.get_params(context))
+    for child in getattr(command, "commands", {}).values():
+        leave_out_types(child, context)
+
+
+def _leave_out(params: list[Any]) -> None:
+    for param in params:
+        if getattr(param, "is_flag", False) or isinstance(param, TyperArgument):
+            param.display_type_rich = _no_type
+
+
+def _no_type(ctx: Any) -> None:  # as the method that it stands for
+    return None
