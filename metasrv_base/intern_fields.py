@@ -34,18 +34,18 @@ def _all_fields(value_type: type[BaseModel]) -> set[str]:
 class Shapes(Generic[C]):
     """Lists of columns that tables have, each once."""
 
-    known: Map[bytes, tuple[C, ...]] = field(default_factory=Map)
+    by_text: Map[bytes, tuple[C, ...]] = field(default_factory=Map)
 
     def met(self, columns: tuple[C, ...]) -> "tuple[Shapes[C], tuple[C, ...]]":
         """The columns to keep in the place of these, and what is known then."""
         shape = _text_of(columns)
-        interned = self.known.get(shape)
+        interned = self.by_text.get(shape)
         if interned is not None:
             return self, interned
         intern_fields(*columns)
-        if len(self.known) == SHAPES_MAX:
+        if len(self.by_text) == SHAPES_MAX:
             return self, columns
-        return Shapes(self.known.set(shape, columns)), columns
+        return Shapes(self.by_text.set(shape, columns)), columns
 
 
 def _text_of(columns: tuple[BaseModel, ...]) -> bytes:

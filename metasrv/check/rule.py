@@ -27,7 +27,7 @@ class CheckFault:
     """A fault: a key or a file, its actual value, and the right one."""
 
     subject: str
-    found: str
+    actual: str
     right: str
 
 
@@ -80,7 +80,7 @@ def judge(rules: Sequence[CheckRule], facts: CheckInput) -> tuple[Violation, ...
     for rule in rules:
         faults = [fault for fault in rule.run(facts) if fault.subject not in named]
         violations += [
-            Violation(rule.id, rule.severity, rule.scope, fault.subject, fault.found, fault.right)
+            Violation(rule.id, rule.severity, rule.scope, fault.subject, fault.actual, fault.right)
             for fault in faults
         ]
         named |= {fault.subject for fault in faults}

@@ -34,7 +34,7 @@ class SchemaAudit:
 
     checks: int = 0
     """Pins that were looked at."""
-    found: int = 0
+    violation_count: int = 0
     """Violations, also those that are over."""
     _standing: dict[tuple[str, int], AuditViolation] = field(default_factory=dict)
     """Violations that stand, by holder and table."""
@@ -56,7 +56,7 @@ class SchemaAudit:
         self._standing.update(
             {(violation.holder, violation.table_id): violation for violation in violations}
         )
-        self.found += len(violations)
+        self.violation_count += len(violations)
         return tuple(violations)
 
     def gone(self, holder: str) -> None:

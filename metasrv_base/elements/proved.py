@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from metasrv_base.elements.proofs import Proof
 
-CHECKER = "2607db4899dd6f0bf9da81c37498f7e5e8e322e1b43623f9fdcfe727406b3483"
+CHECKER = "90bbc515cb41226edae19395d90bcc2b9b605e5d6bd80a72c5c25e932b2a1857"
 """Digest of the files in metasrv_base/elements/proof/."""
 PROVED: Mapping[str, Proof] = {
     "index": Proof(

@@ -156,7 +156,7 @@ class _Reader:
 
     def _id(self, token: Token, name: str) -> int:
         if name not in self._columns:
-            raise unexpected(self._pointer, name, token.at, "a column of the table")
+            raise unexpected(self._pointer, name, token.offset, "a column of the table")
         return self._columns[name]
 
     # -- the words
@@ -188,4 +188,4 @@ class _Reader:
         return node
 
     def _unexpected(self, expected: str) -> Refused:
-        return unexpected(self._pointer, self._now.text, self._now.at, expected)
+        return unexpected(self._pointer, self._now.text, self._now.offset, expected)

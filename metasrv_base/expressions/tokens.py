@@ -23,7 +23,7 @@ class Token:
     sort: Sort
     text: str
     """A word in small letters, a name or a string without its quotes."""
-    at: int
+    offset: int
     """Characters from the beginning."""
 
 

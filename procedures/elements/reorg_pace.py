@@ -25,7 +25,7 @@ class PaceInput:
     """The same when the reorg began."""
     rows_per_s: float
     """Recently measured read rate."""
-    wanted: int | None = None
+    operator_rows_per_s: int | None = None
     """The operator's rate."""
 
 
@@ -42,9 +42,9 @@ class Pace:
 
 def paced(pace: Pace, facts: PaceInput) -> Pace:
     """The rate from now on; the same value if it stays."""
-    if facts.wanted is not None:
-        wanted_pace = Pace(facts.wanted, facts.now_ms, is_wanted=True)
-        return pace if (pace.rows_per_s, pace.is_wanted) == (facts.wanted, True) else wanted_pace
+    if facts.operator_rows_per_s is not None:
+        is_set = pace.is_wanted and pace.rows_per_s == facts.operator_rows_per_s
+        return pace if is_set else Pace(facts.operator_rows_per_s, facts.now_ms, is_wanted=True)
     if pace.is_wanted:
         return Pace(None, facts.now_ms)
     if facts.now_ms - pace.since_ms < HOLD_MS:

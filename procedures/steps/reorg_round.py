@@ -29,7 +29,7 @@ ROUND_MS = 30_000  # behind it a round begins no job: that much work a crash may
 class Round:
     """The state of one round while it runs."""
 
-    at: Context
+    context: Context
     reorg: IndexReorg
     index: JobIndex
     began_ms: int
@@ -56,7 +56,7 @@ class Round:
         return with_made(self.reorg, self.made, self._pace.ms)
 
     async def _read_all(self, regions: Sequence[RegionRoute]) -> None:
-        width = self.at.ports.reorg_width
+        width = self.context.ports.reorg_width
         reads = [partial(self._read, region) for region in regions[: width.regions]]
         try:
             await fan_out(reads, at_once=width.jobs)
@@ -72,35 +72,35 @@ class Round:
                     await self.over.wait()
             self._judge_pace()
             for job, told in tuple(self.running.items()):
-                rate = self.at.live.pace.rows_per_s
+                rate = self.context.live.pace.rows_per_s
                 if job in self.running and rate != told:
                     self.running[job] = rate
-                    await self.at.ports.jobs.throttle(job, rate)
+                    await self.context.ports.jobs.throttle(job, rate)
 
     def _judge_pace(self) -> None:
-        live, read = self.at.live, self._pace
+        live, read = self.context.live, self._pace
         live.pace = paced(
             live.pace,
             PaceInput(
-                now_ms=self.at.ports.clock.mono_ms(),
-                p99_ms=self.at.ports.schema_sync.statement_p99_ms(),
+                now_ms=self.context.ports.clock.mono_ms(),
+                p99_ms=self.context.ports.schema_sync.statement_p99_ms(),
                 p99_before_ms=self.reorg.p99_before_ms,
                 rows_per_s=read.rows * 1_000 / max(LOOK_MS, read.ms),
-                wanted=self.at.wanted_rows_per_s(),
+                operator_rows_per_s=self.context.wanted_rows_per_s(),
             ),
         )
 
     @property
     def _pace(self) -> RoundPace:
         """The pace of this round so far."""
-        elapsed_ms = self.at.ports.clock.mono_ms() - (self.first_ms or self.began_ms)
+        elapsed_ms = self.context.ports.clock.mono_ms() - (self.first_ms or self.began_ms)
         return RoundPace(rows=sum(self.rows.values()), ms=elapsed_ms)
 
     async def _read(self, region: RegionRoute) -> None:
-        if self.made and self.at.ports.clock.mono_ms() - self.began_ms >= ROUND_MS:
+        if self.made and self.context.ports.clock.mono_ms() - self.began_ms >= ROUND_MS:
             return
         try:
-            snapshot = await snapshot_of(self.at, region)
+            snapshot = await snapshot_of(self.context, region)
             self.made.append(await self._made(region, snapshot))
         except NotFound as error:  # it has just left that node, or has not been opened yet
             what = f"region {region.region_id}"
@@ -111,18 +111,19 @@ class Round:
     async def _made(self, region: RegionRoute, snapshot: Snapshot) -> BuiltFiles:
         """Runs a job under a new name, so that writes of an earlier job do no harm; returns its
         files."""
-        name = f"{self.at.procedure}-{self.reorg.rounds}-{self.at.ports.ids.procedure_id()}"
-        self.running[name] = self.at.live.pace.rows_per_s
+        ports = self.context.ports
+        name = f"{self.context.procedure}-{self.reorg.rounds}-{ports.ids.procedure_id()}"
+        self.running[name] = self.context.live.pace.rows_per_s
         job = BackfillJob(
             job_id=name,
-            procedure=self.at.procedure,
+            procedure=self.context.procedure,
             attempt=f"attempts/{name}",
             snapshot=snapshot,
             index=self.index,
             rows_per_s=self.running[name],
         )
         try:
-            built = await self.at.ports.jobs.backfill(job, progress=partial(self._progress, name))
+            built = await ports.jobs.backfill(job, progress=partial(self._progress, name))
         finally:
             del self.running[name]
         return BuiltFiles(
@@ -137,11 +138,11 @@ class Round:
 
     def _progress(self, job: str, done: int, _total: int, _unit: str) -> None:
         if done and not any(self.rows.values()):
-            self.first_ms = self.at.ports.clock.mono_ms()
+            self.first_ms = self.context.ports.clock.mono_ms()
         self.rows[job] = done
         self._show()
 
     def _show(self) -> None:
         done = self.reorg.rows + sum(self.rows.values())
-        self.at.progress(min(done, self.reorg.rows_total), self.reorg.rows_total, "rows")
-        self.at.live.rate_per_s = rate_per_s(self.reorg, self._pace)
+        self.context.progress(min(done, self.reorg.rows_total), self.reorg.rows_total, "rows")
+        self.context.live.rate_per_s = rate_per_s(self.reorg, self._pace)

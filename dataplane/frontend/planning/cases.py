@@ -106,7 +106,7 @@ def new_values(
 class _Values:
     """Values of one column, by the acts that make them."""
 
-    one: StoredColumn
+    stored: StoredColumn
     given: RowInput
     rows: pa.RecordBatch | None
     mirrored: pa.Array | None
@@ -125,25 +125,25 @@ class _Values:
             elif act is Act.MIRROR:
                 values = self.mirrored
             elif act is Act.FILL and not is_kept:
-                values = self._repeated(self.one.filler)
+                values = self._repeated(self.stored.filler)
         return self._origin() if values is None else values
 
     def _origin(self) -> pa.Array:
-        return self._repeated(self.one.origin)
+        return self._repeated(self.stored.origin)
 
     def _put(self) -> pa.Array:
-        said = self.given.columns.get(self.one.column.id)
+        said = self.given.columns.get(self.stored.column.id)
         if said is not None and said.named.true_count == self.given.count:
             return said.values
-        default = self._repeated(self.one.column.default)
+        default = self._repeated(self.stored.column.default)
         return default if said is None else pc.if_else(said.named, said.values, default)
 
     def _kept(self, nothing: pa.Array) -> pa.Array:
-        field = self.one.column.field
+        field = self.stored.column.field
         if self.rows is None or field not in self.rows.schema.names:
             return nothing
         return self.rows.column(field)
 
     def _repeated(self, value: Value | None) -> pa.Array:
-        (scalar,) = array_of(self.one.column, [value])
+        (scalar,) = array_of(self.stored.column, [value])
         return pa.repeat(scalar, self.given.count)

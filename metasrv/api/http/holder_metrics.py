@@ -72,5 +72,5 @@ class HolderMetrics:
         self._versions.set(1 + max((count for _, count in older), default=0) if entries else 0)
         audit = holders.audit if holders else SchemaAudit()
         self._checks.set(audit.checks)
-        self._found.set(audit.found)
+        self._found.set(audit.violation_count)
         self._stopped.set(len({violation.table_id for violation in audit.standing()}))

@@ -42,14 +42,14 @@ async def changed(
     if isinstance(done, AlreadySatisfied):
         return await _stands(state, done)
     headers = _headers(context, [done])
-    if not isinstance(done.found, ProcedureHistory):
+    if not isinstance(done.latest, ProcedureHistory):
         return _accepted(state, done, headers)
-    if context.wait_ms is None and stood_at(done.found) is None:
+    if context.wait_ms is None and stood_at(done.latest) is None:
         return _accepted(state, done, headers)
-    error = error_of(done.procedure, done.found)
+    error = error_of(done.procedure, done.latest)
     if error is not None:
         raise error
-    return await _ended(state, done.found, headers)
+    return await _ended(state, done.latest, headers)
 
 
 def failed_over(
@@ -62,17 +62,17 @@ def failed_over(
         return answer(body)
     headers = _headers(context, done)
     waited = context.wait_ms is not None
-    over = waited and all(isinstance(change.found, ProcedureHistory) for change in done)
+    over = waited and all(isinstance(change.latest, ProcedureHistory) for change in done)
     if len(done) > 1:
         listed = FailoverBody(procedures=tuple(procedure_body(state, change) for change in done))
         return answer(listed, 200 if over else 202, headers)
     (only,) = done
-    if not over or not isinstance(only.found, ProcedureHistory):
+    if not over or not isinstance(only.latest, ProcedureHistory):
         return _accepted(state, only, headers)
-    error = error_of(only.procedure, only.found)
+    error = error_of(only.procedure, only.latest)
     if error is not None:
         raise error
-    return answer(procedure_body(state, only), 200, headers | _version(only.found))
+    return answer(procedure_body(state, only), 200, headers | _version(only.latest))
 
 
 def error_of(procedure: str, history: ProcedureHistory) -> MetaError | None:
@@ -101,9 +101,9 @@ def error_of(procedure: str, history: ProcedureHistory) -> MetaError | None:
 
 
 def procedure_body(state: ServerState, done: AcceptedChange) -> ProcedureBody:
-    if isinstance(done.found, ProcedureHistory):
-        return ended_body(done.procedure, done.found)
-    return living_body(done.procedure, done.found, state.clock.wall_ms())
+    if isinstance(done.latest, ProcedureHistory):
+        return ended_body(done.procedure, done.latest)
+    return living_body(done.procedure, done.latest, state.clock.wall_ms())
 
 
 def preference_applied(wait_ms: int | None) -> Headers:
@@ -190,14 +190,14 @@ def _version(history: ProcedureHistory) -> Headers:
 async def _stands(state: ServerState, done: AlreadySatisfied) -> Response:
     version = state.follower.catalog.version
     headers = {VERSION_HEADER: str(version)}
-    if isinstance(done.found, CatalogTable):
-        body = table_body(done.found, version, await state.addresses.known())
+    if isinstance(done.existing, CatalogTable):
+        body = table_body(done.existing, version, await state.addresses.known())
         if done.index is not None:
             return answer(_index_of(body, done.index), 200, headers)
         return answer(body, 200, {**headers, "ETag": table_etag(body.id, body.version)})
-    if isinstance(done.found, CatalogInfo):
-        return answer(catalog_body(done.found, version), 200, headers)
-    return answer(schema_body(done.found, version), 200, headers)
+    if isinstance(done.existing, CatalogInfo):
+        return answer(catalog_body(done.existing, version), 200, headers)
+    return answer(schema_body(done.existing, version), 200, headers)
 
 
 def _plan(done: PlannedChange) -> Response:

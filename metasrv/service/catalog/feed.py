@@ -23,7 +23,7 @@ class Start:
     None: nothing."""
 
     version: int | None
-    wanted: Wanted
+    table_ids: Wanted
 
 
 def must_be_loaded(state: ServerState) -> None:
@@ -44,7 +44,7 @@ async def lines(state: ServerState, start: Start) -> AsyncGenerator[bytes]:
             if position is None or _is_behind(state, position):
                 catalog = state.follower.catalog
                 held.enter_context(state.follower.hold(catalog.version))
-                for part in state.feed.snapshot(catalog, start.wanted, addresses):
+                for part in state.feed.snapshot(catalog, start.table_ids, addresses):
                     yield part
                     await asyncio.sleep(0)  # a large catalog is many parts, and others have work
                     if state.is_stopping:
@@ -54,7 +54,7 @@ async def lines(state: ServerState, start: Start) -> AsyncGenerator[bytes]:
                 for line in moved(sent, addresses):
                     yield line
             sent = addresses
-            while not state.is_stopping and (update := _next(state, position, start.wanted)):
+            while not state.is_stopping and (update := _next(state, position, start.table_ids)):
                 yield update
                 position += 1
             held.close()

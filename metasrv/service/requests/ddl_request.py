@@ -49,13 +49,13 @@ class AlreadySatisfied:
 
     kind: Kind[Any]
     """The kind of procedure that would have fulfilled the wish."""
-    found: CatalogTable | SchemaInfo | CatalogInfo
+    existing: CatalogTable | SchemaInfo | CatalogInfo
     index: str | None = None
     """The name of the table's index, if the request was for one."""
 
     @property
     def resource(self) -> Resource:
-        existing = self.found
+        existing = self.existing
         if isinstance(existing, CatalogTable):
             return Resource.table(existing.info.table_id, existing.info.full_name)
         if isinstance(existing, CatalogInfo):
@@ -66,7 +66,7 @@ class AlreadySatisfied:
 
 @dataclass(frozen=True, slots=True)
 class DdlRequest:
-    asked: RequestContext
+    context: RequestContext
     wants: Callable[[Catalog], tuple[Lock, ...]]
     """The locks it needs, as far as the catalog tells. Who holds one may change the judgement."""
     judge: Callable[[RequestFacts], ProcedureToSubmit | AlreadySatisfied]

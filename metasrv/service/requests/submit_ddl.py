@@ -38,7 +38,7 @@ class AcceptedChange:
     """A wish that is a procedure now: over, or as it stood when the client's patience ended."""
 
     procedure: str
-    found: ActiveProcedure | ProcedureHistory
+    latest: ActiveProcedure | ProcedureHistory
     replayed: bool
     """The idempotency key was known: this is the procedure of the first request."""
 
@@ -84,7 +84,7 @@ async def execute(
     Raises the error that the request is refused with; Unavailable where nobody leads; Unknown where
     the term ended before the store answered.
     """
-    context = wish.asked
+    context = wish.context
     patience = Patience.of(state, context)
     with only_the_leader():
         term = await state.leading()
@@ -134,13 +134,13 @@ async def _known_or_judged(
     try:
         judged = await _judge(state, term, wish, patience)
     except MetaError:
-        submission = await replayed(term, wish.asked)
+        submission = await replayed(term, wish.context)
         if submission is None:
             raise
         return submission
     if isinstance(judged, Submitted) or isinstance(judged.change, ProcedureToSubmit):
         return judged
-    return await replayed(term, wish.asked) or judged
+    return await replayed(term, wish.context) or judged
 
 
 async def replayed(term: Term, context: RequestContext, part: int = 0) -> Submitted | None:
@@ -180,7 +180,7 @@ async def _judge(
             blockers = in_the_way(judged.kind.locks(judged.state), term.manager)
             refuse_if_being_dropped(blockers)
             refuse_if_poisoned(blockers)
-            if blockers and not wish.asked.queue and not wish.asked.dry_run:
+            if blockers and not wish.context.queue and not wish.context.dry_run:
                 raise locked(blockers)
             return PlannedRequest(judged, facts.catalog.version)
         blockers = in_the_way(wish.wants(facts.catalog), term.manager)
@@ -198,7 +198,7 @@ async def _judge(
 def _is_joined(wish: DdlRequest, first: ActiveProcedure, refusal: MetaError | None) -> bool:
     record = first.held.record
     is_same = record.kind == wish.joins and record.phase is ProcedurePhase.FORWARD
-    may_queue = wish.asked.queue and not wish.asked.dry_run
+    may_queue = wish.context.queue and not wish.context.dry_run
     return is_same and may_queue and isinstance(refusal, NotFound)
 
 

@@ -79,7 +79,7 @@ def explore(
             if canonical not in parents:
                 parents[canonical] = world
                 queue.append(canonical)
-    published = frozenset(str(on.nodes[node]) for node in {world.at for world in parents})
+    published = frozenset(str(on.nodes[node]) for node in {world.published for world in parents})
     trace = () if fault is None else tuple(_trace(on, _path(parents, world)))
     return Exploration(change, len(parents), published, frozenset(happened), fault, trace)
 
@@ -105,7 +105,7 @@ def _canonical(world: ProofWorld) -> ProofWorld:
 def _fault(on: ProofSetting, world: ProofWorld, seek: Container[ProofFault]) -> ProofFault | None:
     """Returns a fault that a server can still observe, or that is permanent; None: there is
     none."""
-    line = on.nodes[world.at].line
+    line = on.nodes[world.published].line
     used = {line[-1]}
     for version, _, pinned in world.servers:
         if version >= world.floor:

@@ -19,7 +19,7 @@ from metasrv_base.elements.proof.world import (
 
 
 def steps(on: ProofSetting, world: ProofWorld) -> Iterator[Step]:
-    node = on.nodes[world.at]
+    node = on.nodes[world.published]
     match world.phase:
         case OwnerPhase.WAITING if _is_drained(on, world, node):
             event = ("owner: nobody uses a version older than {}", node.line[-1])
@@ -103,7 +103,7 @@ def _publishes(on: ProofSetting, world: ProofWorld, onward: int) -> Iterator[Ste
 def _at(on: ProofSetting, world: ProofWorld, node_index: int) -> ProofWorld:
     """A version was published. Of a reorg that was left behind puts may be on their way."""
     node = on.nodes[node_index]
-    world = world._replace(at=node_index, phase=OwnerPhase.WAITING)
+    world = world._replace(published=node_index, phase=OwnerPhase.WAITING)
     if world.job is not None and on.protocol.fences_reorg and not on.protocol.floor:
         world = world._replace(job=None)
     if not on.protocol.reads_after_drain and world.job is None:

@@ -58,7 +58,7 @@ def _spoiled(job: Job, spoils: frozenset[tuple[int, int]]) -> Job:
 
 def _follows(on: ProofSetting, world: ProofWorld, number: int) -> Iterator[Step]:
     """A counted server loads versions one by one; it may leave a transaction open at the old."""
-    server, newest = world.servers[number], on.nodes[world.at].version
+    server, newest = world.servers[number], on.nodes[world.published].version
     if not server.counted:
         back = ProofServer(newest, True, NONE)
         yield ("server {}: registers anew", number), _with(world, number, back)

@@ -61,7 +61,7 @@ class Job(NamedTuple):
 class ProofWorld(NamedTuple):
     db: int
     """Its number in the space."""
-    at: int
+    published: int
     """The number of the node of the journey: what is published."""
     phase: OwnerPhase
     floor: int
@@ -85,4 +85,4 @@ class ProofSetting:
     protocol: Protocol
 
     def states(self, world: ProofWorld, version: int) -> States:
-        return self.nodes[world.at].line[version]
+        return self.nodes[world.published].line[version]

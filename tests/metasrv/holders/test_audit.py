@@ -37,7 +37,7 @@ def test_given_a_pin_when_told_then_it_is_wrong_if_it_is_new_and_below_the_floor
     assert [(one.holder, one.schema_version, one.floor) for one in found] == (
         [("fe-1", now, NEW)] if is_wrong else []
     )
-    assert (audit.checks, audit.found, len(audit.standing())) == (1, is_wrong, is_wrong)
+    assert (audit.checks, audit.violation_count, len(audit.standing())) == (1, is_wrong, is_wrong)
 
 
 def test_given_a_violation_then_that_table_stands_still_until_its_holder_is_gone() -> None:
@@ -59,7 +59,7 @@ def test_given_a_violation_then_that_table_stands_still_until_its_holder_is_gone
         "schema_version": OLD,
         "floor": NEW,
     }
-    assert audit.found == 1
+    assert audit.violation_count == 1
 
 
 def test_given_pins_of_holders_then_the_versions_of_each_table_are_counted_once() -> None:
@@ -80,7 +80,7 @@ def test_given_a_holder_that_takes_an_old_version_up_again_then_it_is_found_unti
         kept = one.sync.audit.standing()
 
         one.acknowledge("fe-1", 3, pin(TABLE, 0, "t-8"))
-        again = one.sync.audit.found
+        again = one.sync.audit.violation_count
         await one.sync.sign_off("fe-1", "i-1")
 
         assert [(held.holder, held.schema_version) for held in kept] == [("fe-1", 0)]
@@ -104,7 +104,7 @@ def test_given_a_late_copy_of_what_a_holder_said_when_heard_then_nothing_is_wron
 
         one.acknowledge("fe-1", 1, pin(TABLE, 0, "t-8"))
 
-        assert one.sync.audit.found == 0
+        assert one.sync.audit.violation_count == 0
 
     run(main, 1)
 
@@ -122,7 +122,7 @@ def test_given_a_new_leader_when_a_holder_tells_of_old_pins_first_then_nothing_i
 
         new.acknowledge("fe-1", 1, pin(TABLE, 0, "t-8"))
 
-        assert new.sync.audit.found == 0
+        assert new.sync.audit.violation_count == 0
 
     run(main, 1)
 

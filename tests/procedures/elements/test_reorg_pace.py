@@ -51,8 +51,8 @@ def test_given_nobody_who_writes_then_nobody_is_spared() -> None:
 
 
 def test_given_a_rate_of_an_operator_then_it_is_that_at_once_until_it_is_taken_back() -> None:
-    wanted = paced(Pace(5_000), replace(SLOW, now_ms=1, wanted=70_000))
-    still = paced(wanted, replace(SLOW, now_ms=5 * HOLD_MS, wanted=70_000))
+    wanted = paced(Pace(5_000), replace(SLOW, now_ms=1, operator_rows_per_s=70_000))
+    still = paced(wanted, replace(SLOW, now_ms=5 * HOLD_MS, operator_rows_per_s=70_000))
     free = paced(wanted, replace(CALM, now_ms=2))
 
     assert (wanted.rows_per_s, wanted.is_wanted, still) == (70_000, True, wanted)
