@@ -5,7 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dataplane.region.compaction.version_retention import KeptVersions
-from dataplane.region.files.file_writer import FileTarget, write_rows, writing_bytes
+from dataplane.region.files.file_writer import (
+    FileTarget,
+    row_groups,
+    write_rows,
+    writing_bytes,
+)
 from dataplane.region.format.columns import ColumnDef
 from dataplane.region.format.families import columns_in
 from dataplane.region.format.names import DATA, Numbered, data_name
@@ -27,13 +32,12 @@ class Frozen:
 
 def flush_bytes(memory: Memory) -> int:
     """The memory that a flush takes: families are written one after the other."""
-    return max(
-        (
-            memtable.copy_bytes + writing_bytes(memtable.rows, memtable.columns)
-            for memtable in memory.memtables()
-        ),
-        default=0,
-    )
+    return max(map(_flush_bytes, memory.memtables()), default=0)
+
+
+def _flush_bytes(memtable: Memtable) -> int:
+    groups = row_groups(memtable.rows, memtable.row_bytes)
+    return memtable.copy_bytes + writing_bytes(memtable.rows, memtable.columns, groups)
 
 
 def write_memtable(

@@ -25,8 +25,10 @@ def merge_bytes(region_place: RegionPlace, columns: Sequence[ColumnDef], plan: C
     """The memory that `write_compacted` takes. Reads footers."""
     own = columns_in(plan.family, columns)
     rows = sum(entry.rows for entry in plan.inputs)
-    read = scan_bytes(LookupView((), _readers(region_place, plan)), KeyRange(), own)
-    return read + writing_bytes(rows, len(own))
+    readers = _readers(region_place, plan)
+    read = scan_bytes(LookupView((), readers), KeyRange(), own)
+    groups = sum(reader.row_groups for reader in readers)
+    return read + writing_bytes(rows, len(own), groups)
 
 
 def write_compacted(

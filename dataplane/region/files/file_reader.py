@@ -175,6 +175,11 @@ class FileReader:
         with self._open(footer) as file:
             yield from map(answered, _together(footer, footer.groups_of(keys), at_once))
 
+    @property
+    def row_groups(self) -> int:
+        """Their number. Reads the footer."""
+        return len(self._footer().bounds)
+
     def scan_size(self, columns: Sequence[ColumnDef], share: int) -> "ScanSize":
         """The memory that `scan` needs where it may decode *share* bytes at a time. Reads the
         footer."""

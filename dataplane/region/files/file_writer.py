@@ -56,6 +56,9 @@ _CHUNK_BYTES = 1 << 20
 _WRITING_BYTES = 5 << 20  # row groups that are hashed, one that is encoded, and what is written
 _WRITTEN_COLUMN_BYTES = PAGE_BYTES
 _HASHED_BYTES_OF_A_KEY = 32  # hashes, twice, and a byte for each bit of a filter
+_GROUP_COLUMN_BYTES = 1_800
+"""The memory that the footer takes for a column of a row group: Parquet's writer keeps an entry of
+about 1.1 KB until the file ends, and encodes all of them then; measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +73,19 @@ class FileTarget:
     family: int = ROWS
 
 
-def writing_bytes(rows: int, columns: int) -> int:
-    """The memory that `write_rows` takes beside the rows that it is given; measured."""
+def row_groups(rows: int, row_bytes: int) -> int:
+    """The number of row groups of a file with that many rows, which have *row_bytes* in all. About:
+    rows are taken to be of one size."""
+    mean = max(row_bytes // max(rows, 1), 1)
+    return -(-rows // max(min(ROW_GROUP.rows, ROW_GROUP.bytes // mean), 1))
+
+
+def writing_bytes(rows: int, columns: int, groups: int) -> int:
+    """The memory that `write_rows` takes beside the rows that it is given, for a file of *groups*
+    row groups; measured. *columns*: those of the table."""
     hashed = min(rows, FILTER_KEYS) * _HASHED_BYTES_OF_A_KEY + rows * BITS_OF_A_KEY // 8
-    return hashed + columns * _WRITTEN_COLUMN_BYTES + _WRITING_BYTES
+    footer = groups * (columns + len(SYSTEM)) * _GROUP_COLUMN_BYTES
+    return hashed + columns * _WRITTEN_COLUMN_BYTES + _WRITING_BYTES + footer
 
 
 @dataclass

@@ -264,6 +264,11 @@ class Memtable:
         return len(self._schema)
 
     @property
+    def row_bytes(self) -> int:
+        """Bytes of its rows without index and sorted copies."""
+        return self._chunk_bytes
+
+    @property
     def copy_bytes(self) -> int:
         """The memory that `parts_by_key` takes: rows, their order and their keys."""
         if not self._index:

@@ -19,8 +19,10 @@ from dataplane.region.disk.local_disk import LocalDisk
 from dataplane.region.engine.region import Region
 from dataplane.region.files.block_cache import BlockCache
 from dataplane.region.files.file_reader import FileReader
+from dataplane.region.files.file_writer import FileTarget, row_groups, write_rows, writing_bytes
 from dataplane.region.files.footer import Footer, read_footer
-from dataplane.region.format.columns import ColumnDef, RegionSpec
+from dataplane.region.format.columns import PUT, ColumnDef, RegionSpec, file_schema
+from dataplane.region.manifests.manifest import FileEntry
 from dataplane.region.memory.budget import MemoryBudget
 from dataplane.region.place import OpenOrder, RegionPlace
 from metasrv_base.clock import SystemClock
@@ -33,6 +35,9 @@ WARM = 5_000
 """By then everything that is needed once has been made."""
 COLUMNS = tuple(ColumnDef(id=at, type="int64", nullable=True) for at in range(1, 51))
 GIB = 1 << 30
+TEXT = ColumnDef(id=51, type="string", nullable=True)
+LARGE_BYTES, LARGE_ROWS, LARGE_PARTS = 100_000, 100, 20
+"""Rows of a file with 400 row groups of 5."""
 
 
 def memory_of(name: str) -> int:
@@ -55,6 +60,7 @@ def peaked() -> int:
 
 class Bench:
     def __init__(self, folder: str) -> None:
+        self.folder = folder
         self.cache, self.budget = BlockCache(GIB), MemoryBudget(GIB)
         self.place = RegionPlace(
             LocalDisk(), f"{folder}/r", SystemClock(), cache=self.cache, budget=self.budget
@@ -148,8 +154,32 @@ def replay(bench: Bench) -> tuple[int, int]:
     return max(held), memory_of("VmHWM") - before
 
 
+def written_file(bench: Bench) -> tuple[int, int]:
+    """A file of many row groups: large rows, so that there are few of them."""
+    columns = (*COLUMNS, TEXT)
+    schema = file_schema(columns)
+    text = pa.array(["x" * LARGE_BYTES] * LARGE_ROWS)
+
+    def part(first: int) -> pa.Table:
+        numbers = range(first, first + LARGE_ROWS)
+        own = [pa.array([b"%016d" % at for at in numbers]), [1] * LARGE_ROWS, [PUT] * LARGE_ROWS]
+        values = [pa.array(numbers, pa.int64())] * len(COLUMNS)
+        return pa.table([*own, *values, text], schema=schema)
+
+    def write(name: str, parts: int) -> FileEntry:
+        tables = (part(at * LARGE_ROWS) for at in range(parts))
+        return write_rows(FileTarget(bench.place.disk, bench.folder, name, columns), tables)
+
+    write("warm", 2)
+    before = peaked()
+    entry = write("large", LARGE_PARTS)
+    taken = memory_of("VmHWM") - before
+    groups = row_groups(entry.rows, entry.rows * LARGE_BYTES)
+    return writing_bytes(entry.rows, len(columns), groups), taken
+
+
 HOLDERS: dict[str, Callable[[Bench], tuple[int, int]]] = {
-    one.__name__: one for one in (memtable, sorted_copy, blocks, footers, replay)
+    one.__name__: one for one in (memtable, sorted_copy, blocks, footers, replay, written_file)
 }
 
 
