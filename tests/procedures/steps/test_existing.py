@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keys.model.catalogs import CatalogInfo, SchemaInfo
-from keys.model.tables import TableInfo
+from keys.model.tables import Column, TableInfo
 from metasrv.host.toolchain import checkout
 from metasrv_base.errors import Conflict
+from metasrv_base.schema.partition import HashRule
 from procedures.steps.existing import NamedObject, alike, must_be_free
 from tests.procedures.harness.tables import table_info
 
@@ -29,6 +30,61 @@ def objects(options: dict[str, str], object_id: int) -> tuple[NamedObject, ...]:
         ),
         table.model_copy(update={"options": options, "created_at_ms": object_id}),
     )
+
+
+IDS_AND_PAST = {
+    *("format", "created_at_ms", "catalog_id", "schema_id", "table_id", "dropping", "state"),
+    *("version", "schema_version", "schema_floor"),
+    *("next_column_id", "next_index_id", "next_constraint_id"),
+    *("catalog", "schema_name", "name"),
+    *("indexes", "constraints"),
+}
+"""Fields in which two objects of one request may differ: what a create is given by the service, the
+name by which the other was found, and what comes only after a create."""
+OTHERWISE: dict[str, object] = {
+    "columns": table_info(1, "t", 1).columns[:1],
+    "primary_key": (2,),
+    "partition": HashRule(columns=(1,), count=2),
+    "options": {"app.a": "2"},
+    "replicas": 2,
+}
+"""Fields of which a request says what they are, each with another value."""
+COLUMN_IDS_AND_PAST = {
+    *("id", "state", "origin_default", "origin_columns", "replaces", "replaced_by"),
+}
+COLUMN_OTHERWISE: dict[str, object] = {
+    "name": "other",
+    "type": "int32",
+    "nullable": True,
+    "default": 7,
+}
+
+
+def test_given_a_field_of_an_object_then_it_is_compared_or_named() -> None:
+    """A new field fails here until `existing.py` compares it, or it is named above."""
+    fields = {field for info in objects({}, 1025) for field in type(info).model_fields}
+
+    assert fields == OTHERWISE.keys() | IDS_AND_PAST
+    assert set(Column.model_fields) == COLUMN_OTHERWISE.keys() | COLUMN_IDS_AND_PAST
+
+
+@pytest.mark.parametrize("field", OTHERWISE)
+def test_given_a_field_of_a_request_that_differs_then_nothing_satisfies(field: str) -> None:
+    for wanted in objects({}, 1025):
+        if field in type(wanted).model_fields:
+            existing = wanted.model_copy(update={field: OTHERWISE[field]})
+            with pytest.raises(Conflict, match="schema-conflict"):
+                alike(wanted, existing, if_not_exists=True)
+
+
+@pytest.mark.parametrize("field", COLUMN_OTHERWISE)
+def test_given_a_field_of_a_column_that_differs_then_nothing_satisfies(field: str) -> None:
+    table = table_info(1025, "t", 1)
+    first, *rest = table.columns
+    column = first.model_copy(update={field: COLUMN_OTHERWISE[field]})
+
+    with pytest.raises(Conflict, match="schema-conflict"):
+        alike(table, table.model_copy(update={"columns": (column, *rest)}), if_not_exists=True)
 
 
 OPTIONS = st.dictionaries(st.sampled_from(["app.a", "app.b"]), st.sampled_from(["1", "2"]))
