@@ -58,7 +58,7 @@ async def _mark(term: Term, status: NodeStatus, now_ms: int) -> None:
     if (await claims_of(term, status)).is_empty:
         reason = f"not heard for {dead_ms // 1000} s"
         removal = Removal(at_ms=now_ms, by="metasrv", reason=reason)
-        await book.remove(node.node_id, removal, must_be_empty=True)
+        await book.remove(node.node_id, removal, lambda: book.node(node.node_id).state in GONE)
 
 
 async def claims_of(term: Term, status: NodeStatus) -> Claims:

@@ -142,9 +142,11 @@ class NodeLiveness:
             self._came_back(entry)
         log.info("node_registered", node=request.node_id, incarnation=request.incarnation)
 
-    async def remove(self, node_id: str, removal: Removal, *, must_be_empty: bool) -> None:
+    async def remove(
+        self, node_id: str, removal: Removal, may_go: Callable[[], bool] = lambda: True
+    ) -> None:
         """Raises as `NodeRegistry.remove`."""
-        removed = await self._registry.remove(node_id, removal, must_be_empty=must_be_empty)
+        removed = await self._registry.remove(node_id, removal, may_go)
         self._forget(removed)
 
     async def reload(self, node: str) -> None:

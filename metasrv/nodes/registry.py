@@ -72,11 +72,13 @@ class NodeRegistry:
 
         return await self.write(request.node_id, enrolled)
 
-    async def remove(self, node_id: str, removal: Removal, *, must_be_empty: bool) -> RemovedNode:
+    async def remove(
+        self, node_id: str, removal: Removal, may_go: Callable[[], bool]
+    ) -> RemovedNode:
         """Durable when it returns: its row is gone, and what it was is kept under `__removed-`.
 
-        *must_be_empty*: a route that names it since it was judged refuses it,
-        Conflict("object-locked"). Raises NotFound.
+        Raises Conflict("object-locked") if a route names it since it was judged, or *may_go*, which
+        is called just before the commit, returns False. Raises NotFound.
         """
         key, gone = NodeKey(DATANODE, node_id), RemovedNodeKey(DATANODE, node_id)
         self.committer.must_have_space()
@@ -86,8 +88,9 @@ class NodeRegistry:
             raise NotFound(what="node", name=node_id)
         removed = RemovedNode(node=node, removal=removal)
         txn = Txn.on(read).delete(key).put(gone, removed)
-        if must_be_empty:
-            txn = txn.while_empty(DatanodeTableKey.under(node_id))
+        txn = txn.while_empty(DatanodeTableKey.under(node_id))
+        if not may_go():
+            raise Conflict("object-locked", resource=f"node {node_id}")
         try:
             await self.committer.commit(txn)
         except StaleRead as error:

@@ -61,7 +61,7 @@ async def decommission(
         cordon = Cordon(reason=request.reason, by=context.principal, at_ms=at_ms)
         await _hold_off(term, status, cordon)
         await _must_be_free(term, status)  # what chose it before the cordon is here by now
-        await term.nodes.remove(node_id, removal, must_be_empty=True)
+        await term.nodes.remove(node_id, removal)
         return node_body(term.nodes.node(node_id), state.follower.catalog)
 
 

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from keys.model.cluster import DATANODE, RemovedNodeKey
+from keys.store.kv import Request, TxnAnswer
 from metasrv.leadership.purging import due
 from metasrv.leadership.retirement import look
 from metasrv_base.concurrency.turns import at_once
@@ -126,6 +128,31 @@ async def test_given_an_offline_node_when_heard_again_then_its_time_is_forgotten
         shown = (await one.client.get("/v1/nodes/dn-2")).json()
 
         assert (shown["state"], shown["dead_since"]) == ("alive", None)
+
+
+async def test_given_an_offline_node_that_is_heard_as_it_is_removed_then_it_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Heard between the look at what names it and the removal: by then it may be given regions."""
+    async with leader(nodes=2) as one:
+        await passed(one, 120_000, "dn-1")
+        await passed(one, 3_600_000, "dn-1")
+        sound, removed = one.kv.txn, bytes(RemovedNodeKey(DATANODE, "dn-2"))
+        reads = 0
+
+        async def heard_meanwhile(request: Request, *, deadline_ms: int) -> TxnAnswer:
+            nonlocal reads
+            if any(get.key == removed for get in request.reads):
+                reads += 1
+                one.term.nodes.heartbeat(beat("dn-2", 10 + reads))
+            return await sound(request, deadline_ms=deadline_ms)
+
+        monkeypatch.setattr(one.kv, "txn", heard_meanwhile)
+        with pytest.raises(Conflict):
+            await passed(one, 31 * DAY_MS, "dn-1")
+
+        assert reads == 1
+        assert await state_of(one, "dn-2") == "alive"
 
 
 async def test_given_a_dead_node_that_a_route_names_when_time_passes_then_it_stays() -> None:
