@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from fcntl import ioctl
+from functools import partial
 from struct import pack
 from termios import TIOCSWINSZ
 from threading import Event
@@ -102,7 +103,14 @@ def test_given_an_interrupt_when_it_waits_then_130_and_what_goes_on(service: Res
     service.on_request = lambda method, path: asked.set() if path.startswith(PATH) else None
 
     command = argv(service, "--wait", "60")
-    program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    program = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # Tests that a shell runs in the background ignore Ctrl-C, and so would this program.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+    )
     assert asked.wait(60)
     program.send_signal(signal.SIGINT)
     said, errors = program.communicate(timeout=60)
