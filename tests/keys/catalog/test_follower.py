@@ -235,6 +235,7 @@ def test_given_a_store_that_refuses_for_a_moment_when_followed_then_it_is_asked_
 
 
 @pytest.mark.parametrize(("versions", "is_set_aside"), [(4_000, True), (40, False)])
+@pytest.mark.slow
 def test_given_a_load_when_it_is_over_then_no_collection_looks_through_a_large_one(
     versions: int, is_set_aside: bool
 ) -> None:

@@ -144,6 +144,7 @@ TXNS = st.builds(
 
 @settings(max_examples=200)
 @given(st.lists(TXNS, min_size=1, max_size=24), st.integers(1, 8))
+@pytest.mark.slow
 def test_given_any_who_wait_then_each_goes_in_time_and_nobody_overtakes_whom_it_clashes_with(
     txns: list[Txn], members_max: int
 ) -> None:

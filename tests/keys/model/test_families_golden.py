@@ -147,6 +147,7 @@ parts = st.one_of(texts, numbers, digests, regions, runs, words)
     number=st.sampled_from(["1024", "1", "", "dn-1", "0x", "9" * 128]),
     at_ms=st.sampled_from([0, 1_763_721_600_000, (1 << 48) - 1]),
 )
+@pytest.mark.slow
 def test_given_any_json_when_its_own_words_are_codes_then_it_is_restored(
     found: object, name: str, number: str, at_ms: int
 ) -> None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from fastapi.routing import APIRoute
 
 from metasrv.api import openapi
@@ -23,6 +24,7 @@ def operations() -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
+@pytest.mark.slow
 def test_given_the_document_then_every_route_is_in_it_with_its_problems() -> None:
     routes = [route for router in ROUTERS for route in router.routes]
     shown = [route for route in routes if isinstance(route, APIRoute) and route.include_in_schema]
@@ -37,6 +39,7 @@ def test_given_the_document_then_every_route_is_in_it_with_its_problems() -> Non
             assert {KINDS[code].status for code in codes} == {status}, name
 
 
+@pytest.mark.slow
 def test_given_errors_of_every_route_then_the_document_says_each_of_them_once() -> None:
     text = PATH.read_text()
 
@@ -46,6 +49,7 @@ def test_given_errors_of_every_route_then_the_document_says_each_of_them_once() 
     assert all(code in document()["components"]["responses"] for code in ("internal", "not-found"))
 
 
+@pytest.mark.slow
 def test_given_the_document_then_nothing_in_it_is_the_frameworks_own() -> None:
     schemas = document()["components"]["schemas"]
 

@@ -33,6 +33,7 @@ DOCUMENTS = st.recursive(
 
 
 @given(DOCUMENTS)
+@pytest.mark.slow
 def test_given_any_document_when_written_as_yaml_then_a_reader_has_it_again(document: Any) -> None:
     assert yaml.safe_load("\n".join(yaml_lines(document))) == document
 

@@ -67,6 +67,7 @@ def test_given_another_dialect_when_skipped_then_it_is_read_by_it(tmp_path: Path
 
 
 @given(st.sets(st.integers(0, 11_999), max_size=30))
+@pytest.mark.slow
 def test_given_bad_lines_anywhere_in_a_large_file_then_exactly_those_are_left_out(
     tmp_path_factory: pytest.TempPathFactory, bad: set[int]
 ) -> None:

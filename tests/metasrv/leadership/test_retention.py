@@ -139,6 +139,7 @@ async def test_given_more_bytes_than_allowed_then_the_oldest_go_after_a_day() ->
         assert len(idempotency_keys(one)) == len(left)
 
 
+@pytest.mark.slow
 async def test_given_too_many_bytes_within_a_day_then_the_oldest_go_and_it_shows() -> None:
     async with leader(nodes=0, make_kv=CountingKv) as one:
         old = await put_histories(one, 200, hours=20, statement_bytes=14_000)
@@ -160,6 +161,7 @@ async def test_given_too_many_bytes_within_a_day_then_the_oldest_go_and_it_shows
         assert float(shown["metasrv_history_bytes"]) == retention.tally.size_bytes
 
 
+@pytest.mark.slow
 async def test_given_too_many_bytes_within_an_hour_then_nothing_goes_before_its_time() -> None:
     async with leader(nodes=0, make_kv=CountingKv) as one:
         await put_histories(one, 200, hours=0.9, statement_bytes=14_000)

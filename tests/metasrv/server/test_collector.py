@@ -102,6 +102,7 @@ def test_given_requests_that_come_and_wait_then_no_pass_looks_through_more_than_
 
 
 @pytest.mark.usefixtures("collecting")
+@pytest.mark.slow
 def test_given_waves_of_requests_that_leave_nothing_then_nothing_is_looked_through() -> None:
     passes: list[int] = []
 

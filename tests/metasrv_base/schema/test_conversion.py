@@ -173,6 +173,7 @@ def between(source: str, target: str) -> Conversion:
 
 @settings(max_examples=150)
 @given(told())
+@pytest.mark.slow
 def test_given_values_when_converted_as_an_array_then_each_is_what_it_is_alone_and_comes_back(
     case: tuple[Conversion, list[Value | None]],
 ) -> None:

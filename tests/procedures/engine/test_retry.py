@@ -62,6 +62,7 @@ def test_given_regions_that_refuse_for_good_when_told_then_it_is_undone_after_so
 
 
 @pytest.mark.parametrize("who", ["Spark", "nodes"])
+@pytest.mark.slow
 def test_given_who_is_away_for_long_when_it_is_back_then_the_change_goes_on(who: str) -> None:
     async def scenario(at: Filling) -> None:
         if who == "Spark":

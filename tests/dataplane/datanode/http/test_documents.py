@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from dataplane.datanode.http.app import bare_app
 from dataplane.datanode.http.documents import documents
 from dataplane.datanode.http.protocol import CALLS
@@ -22,6 +24,7 @@ def test_given_the_routes_when_documented_then_each_call_says_what_it_promises()
     assert {code for call in CALLS.values() for code in call.errors} <= KINDS.keys()
 
 
+@pytest.mark.slow
 def test_given_the_documents_when_made_again_then_as_checked_in() -> None:
     for path, text in documents().items():
         assert (ROOT / path).read_text() == text

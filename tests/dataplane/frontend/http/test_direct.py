@@ -199,6 +199,7 @@ async def test_given_a_lock_that_is_held_when_asked_on_the_loop_then_it_is_not_w
         assert waiting is None
 
 
+@pytest.mark.slow
 async def test_given_a_route_of_the_framework_that_fails_when_asked_then_the_door_answers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

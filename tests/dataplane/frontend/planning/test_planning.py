@@ -330,6 +330,7 @@ row_of = st.fixed_dictionaries(
 
 @settings(max_examples=40)
 @given(st.data(), st.booleans())
+@pytest.mark.slow
 def test_given_any_statements_when_run_then_the_indexes_are_those_of_the_rows(
     data: st.DataObject, careful: bool
 ) -> None:

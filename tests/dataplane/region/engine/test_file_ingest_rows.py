@@ -247,6 +247,7 @@ def test_given_a_takeover_behind_the_taking_when_it_is_done_again_then_the_rows_
     [pytest.param(device, marks=pytest.mark.crash) for device in DEVICES if device != FAST]
     + [FAST],
 )
+@pytest.mark.slow
 def test_given_power_loss_before_any_operation_when_taken_again_then_all_or_nothing_is_there(
     device: str,
 ) -> None:

@@ -103,6 +103,7 @@ def kept(logged: Damaged, damaged: bytes) -> Contents:
     return dict(zip(rows["_key"], zip(rows["c1"], rows["c2"], strict=True), strict=True))
 
 
+@pytest.mark.slow
 def test_given_the_last_three_records_when_cut_at_any_byte_then_the_whole_ones_are_kept(
     logged: Damaged,
 ) -> None:

@@ -38,6 +38,7 @@ def test_given_many_keys_when_others_are_asked_for_then_few_are_taken_for_them()
 
 
 @given(st.sets(st.binary(max_size=12), min_size=1, max_size=60))
+@pytest.mark.slow
 def test_given_absent_keys_when_asked_for_one_by_one_then_the_answer_is_that_for_all(
     keys: set[bytes],
 ) -> None:

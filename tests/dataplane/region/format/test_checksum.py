@@ -139,6 +139,7 @@ def test_given_a_column_of_nulls_when_absent_then_the_stored_digest_is_the_same(
 
 
 @given(st.dictionaries(st.binary(max_size=3), st.tuples(st.integers(0, 9), st.text(max_size=2))))
+@pytest.mark.slow
 def test_given_rows_when_split_and_turned_then_the_sum_is_the_same(
     rows: dict[bytes, tuple[int, str | None]],
 ) -> None:

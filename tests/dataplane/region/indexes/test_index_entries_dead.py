@@ -182,6 +182,7 @@ def batch_and_drop(life: Life) -> None:
     [pytest.param(device, marks=pytest.mark.crash) for device in DEVICES if device != FAST]
     + [FAST],
 )
+@pytest.mark.slow
 def test_given_power_loss_anywhere_then_batches_are_whole_and_a_dropped_index_stays_dropped(
     device: str,
 ) -> None:

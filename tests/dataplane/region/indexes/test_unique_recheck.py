@@ -321,6 +321,7 @@ def ingest_once(life: Life) -> None:
     [pytest.param(device, marks=pytest.mark.crash) for device in DEVICES if device != FAST]
     + [FAST],
 )
+@pytest.mark.slow
 def test_given_power_loss_anywhere_in_a_unique_ingest_when_it_is_ordered_again_then_it_is_whole(
     device: str,
 ) -> None:

@@ -37,6 +37,7 @@ new_region(MemoryDisk(MADE))
     [pytest.param(device, marks=pytest.mark.crash) for device in DEVICES if device != FAST]
     + [FAST],
 )
+@pytest.mark.slow
 def test_given_power_loss_anywhere_when_a_floor_was_answered_then_it_stands_with_its_mark(
     device: str,
 ) -> None:
@@ -89,6 +90,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.slow
 def test_given_another_leader_anywhere_when_a_floor_was_answered_then_every_later_one_has_it(
     case: str,
 ) -> None:

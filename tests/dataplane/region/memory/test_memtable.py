@@ -52,6 +52,7 @@ def _short_spans(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @given(st.lists(batches, min_size=1, max_size=8), st.booleans())
+@pytest.mark.slow
 def test_given_batches_in_any_order_when_read_then_each_moment_has_its_newest_rows(
     all_batches: list[Batch], has_objects: bool
 ) -> None:

@@ -248,6 +248,7 @@ def test_given_a_damaged_file_of_statements_when_opened_then_it_is_not_believed(
         assert refused.value.code == "region-lost"
 
 
+@pytest.mark.slow
 def test_given_no_memory_when_statements_come_then_they_are_refused_until_some_are_old() -> None:
     clock, budget = FakeClock(), MemoryBudget(int(4_000 / STATEMENTS))
     at = replace(place(clock=clock), budget=budget)

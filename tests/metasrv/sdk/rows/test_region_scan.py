@@ -98,6 +98,7 @@ async def test_given_rows_when_regions_are_read_at_nodes_then_they_are_all_there
     assert len(sent) == 1, "the insert alone went through a frontend"
 
 
+@pytest.mark.slow
 async def test_given_rows_of_more_bytes_than_a_page_holds_then_all_come_in_several_pages() -> None:
     async with given() as scene:
         large = "x" * (PAGE_BYTES // 16)

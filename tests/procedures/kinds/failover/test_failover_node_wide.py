@@ -4,6 +4,8 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator
 
+import pytest
+
 from keys.model.catalogs import SchemaInfo, SchemaNameKey
 from keys.model.families import family_of
 from keys.model.records import (
@@ -66,6 +68,7 @@ def most_children(cluster: Cluster, parent: str) -> int:
     return most
 
 
+@pytest.mark.slow
 def test_given_a_node_of_many_tables_when_it_dies_then_it_ends_and_no_record_grows() -> None:
     """The leader dies half-way."""
 
@@ -100,6 +103,7 @@ def test_given_a_node_of_many_tables_when_it_dies_then_it_ends_and_no_record_gro
     run(main, 1)
 
 
+@pytest.mark.slow
 def test_given_a_schema_that_is_being_dropped_when_its_node_dies_then_no_table_is_moved() -> None:
     """A move would bring rows to another node only for the drop that waits for it."""
 

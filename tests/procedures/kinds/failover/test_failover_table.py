@@ -277,6 +277,7 @@ def test_given_a_node_that_goes_while_its_table_comes_back_then_its_regions_move
 
 
 @pytest.mark.case("greptime 38")
+@pytest.mark.slow
 def test_given_no_node_to_take_them_when_undropped_then_it_waits_and_then_goes_on() -> None:
     async def main(loop: SimLoop) -> None:
         cluster = await begun(loop, with_dropped_table, {})
