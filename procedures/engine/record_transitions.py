@@ -98,6 +98,8 @@ def passed(
 ) -> ProcedureRecord:
     """The record with what its step saw of transitions; *stamp* is of the commit that ends it."""
     transitions = kept(record.transitions, passages, stamp)
+    if transitions == record.transitions:
+        return record
     return record.model_copy(update={"transitions": transitions})
 
 
