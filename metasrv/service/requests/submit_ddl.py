@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -265,8 +265,9 @@ async def until_over(
     state: ServerState, term: Term, procedure: str, deadline_ms: int
 ) -> ActiveProcedure | ProcedureHistory:
     """Over; or as it stands, once *deadline_ms* have passed or this server is told to end."""
-    try:
-        async with state.while_serving():
-            return await term.manager.wait(procedure, deadline_ms=deadline_ms)
-    except TimeoutError:
-        return await term.manager.find(procedure)
+    entry = term.manager.entry(procedure)
+    if entry is not None:
+        with suppress(TimeoutError):
+            async with state.while_serving(deadline_ms):
+                await entry.over.wait()
+    return await term.manager.find(procedure)

@@ -172,13 +172,17 @@ class ServerState:
         """Ends what is inside, by TimeoutError, once we hear that another than *leader* leads."""
         return self._until(lambda: self.leader not in (None, leader))
 
-    def while_serving(self) -> AbstractAsyncContextManager[None]:
-        """Ends what is inside, by TimeoutError, once this server is told to end."""
-        return self._until(lambda: self.is_stopping)
+    def while_serving(self, deadline_ms: int | None = None) -> AbstractAsyncContextManager[None]:
+        """Ends what is inside, by TimeoutError, once this server is told to end, or *deadline_ms*
+        have passed."""
+        return self._until(lambda: self.is_stopping, deadline_ms)
 
     @asynccontextmanager
-    async def _until(self, is_due: Callable[[], bool]) -> AsyncIterator[None]:
-        async with asyncio.timeout(None) as limit:
+    async def _until(
+        self, is_due: Callable[[], bool], deadline_ms: int | None = None
+    ) -> AsyncIterator[None]:
+        limit_s = None if deadline_ms is None else deadline_ms / 1000
+        async with asyncio.timeout(limit_s) as limit:
             ending = _Ending(is_due, limit)
             self._watching[ending] = None
             self._look_at(ending)

@@ -31,7 +31,9 @@ OURS = tuple(f"{ROOT}/{part}/" for part in ("metasrv_base", "keys", "procedures"
 CREATES = 20
 CALLS_MAX = 1_080  # of our functions, the store's in memory too: what was counted, and a twentieth
 TASKS_MAX = 3  # of the submission, of the procedure, and of its step
+LIMITS_MAX = 4  # of time: for the body, for the submission, for the step, and for the client's wait
 STORE_CALLS = 2  # submit and commit
+ENTERED = asyncio.Timeout.__aenter__.__code__
 OTHER_CALLS = 2  # of the store in all: what a leader asks it for by the clock
 
 
@@ -39,11 +41,13 @@ OTHER_CALLS = 2  # of the store in all: what a leader asks it for by the clock
 class Spent:
     calls: int = 0
     tasks: int = 0
+    limits: int = 0
 
 
 @contextmanager
 def counted() -> Iterator[Spent]:
-    """Calls of functions of our packages, in this thread, and tasks of this loop."""
+    """Counts calls of functions of our packages and limits of time, in this thread, and tasks of
+    this loop."""
     spent, loop = Spent(), asyncio.get_running_loop()
     is_ours: dict[CodeType, bool] = {}
 
@@ -53,6 +57,7 @@ def counted() -> Iterator[Spent]:
             if code not in is_ours:
                 is_ours[code] = code.co_filename.startswith(OURS)
             spent.calls += is_ours[code]
+            spent.limits += code is ENTERED
 
     def begin(loop: Any, work: Any, **more: Any) -> "asyncio.Task[Any]":
         spent.tasks += 1
@@ -81,6 +86,7 @@ async def test_given_a_leader_when_tables_are_created_then_each_costs_so_much_at
 
         assert one.kv.counts.calls - before <= STORE_CALLS * CREATES + OTHER_CALLS
         assert spent.tasks <= TASKS_MAX * CREATES
+        assert spent.limits <= LIMITS_MAX * CREATES
         assert spent.calls <= CALLS_MAX * CREATES
 
 
