@@ -4,6 +4,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 
 import pyarrow as pa
 
@@ -49,7 +50,9 @@ def entry_of(
     for index_body in body.indexes:
         if index_body.name == index:
             return first_values(body, index_body.columns, text, option)
-    raise NotFound(what="index", name=index)
+    close = get_close_matches(index, [index_body.name for index_body in body.indexes], n=1)
+    more = {"did_you_mean": close[0]} if close else {}
+    raise NotFound(what="index", name=index, **more)
 
 
 def first_values(

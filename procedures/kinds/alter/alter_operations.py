@@ -28,6 +28,7 @@ from procedures.kinds.alter.draft import (
     AlterDraft,
     column_named,
     must_be_free,
+    near_name,
     settled_column,
     with_changed,
     with_column,
@@ -305,7 +306,8 @@ def _drop_index(draft: AlterDraft, operation: DropIndex) -> AlterDraft:
 def _index(info: TableInfo, name: str) -> Index:
     index = next((index for index in info.indexes if index.name == name), None)
     if index is None:
-        raise NotFound(what="index", name=name)
+        close = near_name(name, [index.name for index in info.indexes])
+        raise NotFound(what="index", name=name, **close)
     return index
 
 

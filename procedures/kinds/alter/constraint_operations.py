@@ -17,6 +17,7 @@ from procedures.elements.element_targets import ElementTarget, What
 from procedures.kinds.alter.draft import (
     AlterDraft,
     must_be_free,
+    near_name,
     settled_column,
     with_changed,
     with_constraint,
@@ -188,7 +189,8 @@ def _constraint(draft: AlterDraft, name: str) -> Constraint:
         )
         if constraint.name == name and not moved:
             return constraint
-    raise NotFound(what="constraint", name=name)
+    close = near_name(name, [constraint.name for constraint in draft.entered.constraints])
+    raise NotFound(what="constraint", name=name, **close)
 
 
 def _name(column: str, info: TableInfo) -> str:

@@ -22,6 +22,12 @@ class AlterDraft:
         return any(move.what is What.COLUMN and move.id == id for move in self.moves)
 
 
+def near_name(name: str, names: list[str]) -> dict[str, str]:
+    """`did_you_mean` among the facts of an error, or nothing."""
+    close = get_close_matches(name, names, n=1)
+    return {"did_you_mean": close[0]} if close else {}
+
+
 def column_named(info: TableInfo, name: str, pointer: str) -> Column:
     for column in info.columns:
         if column.name == name:

@@ -9,12 +9,13 @@ import pytest
 
 from metasrv.cli.file_faults import Dialect
 from metasrv.cli.files import row_file
-from metasrv.cli.rows.rows_text import bound_of, json_rows, types_of
+from metasrv.cli.rows.rows_text import bound_of, entry_of, json_rows, types_of
 from metasrv.sdk.control.infer import infer_spec
-from metasrv_base.errors import Refused
+from metasrv_base.errors import NotFound, Refused
 from metasrv_base.rows.named import named_batch
 from metasrv_base.wire.api.table_rules import validate_spec
-from tests.metasrv.sdk.samples import EMPTY, ROW, TYPES, spec
+from metasrv_base.wire.api.tables import IndexBody
+from tests.metasrv.sdk.samples import EMPTY, ROW, TYPES, small, spec
 from tests.metasrv.sdk.shapes import layout_of, table_of
 
 KNOWN = pa.schema({"id": pa.int64(), "note": pa.string(), "at": pa.timestamp("ms", tz="UTC")})
@@ -204,3 +205,13 @@ def test_given_a_header_in_capitals_when_read_for_a_table_then_its_columns_are_t
         with row_file(tmp_path / name, known) as found:
             (batch,) = found.batches
         assert batch.to_pylist() == [{"id": 1, "note": "007"}]
+
+
+def test_given_an_index_that_is_not_there_when_scanned_then_the_near_one_is_named() -> None:
+    body = table_of(small())
+    index = IndexBody(id=1, name="by_note", columns=("note",), unique=False, state="public")
+
+    with pytest.raises(NotFound) as refused:
+        entry_of(body.model_copy(update={"indexes": (index,)}), "by_not", "5", "--eq")
+
+    assert refused.value.facts["did_you_mean"] == "by_note"

@@ -102,6 +102,13 @@ def test_given_operations_that_cannot_be_then_the_place_is_named(
 
 
 @pytest.mark.case("online 50")
+def test_given_a_name_that_comes_close_when_there_is_no_such_index_then_it_is_suggested() -> None:
+    with pytest.raises(MetaError) as refused:
+        drafted(INDEXED, (DropIndex(name="by_not"),))
+
+    assert refused.value.facts["did_you_mean"] == "by_note"
+
+
 def test_given_an_index_over_a_column_when_dropped_then_both_leave_in_the_same_versions() -> None:
     draft = drafted(INDEXED, (DropColumnOperation(name="note"),))
 

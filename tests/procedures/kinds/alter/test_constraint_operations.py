@@ -98,6 +98,18 @@ def test_given_constraints_that_cannot_be_then_the_place_is_named(
     assert code in str(refused.value)
 
 
+def test_given_a_name_that_comes_close_when_there_is_no_such_constraint_then_it_is_suggested() -> (
+    None
+):
+    public = checked(LATER)
+    near = public.constraints[0].name[:-1]
+
+    with pytest.raises(MetaError) as refused:
+        drafted(public, (DropConstraintOperation(name=near),))
+
+    assert refused.value.facts["did_you_mean"] == public.constraints[0].name
+
+
 def test_given_a_check_when_it_comes_and_goes_then_rows_are_known_to_satisfy_it_or_not() -> None:
     added = drafted(table_info(TABLE, "t", 1), (CHECK,))
     coming = moved(added.entered, added.moves, to_last_undoable)
