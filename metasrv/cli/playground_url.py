@@ -15,7 +15,7 @@ FILE = "playground.json"
 def playground_url(environment: Mapping[str, str]) -> str | None:
     """URLs with commas between. None: none runs in the folder that `metasrv playground` would
     use."""
-    folder = Path(environment.get(FOLDER_VARIABLE) or FOLDER)
+    folder = found_folder(environment)
     holder = recorded(folder)
     if holder is None or not holder.is_running:
         return None
@@ -24,3 +24,8 @@ def playground_url(environment: Mapping[str, str]) -> str | None:
         return ",".join(document["metasrv"]) or None
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def found_folder(environment: Mapping[str, str]) -> Path:
+    """The folder in which a playground is looked for, absolute."""
+    return Path(environment.get(FOLDER_VARIABLE) or FOLDER).resolve()

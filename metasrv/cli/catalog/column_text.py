@@ -21,6 +21,8 @@ _COLUMN = re.compile(
     r"(?P<required>!|not\s+null\b)?\s*(?:(?:=|default\s)(?P<default>.*))?",
     re.IGNORECASE | re.DOTALL,
 )
+_BETWEEN = re.compile(r",(?![^(]*\))")
+"""A comma that is not inside of parentheses."""
 _NEAR: Mapping[str, str] = {
     "varchar": "string",
     "text": "string",
@@ -56,6 +58,19 @@ TYPE_NAMES = (
 )
 """As in metasrv_base/schema/types.py, which imports Arrow."""
 TYPES = " ".join(TYPE_NAMES)
+
+
+def named_types(text: str, option: str) -> dict[str, str]:
+    """Types by column, from `a:int64,b:decimal(10,2)`. *option*: named in errors."""
+    types: dict[str, str] = {}
+    for part in _BETWEEN.split(text):
+        name, colon, type = (word.strip() for word in part.partition(":"))
+        if not name or not colon:
+            raise typer.BadParameter(f"{option} {part}: say NAME:TYPE, as 'a:int64,b:string'")
+        if name in types:
+            raise typer.BadParameter(f"{option}: column {name} has two types")
+        types[name] = type_of(type, f"{option} {part}").text
+    return types
 
 
 def column_of(text: str, option: str) -> dict[str, Any]:

@@ -104,7 +104,10 @@ def _is_playground(error: MetaError) -> bool:
 def _advice(error: MetaError) -> str:
     kind = kind_of(error)
     if error.facts.get("pointer") == FILE:
-        return "mend the file, or say how it is written: `metasrv import --help`"
+        return (
+            "mend the file, or say how it is written (with --create, its types): "
+            "`metasrv import --help`"
+        )
     if _is_playground(error):
         return "`metasrv playground status` shows it, `stop` ends it; or give another --data-dir"
     if kind.code == "not-ready" and "told" in error.facts:

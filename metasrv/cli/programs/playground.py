@@ -1,11 +1,13 @@
 """`metasrv playground`: a whole cluster on this machine, until Ctrl-C or in the background."""
 
 import asyncio
+import os
 
 import typer
 
 from metasrv.cli.options import EXIT_REFUSED, AsJson, told
 from metasrv.cli.output import show_json
+from metasrv.cli.playground_url import found_folder
 from metasrv.cli.programs.playground_options import FOLDER, DataDir, flags_of, taking_options
 from metasrv.cli.programs.playground_text import (
     not_started,
@@ -68,7 +70,9 @@ def _start(options: PlaygroundOptions, as_json: bool) -> None:
         show_json(document)
     else:
         show_serving(document, options.data_dir)
-        show_started(document, options.data_dir, is_found=options.data_dir == FOLDER.resolve())
+        show_started(
+            document, options.data_dir, is_found=options.data_dir == found_folder(os.environ)
+        )
 
 
 app.command("start", context_settings=ENVIRONMENT)(taking_options(_start))

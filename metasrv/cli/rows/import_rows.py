@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from metasrv.cli.catalog.column_text import named_types
 from metasrv.cli.file_faults import PLAIN, UTF_8, Dialect
 from metasrv.cli.options import AsJson, TableArg, Url, service
 from metasrv.cli.rows.row_format import GZIP, STDIN
@@ -69,6 +70,13 @@ Key = Annotated[
 Partitions = Annotated[
     int, typer.Option(min=1, help="With --create: number of regions.", metavar="N")
 ]
+Types = Annotated[
+    str | None,
+    typer.Option(
+        help="With --create: types in place of the inferred ones, as 'a:int64,b:decimal(10,2)'.",
+        metavar="NAME:TYPE,...",
+    ),
+]
 Insert = Annotated[
     bool,
     typer.Option("--insert", help="Stop at a key that exists. Default: replace its row."),
@@ -88,6 +96,7 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     file: File,
     create: Create = False,
     key: Key = None,
+    types: Types = None,
     partitions: Partitions = 1,
     insert: Insert = False,
     bulk: Bulk = False,
@@ -104,16 +113,19 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     """Load a file into a table. Can be repeated from the start, except with --insert."""
     bulk = bulk or file.is_dir()
     by_rows = insert or dry_run or skip_bad
+    if types is not None and not create:
+        raise typer.BadParameter("--types goes with --create only: the table has its types")
     _must_go_together(bool(key), create=create, by_rows=by_rows, bulk=bulk)
     ending = _ending(file, format)
     dialect = dialect_of(ending or ending_of(file), null or [], encoding, delimiter)
-    from metasrv.cli.rows.load_rows import Import, run
+    given_types = named_types(types, "--types") if types is not None else {}
+    from metasrv.cli.rows.load_rows import Creation, Import, run
 
     request = Import(
         file=file,
         ending=ending,
         dialect=dialect,
-        create=(tuple(key or ()), partitions) if create else None,
+        create=Creation(tuple(key or ()), partitions, given_types) if create else None,
         op="insert" if insert else "upsert",
         is_bulk=bulk,
         is_dry_run=dry_run,

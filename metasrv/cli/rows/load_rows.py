@@ -1,16 +1,18 @@
 """A file of rows on its way into a table: judged, loaded as statements, or by the servers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 import typer
 
 from metasrv.cli.file_faults import Dialect
 from metasrv.cli.files import row_file
+from metasrv.cli.near import must_be_among
 from metasrv.cli.options import WAIT_S
-from metasrv.cli.output import show, show_json
+from metasrv.cli.output import show, show_json, show_table
 from metasrv.cli.progress import EXIT_INTERRUPTED, bar, procedure_bar
 from metasrv.cli.rows.plain_file import plain_file
 from metasrv.cli.skipping import Skipped
@@ -22,11 +24,21 @@ from metasrv.sdk.sync_table import Table
 from metasrv_base.errors import NotFound, Refused
 from metasrv_base.rows.layout import Layout
 from metasrv_base.rows.named import named_batch
+from metasrv_base.schema.types import arrow_type
 from metasrv_base.wire.api.tables import TableSpec
 
 IMPORT_S = 86_400.0  # of files of any size
-Creation = tuple[Sequence[str], int]
-"""The columns of the primary key, and the number of regions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """The table that an import creates."""
+
+    key: tuple[str, ...]
+    """Columns of the primary key."""
+    partitions: int
+    types: Mapping[str, str]
+    """Types of columns, by name; the others are inferred from the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +120,14 @@ def _judge(
 ) -> None:
     """Reads every row as a load would, and sends none. *create*: of the table to be made."""
     if create is not None:
-        spec = infer(name, source, *create)
-        with row_file(source.file, None, source.dialect) as file:
+        spec = infer(name, source, create)
+        schema = pa.schema([(column.name, arrow_type(column.type)) for column in spec.columns])
+        with row_file(source.file, schema, source.dialect, source.skipped) as file:
             rows = sum(batch.num_rows for batch in file.batches)
-        typer.echo(spec.model_dump_json(indent=2, exclude_defaults=True), err=as_json)
+        if as_json:
+            typer.echo(spec.model_dump_json(indent=2, exclude_defaults=True), err=True)
+        else:
+            _show_columns(spec, create)
     else:
         layout = Layout.of(client.tables.get(name))
         with row_file(
@@ -125,10 +141,28 @@ def _judge(
     show(done, as_json, lambda: typer.echo(f"{rows} rows can be loaded into {name}; none was"))
 
 
-def infer(name: str, source: ImportFile, key: Sequence[str], partitions: int) -> TableSpec:
-    """Raises Refused."""
+def infer(name: str, source: ImportFile, create: Creation) -> TableSpec:
+    """Raises Refused, and BadParameter for the type of a column that the file does not have."""
     with row_file(first_of(source.file), None, source.dialect) as file:
-        return infer_spec(TableName.parse(name).table, file.schema, key, partitions)
+        for column in create.types:
+            must_be_among(column, file.schema.names, "--types", "column")
+        table = TableName.parse(name).table
+        return infer_spec(table, file.schema, create.key, create.partitions, create.types)
+
+
+def _show_columns(spec: TableSpec, create: Creation) -> None:
+    """Prints the columns of the table to be created, and where their types come from."""
+    rows = [
+        (
+            column.name,
+            column.type,
+            "no" if not column.nullable else "yes",
+            "key" if column.name in create.key else None,
+            "--types" if column.name in create.types else "the file",
+        )
+        for column in spec.columns
+    ]
+    show_table(("column", "type", "nulls", "key", "type from"), rows)
 
 
 def first_of(file: Path) -> Path:
@@ -154,7 +188,7 @@ def _import(client: Client, name: str, file: Path, as_json: bool) -> None:
 
 def _create(client: Client, name: str, source: ImportFile, given: Creation, as_json: bool) -> bool:
     """Whether it was made: one of that name that is there is loaded into as it is."""
-    spec = infer(name, source, *given)
+    spec = infer(name, source, given)
     try:
         client.tables.get(name)
     except NotFound:
@@ -162,7 +196,7 @@ def _create(client: Client, name: str, source: ImportFile, given: Creation, as_j
     else:
         return False
     if not as_json:
-        typer.echo(spec.model_dump_json(indent=2, exclude_defaults=True))
+        _show_columns(spec, given)
     within = str(TableName.parse(name).within)
     with procedure_bar("create") as tell:
         client.tables.create(spec, within, wait_s=WAIT_S, on_progress=tell)

@@ -1,6 +1,6 @@
 """A TableSpec from an Arrow schema: what `metasrv import --create` shows. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
@@ -8,15 +8,28 @@ from metasrv_base.errors import Refused
 from metasrv_base.schema.arrow_types import holding
 from metasrv_base.wire.api.tables import ColumnSpec, HashPartition, TableSpec
 
+NO_TYPES: Mapping[str, str] = {}
 
-def infer_spec(name: str, schema: pa.Schema, key: Sequence[str], partitions: int = 1) -> TableSpec:
-    """All columns, `key` as the primary key, hashed over `partitions` regions. Raises Refused."""
+
+def infer_spec(
+    name: str,
+    schema: pa.Schema,
+    key: Sequence[str],
+    partitions: int = 1,
+    types: Mapping[str, str] = NO_TYPES,
+) -> TableSpec:
+    """All columns, `key` as the primary key, hashed over `partitions` regions. *types*: of columns
+    whose type is not inferred, by name. Raises Refused."""
     missing = [column for column in key if column not in schema.names]
     if missing or not key:
         expected = "columns of the file: " + ", ".join(schema.names)
         raise Refused("invalid-request", pointer="/primary_key", found=missing, expected=expected)
     columns = tuple(
-        ColumnSpec(name=field.name, type=type_text(field), nullable=field.name not in key)
+        ColumnSpec(
+            name=field.name,
+            type=types.get(field.name) or type_text(field),
+            nullable=field.name not in key,
+        )
         for field in schema
     )
     partition = HashPartition(by="hash", columns=tuple(key), count=partitions)

@@ -11,6 +11,7 @@ from metasrv.cli.file_faults import Dialect
 from metasrv.cli.files import row_file
 from metasrv.cli.rows.rows_text import bound_of, entry_of, json_rows, types_of
 from metasrv.sdk.control.infer import infer_spec
+from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import NotFound, Refused
 from metasrv_base.rows.named import named_batch
 from metasrv_base.wire.api.table_rules import validate_spec
@@ -209,7 +210,9 @@ def test_given_a_header_in_capitals_when_read_for_a_table_then_its_columns_are_t
 
 def test_given_an_index_that_is_not_there_when_scanned_then_the_near_one_is_named() -> None:
     body = table_of(small())
-    index = IndexBody(id=1, name="by_note", columns=("note",), unique=False, state="public")
+    index = IndexBody(
+        id=1, name="by_note", columns=("note",), unique=False, state=ElementState.PUBLIC
+    )
 
     with pytest.raises(NotFound) as refused:
         entry_of(body.model_copy(update={"indexes": (index,)}), "by_not", "5", "--eq")
