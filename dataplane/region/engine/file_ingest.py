@@ -15,7 +15,13 @@ from dataplane.region.files.file_reader import FileReader
 from dataplane.region.format.columns import KEY, OP, PUT
 from dataplane.region.format.families import FAMILY, ROW, ROWS
 from dataplane.region.indexes.index_entries import IndexDef
-from dataplane.region.indexes.unique_recheck import Seen, contested, settled, written_since
+from dataplane.region.indexes.unique_recheck import (
+    Seen,
+    contested,
+    recheck_bytes,
+    settled,
+    written_since,
+)
 from dataplane.region.manifests.adoption import Ingest, adopted, entry_of, ingested, sync_attempt
 from dataplane.region.manifests.manifest import Manifest
 from metasrv_base.errors import MetaError
@@ -151,10 +157,14 @@ class FileIngest:
 
     @contextmanager
     def _seen(self, source: Ingest) -> Iterator[Seen]:
+        """Reserves the memory of a look at all entries, and of the keys that it finds, within the
+        block."""
         index = IndexDef.of(source.index, source.unique_columns, self._content.columns, unique=True)
         made = tuple(FileReader(self._place.files, entry_of(file)) for file in source.files)
         with self._reader.view([ROWS, source.index]) as views:
-            yield Seen(views[source.index], views[ROWS], made, index)
+            snapshot = Seen(views[source.index], views[ROWS], made, index)
+            with self._place.budget.merging(recheck_bytes(snapshot) + PREPARED_BYTES_MAX):
+                yield snapshot
 
 
 def entry_batch(index: int, entries: Sequence[tuple[bytes, bytes]]) -> pa.RecordBatch:

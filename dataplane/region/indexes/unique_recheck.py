@@ -21,7 +21,13 @@ from dataplane.region.format.families import ENTRY_COLUMNS, ROW
 from dataplane.region.format.key_range import KeyRange
 from dataplane.region.indexes.index_entries import IndexDef, duplicate, entry_keys, repeated, whole
 from dataplane.region.memory.memtable import sorted_by_key
-from dataplane.region.reads.lookup import LookupView, live_rows, merge_sources, newest_rows
+from dataplane.region.reads.lookup import (
+    LookupView,
+    live_rows,
+    merge_sources,
+    newest_rows,
+    scan_bytes,
+)
 from dataplane.region.reads.merge import merge_versions
 from metasrv_base.errors import Refused
 from metasrv_base.wire.node.offenders import OFFENDERS_MAX, Duplicate, Offenders
@@ -50,17 +56,23 @@ class Wrong:
     rows: tuple[bytes, ...]
 
 
+def recheck_bytes(snapshot: Seen) -> int:
+    """The memory that a scan of all entries takes, the job's too. Reads footers."""
+    return scan_bytes(_all_entries(snapshot), KeyRange(), ENTRY_COLUMNS)
+
+
 def contested(snapshot: Seen) -> Iterator[bytes]:
     """Keys that would be wrong. Looks at every entry: it may go on beside writers, if what they
     write meanwhile is looked at behind."""
-    both = LookupView(
-        snapshot.entries.memtables,
-        (*snapshot.made, *snapshot.entries.files),
-        snapshot.entries.guard,
-    )
-    for window in merge_versions(merge_sources(both, KeyRange(), ENTRY_COLUMNS)):
+    sources = merge_sources(_all_entries(snapshot), KeyRange(), ENTRY_COLUMNS)
+    for window in merge_versions(sources):
         for entries in repeated([window]):
             yield from (wrong.key for wrong in judged(entries, snapshot))
+
+
+def _all_entries(snapshot: Seen) -> LookupView:
+    entries = snapshot.entries
+    return LookupView(entries.memtables, (*snapshot.made, *entries.files), entries.guard)
 
 
 def written_since(entries: LookupView, version: int) -> Iterator[bytes]:

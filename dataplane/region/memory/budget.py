@@ -129,7 +129,8 @@ class MemoryBudget:
 
     @contextmanager
     def merging(self, size: int) -> Iterator[None]:
-        """Reserves *size* bytes for a merge within the block. Waits for nothing."""
+        """Reserves *size* bytes for a merge, or for a look at all entries of a unique index, within
+        the block. Waits for nothing."""
         self._add_merge(size)
         try:
             yield

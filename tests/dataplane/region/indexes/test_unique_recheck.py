@@ -1,7 +1,7 @@
 """A unique index is filled beside writers: every living row has its entry, or rivals are named."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pytest
@@ -36,6 +36,7 @@ from tests.dataplane.region.entries import (
 from tests.dataplane.region.entries import entries_of as index_of
 from tests.dataplane.region.power_loss import DEVICES, FAST, Life, cut_short
 from tests.dataplane.region.rig import SPEC, A, Row, contents, order, place
+from tests.dataplane.region.watched_budget import WatchedBudget
 
 BY_TEXT = IndexDef.of(INDEX, [2], SPEC.columns, unique=True)
 
@@ -310,6 +311,22 @@ def test_given_more_keys_than_memory_may_have_when_ingested_then_all_are_settled
     assert not first.keys & second.keys
     assert region.file_ingest.ingest(SOURCE)
     assert index_of(region) == FILLED
+
+
+def test_given_entries_of_a_job_when_looked_at_then_their_memory_is_reserved() -> None:
+    store, _ = prepared_store()
+    budget = WatchedBudget()
+    region = Region.open(replace(place(MemoryDisk(store)), budget=budget), order(1))
+
+    ready = region.file_ingest.prepare(SOURCE)
+    looked_at = list(budget.merged)
+    region.file_ingest.settle(SOURCE, ready)
+
+    (made_bytes,) = (file.bytes for file in SOURCE.files)
+    assert len(looked_at) == 1
+    assert len(budget.merged) == 2
+    assert min(budget.merged) >= file_ingest.PREPARED_BYTES_MAX + made_bytes
+    assert budget.work_bytes == 0
 
 
 def ingest_once(life: Life) -> None:

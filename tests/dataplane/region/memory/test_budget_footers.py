@@ -1,48 +1,24 @@
 """Flushes and merges reserve the footer that they write: an entry for each column of a group."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 
 from dataplane.region.engine.region import Region
 from dataplane.region.files.file_reader import FileReader
 from dataplane.region.files.file_writer import writing_bytes
-from dataplane.region.memory.budget import MemoryBudget
 from dataplane.region.place import RegionPlace
 from tests.dataplane.region.rig import SPEC, place, write
+from tests.dataplane.region.watched_budget import WatchedBudget
 
 FILES = 4
 """Files of one size that are merged."""
 ROWS = 40
 
 
-class Watched(MemoryBudget):
-    """Notes what flushes and merges reserve."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.flushed: list[int] = []
-        self.merged: list[int] = []
-
-    @contextmanager
-    def flushing(self, size: int) -> Iterator[None]:
-        self.flushed.append(size)
-        with super().flushing(size):
-            yield
-
-    @contextmanager
-    def merging(self, size: int) -> Iterator[None]:
-        self.merged.append(size)
-        with super().merging(size):
-            yield
-
-
 @pytest.mark.parametrize("row_bytes", [8, 30_000, 300_000])
 def test_given_many_row_groups_when_flushed_and_merged_then_the_footer_is_reserved(
     row_bytes: int,
 ) -> None:
-    there, budget = place(), Watched()
+    there, budget = place(), WatchedBudget()
     region = Region.create(RegionPlace(there.disk, there.root, there.clock, budget=budget), SPEC, 1)
     for file in range(FILES):
         keys = [b"%03d" % at for at in range(file * ROWS, (file + 1) * ROWS)]
