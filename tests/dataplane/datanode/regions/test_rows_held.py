@@ -12,8 +12,12 @@ ROOT = Path(__file__).parents[4]
 TAKEN_MAX = 1.3
 """By what is counted."""
 RESIDENT_MAX = 1.3
-KEPT_BYTES = 6 << 20
-"""Bytes that allocators keep of a process that has taken some megabytes, whatever it has read."""
+KEPT_BYTES = 1 << 20
+"""The most that allocators keep besides, for the noise of one measurement: all reads but one stay
+within RESIDENT_MAX by themselves."""
+KEPT_OF_LARGE_ROWS = 5 << 20
+"""The same for an index over rows of 200 kB, whose read has 7 MB counted. The process grows by 4 to
+6 MB more than Arrow and Python had at once; four runs were 1.5 to 3.1 MB above RESIDENT_MAX."""
 CASES = (
     ("stream", "eight-wide"),
     ("page", "eight-wide"),
@@ -46,4 +50,5 @@ def test_given_a_read_when_it_is_answered_then_it_takes_no_more_memory_than_it_r
 
     assert found["taken"] <= TAKEN_MAX * found["counted"], found
     if read in SCANS:
-        assert found["resident"] <= RESIDENT_MAX * found["counted"] + KEPT_BYTES, found
+        kept = KEPT_OF_LARGE_ROWS if shape == "indexed-large" else KEPT_BYTES
+        assert found["resident"] <= RESIDENT_MAX * found["counted"] + kept, found
