@@ -81,6 +81,7 @@ def test_given_a_process_that_is_no_child_of_the_playground_then_it_is_no_progra
         json.dumps({**asdict(this_process()), "pid": True}).encode(),
         json.dumps({**asdict(this_process()), "more": 1}).encode(),
     ],
+    ids=["empty", "list", "no fields", "no JSON", "one field", "text", "negative", "bool", "more"],
 )
 def test_given_a_record_that_is_another_then_no_playground_runs(
     tmp_path: Path, record: bytes
