@@ -24,7 +24,7 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     """`run("table", "list")`: exit code and both streams."""
     monkeypatch.delenv("METASRV_URL", raising=False)
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "no-playground"))
-    monkeypatch.setattr("metasrv.cli.options.PATIENCE_MS", 200)
+    monkeypatch.setattr("metasrv.cli.options.PATIENCE_MS", 1_000)
     monkeypatch.setenv("COLUMNS", "200")
 
     def call(*args: str, **environment: str) -> Result:
