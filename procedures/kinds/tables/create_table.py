@@ -5,8 +5,9 @@ commit nobody sees the table; undone, it leaves nothing.
 """
 
 from keys.commit.routing import put_route
-from keys.commit.txn import Txn
+from keys.commit.txn import NOTHING, Txn
 from keys.model.catalogs import SchemaNameKey
+from keys.model.cluster import DATANODE, NodeKey
 from keys.model.log import TableCreated
 from keys.model.records import Lock, Resource
 from keys.model.tables import (
@@ -18,7 +19,7 @@ from keys.model.tables import (
     TableRouteKey,
 )
 from metasrv_base.elements.graphs import TABLE
-from metasrv_base.errors import NotFound
+from metasrv_base.errors import Conflict, NotFound
 from procedures.context import Context
 from procedures.locking.locks import whole_table
 from procedures.machine import Done, Kind, Outcome, ProcedureState, Step
@@ -52,7 +53,26 @@ async def create(state: CreateTable, context: Context) -> Outcome[CreateTable]:
     answers.must_all_succeed()
     txn = Txn.on(snapshot).put(keys[0], info).put(name, TableNameRecord(table_id=info.table_id))
     txn = put_route(txn, None, route).log(TableCreated(info=info, route=route))
+    txn = txn.also(await _while_registered(route, context))
     return Done(state, {"table_id": info.table_id, "name": info.full_name}, txn)
+
+
+async def _while_registered(route: TableRoute, context: Context) -> Txn:
+    """Compares the registrations of those leaders that have died since they made their regions: a
+    node that is dead may be removed, and nobody fails over the regions of a removed one. One that
+    is alive is removed later than this transaction, and its routes refuse that.
+
+    Raises Conflict `node-not-eligible`.
+    """
+    dead = {region.leader for region in route.region_routes} - context.alive_nodes()
+    if not dead:
+        return NOTHING
+    keys = [NodeKey(DATANODE, node) for node in sorted(dead)]
+    snapshot = await context.snapshot(*keys)
+    for key in keys:
+        if snapshot.get(key) is None:
+            raise Conflict("node-not-eligible", node_id=key.node, reason="it was removed")
+    return Txn.on(snapshot)
 
 
 async def _stands(state: CreateTable, table_id: int, context: Context) -> Outcome[CreateTable]:

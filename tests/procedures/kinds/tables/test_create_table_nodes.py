@@ -1,0 +1,101 @@
+"""Nodes of a create that die, or are removed, before the table is published."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import httpx
+import pytest
+
+from keys.model.cluster import DATANODE, NodeKey
+from keys.model.records import ProcedureHistory, ProcedureOutcome
+from keys.model.tables import TableInfoKey
+from procedures.kinds.failover.decommission_node import DecommissionNode
+from procedures.kinds.registry import KINDS
+from procedures.kinds.tables.create_table import CreateTable
+from tests.fakes.cluster import Cluster
+from tests.fakes.wire import NodeWire
+from tests.procedures.harness.scenarios import with_schema
+from tests.procedures.harness.tables import table_info, table_route
+from tests.procedures.kinds.failover.runs import start
+from tests.sim.loop import SimLoop, run
+
+NEW = CreateTable(info=table_info(1090, "new", 2), route=table_route(1090, ("dn-1", "dn-2")))
+LOST = DecommissionNode(node="dn-1", reason="its disk is gone", by="anna")
+
+
+async def outcome(cluster: Cluster, procedure: str) -> ProcedureOutcome | None:
+    """None: it is not over."""
+    known = await cluster.leader.manager.find(procedure)
+    return known.outcome if isinstance(known, ProcedureHistory) else None
+
+
+async def over(cluster: Cluster, procedure: str) -> ProcedureOutcome:
+    while (end := await outcome(cluster, procedure)) is None:
+        await cluster.clock.sleep_ms(10)
+    return end
+
+
+def is_stored(cluster: Cluster, key: NodeKey | TableInfoKey) -> bool:
+    return bytes(key) in cluster.stored()
+
+
+def created_late(
+    monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[Cluster], Awaitable[None]]
+) -> tuple[ProcedureOutcome, Cluster]:
+    """A create of which dn-1 answers at once, and dn-2 behind *meanwhile*."""
+    made: list[tuple[ProcedureOutcome, Cluster]] = []
+
+    async def main(loop: SimLoop) -> None:
+        cluster, answers, arrived = Cluster(loop, KINDS), asyncio.Event(), asyncio.Event()
+        sound = NodeWire.handle_async_request
+
+        async def late(wire: NodeWire, request: httpx.Request) -> httpx.Response:
+            if request.url.host == "dn-2":
+                arrived.set()
+                await answers.wait()
+            return await sound(wire, request)
+
+        monkeypatch.setattr(NodeWire, "handle_async_request", late)
+        await with_schema(cluster, await cluster.bootstrap())
+        await cluster.started()
+        procedure = await start(cluster, "create_table", NEW)
+        await arrived.wait()
+        await cluster.clock.sleep_ms(10)
+        cluster.plane.nodes["dn-1"].die()
+        await cluster.detected()
+        await meanwhile(cluster)
+        answers.set()
+        made.append((await over(cluster, procedure), cluster))
+
+    run(main, 1)
+    return made[0]
+
+
+async def removed(cluster: Cluster) -> None:
+    procedure = await start(cluster, "decommission_node", LOST)
+    assert await over(cluster, procedure) is ProcedureOutcome.SUCCEEDED
+    assert not is_stored(cluster, NodeKey(DATANODE, "dn-1"))
+
+
+async def nothing(cluster: Cluster) -> None:
+    assert is_stored(cluster, NodeKey(DATANODE, "dn-1"))
+
+
+def test_given_a_node_that_is_removed_before_the_table_is_published_then_nothing_is_published(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody would ever fail over a region of a node that is gone."""
+    end, cluster = created_late(monkeypatch, removed)
+
+    assert end is ProcedureOutcome.ROLLED_BACK
+    assert not is_stored(cluster, TableInfoKey(1090))
+
+
+def test_given_a_node_that_has_only_died_before_the_table_is_published_then_it_is_published(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its failover follows."""
+    end, cluster = created_late(monkeypatch, nothing)
+
+    assert end is ProcedureOutcome.SUCCEEDED
+    assert is_stored(cluster, TableInfoKey(1090))
