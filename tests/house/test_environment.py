@@ -9,7 +9,7 @@ import pytest
 from scripts import environment
 from scripts.environment import BUILD_LOCK, DEV_LOCK, RUN_LOCK, STAMP, ensure
 
-pytestmark = pytest.mark.process
+pytestmark = pytest.mark.packaging
 
 UP_TO_DATE = "is up to date"
 

@@ -20,7 +20,7 @@ import pytest
 
 from metasrv_base.clock import SystemClock
 
-pytestmark = pytest.mark.process
+pytestmark = pytest.mark.packaging
 
 ROOT = Path(__file__).parent.parent.parent
 PACKAGES = ("metasrv_base", "serving", "keys", "procedures", "metasrv", "dataplane")
