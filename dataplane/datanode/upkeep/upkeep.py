@@ -89,6 +89,8 @@ class Upkeep:
             log.warning("region_stopped", region_id=slot.region_id, code=owner.stopped_by.code)
 
     async def _do_what_is_due(self, owner: RegionOwner) -> None:
+        if owner.region.maintenance.has_unread_files():
+            await asyncio.to_thread(owner.region.maintenance.sweep)
         if _is_untidy(owner):
             await asyncio.to_thread(
                 owner.region.maintenance.collect
@@ -97,8 +99,6 @@ class Upkeep:
         if owner.region.maintenance.needs_flush():
             async with self._places:
                 await asyncio.to_thread(owner.region.maintenance.flush)
-        if owner.region.maintenance.has_unread_files():
-            await asyncio.to_thread(owner.region.maintenance.sweep)
         if self._is_log_idle(owner):
             owner.written_ms = None
             await asyncio.to_thread(owner.region.maintenance.close_log)

@@ -88,6 +88,7 @@ def obsolete_paths(
     """
     named = {entry.name for entry in current.files if entry.root is None}
     adopted = {attempt_of(name) for name in named}
+    claimed = adopted.union(map(attempt_of, kept_files))
     data = [
         posixpath.join(root, DATA, name)
         for name in _listed(disk, posixpath.join(root, DATA))
@@ -98,7 +99,7 @@ def obsolete_paths(
     attempts = [
         posixpath.join(root, ATTEMPTS, name)
         for name in _listed(disk, posixpath.join(root, ATTEMPTS))
-        if is_attempt(name) and name not in adopted and f"{ATTEMPTS}/{name}" not in kept_attempts
+        if is_attempt(name) and name not in claimed and f"{ATTEMPTS}/{name}" not in kept_attempts
         if not current.marks
     ]
     left = [
@@ -118,12 +119,14 @@ def _files_of(disk: Disk, root: str, attempt: str) -> list[str]:
 
 
 def remove_obsolete(disk: Disk, root: str, mine: Opening, paths: Iterable[str]) -> None:
+    """Looks, then removes; what is gone already is as it should be."""
     look(disk, root, mine)
     for path in paths:
-        if path.endswith((".parquet", SHARE)):
-            disk.remove(path)
-        else:
-            disk.remove_tree(path)
+        with suppress(NotFound):
+            if path.endswith((".parquet", SHARE)):
+                disk.remove(path)
+            else:
+                disk.remove_tree(path)
 
 
 def _listed(disk: Disk, folder: str) -> list[str]:

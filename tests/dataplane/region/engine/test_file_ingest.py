@@ -18,7 +18,7 @@ from dataplane.region.manifests.adoption import Ingest, data_file
 from dataplane.region.place import RegionLimits
 from metasrv_base.elements import graphs
 from metasrv_base.elements.states import ElementState
-from metasrv_base.errors import Conflict, MetaError, Refused
+from metasrv_base.errors import Conflict, MetaError, NotFound, Refused
 from metasrv_base.wire.node.orders import DataFile
 from tests.dataplane.region.attempts import ATTEMPT, MARK
 from tests.dataplane.region.entries import (
@@ -170,6 +170,45 @@ def test_given_files_that_are_not_of_the_index_or_its_mark_when_ingested_then_re
         region.file_ingest.ingest(source)
 
     assert region.manifest.files == before.files
+
+
+def test_given_an_index_that_is_dropped_as_it_is_built_when_tidied_then_the_region_goes_on(
+    region: Region,
+) -> None:
+    """Its file is let go, and goes by a sweep: a collection that had removed it, too, stopped the
+    region, which served nobody for some seconds."""
+    region.file_ingest.ingest(built(region, values_of(region)))
+    region.set_schema(SCHEMA, close=[MARK])
+    region.set_schema(RegionSchema(3, 1, SPEC.columns, frozenset(), frozenset({INDEX})))
+
+    region.maintenance.collect()
+    region.maintenance.sweep()
+
+    assert region.stopped is None
+    assert len(values_of(region)) == 3
+    assert region.place.disk.list(f"{A}/{ATTEMPT}") == []
+    region.maintenance.collect()
+    with pytest.raises(NotFound):
+        region.place.disk.list(f"{A}/{ATTEMPT}")
+
+
+def test_given_a_reader_of_an_index_that_is_dropped_when_tidied_then_it_reads_to_its_end(
+    region: Region,
+) -> None:
+    region.file_ingest.ingest(built(region, values_of(region)))
+    region.set_schema(SCHEMA, close=[MARK])
+    reading = region.reader.scan_entries(INDEX)
+    found = [next(reading)]
+    region.set_schema(RegionSchema(3, 1, SPEC.columns, frozenset(), frozenset({INDEX})))
+
+    region.maintenance.collect()
+    kept = region.place.disk.list(f"{A}/{ATTEMPT}")
+    found += list(reading)
+    region.maintenance.sweep()
+
+    assert kept == ["1.parquet"]
+    assert sum(part.num_rows for part in found) == 3
+    assert region.stopped is None
 
 
 def test_given_an_attempt_when_obsolete_files_are_collected_then_it_stays_until_its_mark_is_closed(
