@@ -14,7 +14,18 @@ from pathlib import Path
 # nothing else than a fast one.
 TOTAL_LIMIT_S = 1_800
 
-MARKS = ("long", "demo", "spark", "packaging", "process", "slow", "etcd", "sim", "badinput", "crash")
+MARKS = (
+    "long",
+    "demo",
+    "spark",
+    "packaging",
+    "process",
+    "slow",
+    "etcd",
+    "sim",
+    "badinput",
+    "crash",
+)
 WRITTEN = re.compile(rf"\bmark\.({'|'.join(MARKS)})\b")
 
 
@@ -52,7 +63,8 @@ DRAWN = (
 )
 """The property tests once more, with examples of the seed that this run has drawn."""
 
-# What computes, most of it in virtual time; then wheels and environments that are made. It gives way to the other lane, so its limits are wide.
+# What computes, most of it in virtual time; then wheels and environments that are made. It gives
+# way to the other lane, so its limits are wide.
 IN_MEMORY = (
     Part("fast", 600, is_split=True),
     Part("crash", 1_200, is_split=True),
