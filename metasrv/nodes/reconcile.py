@@ -27,6 +27,8 @@ class Reconciled:
 
 @dataclass(frozen=True, slots=True)
 class Reported:
+    """The regions that a node reported in its heartbeat, and whether it may be told to drop one."""
+
     node: str
     regions: RegionReport
     may_drop: bool = True
