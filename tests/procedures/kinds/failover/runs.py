@@ -1,6 +1,6 @@
 """Failovers of nodes and tables, started and observed by tests."""
 
-from keys.model.records import ClientRequirements
+from keys.model.records import ClientRequirements, ProcedureHistory, ProcedureOutcome
 from procedures.engine.submit import SubmitRequest as Wish
 from procedures.kinds.failover.failover_node import FailoverNode
 from procedures.kinds.registry import KINDS
@@ -45,3 +45,9 @@ async def start(cluster: Cluster, kind: str, state: ProcedureState) -> str:
     wish = Wish(cluster.ids.procedure_id(), CLIENT, "")
     await cluster.leader.manager.submit(KINDS[kind], state, wish)
     return wish.procedure
+
+
+async def outcome(cluster: Cluster, procedure: str) -> ProcedureOutcome | None:
+    """None: it is not over."""
+    known = await cluster.leader.manager.find(procedure)
+    return known.outcome if isinstance(known, ProcedureHistory) else None

@@ -13,7 +13,7 @@ from keys.commit.committer import Committed, Committer
 from keys.commit.routing import change_regions
 from keys.commit.txn import Txn, snapshot
 from keys.model.cluster import DATANODE, NodeKey, RemovedNodeKey
-from keys.model.records import ProcedureHistory, ProcedureOutcome
+from keys.model.records import ProcedureOutcome
 from keys.model.tables import RegionState, TableRouteKey
 from keys.store.kv import Compare, Kv, Request, TxnAnswer, Watched
 from procedures.kinds.failover.decommission_node import DecommissionNode
@@ -25,7 +25,7 @@ from tests.fakes.heartbeats import register
 from tests.procedures.harness.ends import OTHER, TABLE
 from tests.procedures.harness.scenarios import with_table
 from tests.procedures.harness.tables import put_table, table_info
-from tests.procedures.kinds.failover.runs import start
+from tests.procedures.kinds.failover.runs import outcome, start
 from tests.sim.loop import WORLD, SimLoop, run
 
 STATE = DecommissionNode(node="dn-1", reason="its disk is gone", by="anna")
@@ -101,12 +101,6 @@ def interrupted(cluster: Cluster, happens: Happens) -> Callable[..., Committer]:
 
 def is_registered(cluster: Cluster) -> bool:
     return bytes(NodeKey(DATANODE, "dn-1")) in cluster.stored()
-
-
-async def outcome(cluster: Cluster, procedure: str) -> ProcedureOutcome | None:
-    """None: it is not over."""
-    known = await cluster.leader.manager.find(procedure)
-    return known.outcome if isinstance(known, ProcedureHistory) else None
 
 
 async def begun(cluster: Cluster) -> str:

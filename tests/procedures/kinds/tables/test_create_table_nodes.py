@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from keys.model.cluster import DATANODE, NodeKey
-from keys.model.records import ProcedureHistory, ProcedureOutcome
+from keys.model.records import ProcedureOutcome
 from keys.model.tables import TableInfoKey
 from procedures.kinds.failover.decommission_node import DecommissionNode
 from procedures.kinds.registry import KINDS
@@ -16,17 +16,11 @@ from tests.fakes.cluster import Cluster
 from tests.fakes.wire import NodeWire
 from tests.procedures.harness.scenarios import with_schema
 from tests.procedures.harness.tables import table_info, table_route
-from tests.procedures.kinds.failover.runs import start
+from tests.procedures.kinds.failover.runs import outcome, start
 from tests.sim.loop import SimLoop, run
 
 NEW = CreateTable(info=table_info(1090, "new", 2), route=table_route(1090, ("dn-1", "dn-2")))
 LOST = DecommissionNode(node="dn-1", reason="its disk is gone", by="anna")
-
-
-async def outcome(cluster: Cluster, procedure: str) -> ProcedureOutcome | None:
-    """None: it is not over."""
-    known = await cluster.leader.manager.find(procedure)
-    return known.outcome if isinstance(known, ProcedureHistory) else None
 
 
 async def over(cluster: Cluster, procedure: str) -> ProcedureOutcome:
