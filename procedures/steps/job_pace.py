@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from metasrv_base.concurrency.fanout import fan_out
 from procedures.context import Context
-from procedures.elements.reorg_pace import Pace
+from procedures.elements.reorg_pace import of_operator
 
 LOOK_MS = 1_000  # between looks whether an operator wants another rate
 
@@ -51,6 +51,5 @@ def _shown(context: Context) -> int | None:
     """The rate in rows per second, which people are shown from now on; None: there is none."""
     rate = context.wanted_rows_per_s()
     if rate != context.live.pace.rows_per_s:
-        now_ms = context.ports.clock.mono_ms()
-        context.live.pace = Pace(rate, now_ms, is_wanted=rate is not None)
+        context.live.pace = of_operator(rate, context.ports.clock.mono_ms())
     return rate

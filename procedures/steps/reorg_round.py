@@ -39,6 +39,8 @@ class Round:
     """Read so far, by job."""
     running: dict[str, int | None] = field(default_factory=dict)
     """Jobs, with the rate that each was told: that of all of them together."""
+    rows_at_pace: int = 0
+    """Read when the rate was set."""
     first_ms: int = 0
     """Time at which the first rows were read: until then Spark may only have been starting."""
     over: asyncio.Event = field(default_factory=asyncio.Event)
@@ -78,17 +80,21 @@ class Round:
                     await self.context.ports.jobs.throttle(job, rate)
 
     def _judge_pace(self) -> None:
-        live, read = self.context.live, self._pace
-        live.pace = paced(
+        live, now_ms, read = self.context.live, self.context.ports.clock.mono_ms(), self._pace.rows
+        since_ms = max(live.pace.since_ms, self.began_ms)
+        pace = paced(
             live.pace,
             PaceInput(
-                now_ms=self.context.ports.clock.mono_ms(),
+                now_ms=now_ms,
                 p99_ms=self.context.ports.schema_sync.statement_p99_ms(),
                 p99_before_ms=self.reorg.p99_before_ms,
-                rows_per_s=read.rows * 1_000 / max(LOOK_MS, read.ms),
+                rows_per_s=(read - self.rows_at_pace) * 1_000 / max(LOOK_MS, now_ms - since_ms),
                 operator_rows_per_s=self.context.wanted_rows_per_s(),
             ),
         )
+        if pace.since_ms != live.pace.since_ms:
+            self.rows_at_pace = read
+        live.pace = pace
 
     @property
     def _pace(self) -> RoundPace:

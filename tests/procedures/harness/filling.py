@@ -48,13 +48,23 @@ class HeldJobs(FakeJobs):
     rates: dict[str, int | None] = field(default_factory=dict)
     """The rate last given to each filling, in rows per second, by job id."""
 
+    reading: dict[str, Progress] = field(default_factory=dict)
+    """Fillings that are held, by job id."""
+
+    def read(self, rows: int) -> None:
+        """Every filling that is held has read *rows* rows so far."""
+        for progress in self.reading.values():
+            progress(rows, rows, "rows")
+
     async def backfill(self, job: BackfillJob, *, progress: Progress) -> BackfillResult:
         self.began += 1
         self.rates[job.job_id] = job.rows_per_s
         if self.fails is not None:
             raise self.fails
         progress(1, 2, "rows")
+        self.reading[job.job_id] = progress
         await self.may_go_on.wait()
+        del self.reading[job.job_id]
         return await super().backfill(job, progress=progress)
 
     async def throttle(self, job_id: str, rows_per_s: int | None) -> None:

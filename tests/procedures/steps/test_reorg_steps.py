@@ -7,7 +7,7 @@ import pytest
 from keys.model.records import ProcedureOutcome
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import Refused
-from procedures.elements.reorg_pace import HOLD_MS, ROWS_PER_S_MIN
+from procedures.elements.reorg_pace import HOLD_MS, ROWS_PER_S_MIN, START_ROWS_PER_S
 from procedures.engine.control import Control, State
 from procedures.steps.reorg_round import LOOK_MS
 from procedures.steps.reorg_steps import REFUSALS_MAX
@@ -232,21 +232,26 @@ def test_given_a_reorg_that_reads_when_throttled_then_its_jobs_are_told_soon() -
     filling(scenario)
 
 
-def test_given_statements_that_become_slow_when_a_reorg_reads_then_it_reads_more_slowly() -> None:
+def test_given_statements_when_a_reorg_reads_then_faster_until_they_are_slow() -> None:
     async def scenario(at: Filling) -> None:
+        async def rate_after(rows: int) -> int | None:
+            """Each job has read *rows*; returns the rate after the time for which one stands."""
+            at.jobs.read(rows)
+            await at.cluster.clock.sleep_ms(HOLD_MS + LOOK_MS)
+            return at.entry().live.pace.rows_per_s
+
         at.cluster.holders.p99_ms = 10.0
         await at.hold("fill")
-        fast = at.entry().live.pace.rows_per_s
-
+        first = at.entry().live.pace.rows_per_s
+        read = [await rate_after(rows) for rows in (40_000, 40_000, 120_000)]
         at.cluster.holders.p99_ms = 200.0
-        await at.cluster.clock.sleep_ms(2 * HOLD_MS)
-        slow = at.entry().live.pace.rows_per_s
-        at.cluster.holders.p99_ms = 10.0
-        await at.cluster.clock.sleep_ms(2 * HOLD_MS)
+        slow = [await rate_after(rows) for rows in (280_000, 360_000, 400_000, 430_000)]
 
-        assert (fast, slow) == (None, ROWS_PER_S_MIN)
-        assert at.jobs.throttled
-        assert at.entry().live.pace.rows_per_s is None, "no rate of ours holds it back"
+        assert (first, read) == (START_ROWS_PER_S, [40_000, 40_000, 80_000]), "one of them stood"
+        assert slow == [40_000, 20_000, 10_000, ROWS_PER_S_MIN]
+        assert set(at.jobs.rates.values()) == {ROWS_PER_S_MIN}
+        at.cluster.holders.p99_ms = 10.0
+        assert await rate_after(433_000) is None, "no rate of ours holds it back"
         assert (await at.go_on()).outcome is ProcedureOutcome.SUCCEEDED
 
     filling(scenario)
