@@ -5,6 +5,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from operator import not_
 from typing import Any, ClassVar, NamedTuple, Self
 from uuid import UUID
 
@@ -109,6 +110,8 @@ class ClientRequirements(StoredPart):
     table_id: int | None = None
     """The table its name resolved to."""
     expected_epoch: int | None = None
+    if_exists: bool = Field(default=False, exclude_if=not_)
+    """An object that is gone ends the procedure as a success that changes nothing."""
 
 
 class Controlled(StoredPart):

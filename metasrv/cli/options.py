@@ -66,6 +66,9 @@ GraceS = Annotated[
 IfNotExists = Annotated[
     bool, typer.Option("--if-not-exists", help="Succeed if an equal object exists already.")
 ]
+IfExists = Annotated[
+    bool, typer.Option("--if-exists", help="Succeed, changing nothing, if it does not exist.")
+]
 Limit = Annotated[int, typer.Option(min=1, help="The most to list.", metavar="N")]
 Cascade = Annotated[
     bool, typer.Option("--cascade", help="Drop all that it holds too; it is hidden at once.")

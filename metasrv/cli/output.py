@@ -19,6 +19,12 @@ def show(body: object, as_json: bool, for_people: Callable[[], None]) -> None:
         for_people()
 
 
+def show_missed(name: str, as_json: bool) -> None:
+    """Shows that a change with `--if-exists` found nothing to change."""
+    said = f"{name} does not exist; nothing changed"
+    show({"applied": False}, as_json, lambda: typer.echo(said))
+
+
 def show_json(body: object) -> None:
     """A model, a list of models, or anything that JSON can hold; on stdout."""
     typer.echo(json.dumps(plain(body), indent=2, ensure_ascii=False))

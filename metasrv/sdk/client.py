@@ -18,6 +18,7 @@ from metasrv_base.rng import SystemRng
 from metasrv_base.wire.http.client import HttpClient
 
 if TYPE_CHECKING:
+    from metasrv.sdk.control.namespaces import Catalogs, Schemas
     from metasrv.sdk.control.operations import (
         Cluster,
         Failovers,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
         Regions,
         Settings,
     )
-    from metasrv.sdk.control.tables import Catalogs, Indexes, Schemas, Tables
+    from metasrv.sdk.control.tables import Indexes, Tables
     from metasrv.sdk.rows.access import RowAccess
     from metasrv.sdk.rows.table import AsyncTable
 
@@ -76,13 +77,13 @@ class AsyncClient:
 
     @cached_property
     def catalogs(self) -> "Catalogs":
-        from metasrv.sdk.control.tables import Catalogs
+        from metasrv.sdk.control.namespaces import Catalogs
 
         return Catalogs(self._service)
 
     @cached_property
     def schemas(self) -> "Schemas":
-        from metasrv.sdk.control.tables import Schemas
+        from metasrv.sdk.control.namespaces import Schemas
 
         return Schemas(self._service)
 

@@ -7,7 +7,7 @@ import pytest
 
 from metasrv.sdk import sync_operations, sync_table, sync_tables
 from metasrv.sdk.client import AsyncClient
-from metasrv.sdk.control import operations, tables
+from metasrv.sdk.control import namespaces, operations, tables
 from metasrv.sdk.rows.table import AsyncTable
 from metasrv.sdk.sync import Client
 from scripts.sync_client import sync_method
@@ -16,7 +16,7 @@ PAIRS = [
     (Client, AsyncClient),
     (sync_table.Table, AsyncTable),
     *(
-        (made, getattr(tables, name[4:]))
+        (made, getattr(tables, name[4:], None) or getattr(namespaces, name[4:]))
         for name, made in vars(sync_tables).items()
         if name[:4] == "Sync"
     ),
@@ -69,6 +69,7 @@ def test_given_a_method_then_the_synchronous_one_says_the_same_and_waits(
             "async def a(self) -> AsyncGenerator[F, None]: ...",
             "return self._portal.each(self._origin.a())",
         ),
+        ("@overload\nasync def a(self) -> F: ...", "..."),
         ("@property\ndef a(self) -> F: ...", "return self._origin.a"),
     ],
 )

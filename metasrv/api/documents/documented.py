@@ -60,6 +60,17 @@ _HEADERS: dict[str, dict[str, Any]] = {
     },
     "ETag": {"schema": {"type": "string"}},
 }
+_OF_A_MISS: dict[str, dict[str, Any]] = {
+    "Catalog-Version": _HEADERS["Catalog-Version"],
+    "Catalog-Applied": {
+        "description": "`false`: it did not exist, and nothing was changed (`if_exists`).",
+        "schema": {"type": "string"},
+    },
+}
+MISSED: Responses = {
+    204: {"description": "It does not exist (`if_exists`).", "headers": _OF_A_MISS}
+}
+"""An answer of changes that else answer with their object."""
 
 
 def problems(*codes: str) -> Responses:
@@ -97,7 +108,7 @@ def change(status: int, model: type[BaseModel] | None, *codes: str) -> Responses
     waited."""
     if status == 204:
         ended: Responses = {
-            204: {"description": "Done.", "headers": _without("ETag", "Catalog-Stale")},
+            204: {"description": "Done; or it does not exist.", "headers": _OF_A_MISS},
             200: {"model": PlanBody, "description": "What it would do (`dry_run`)."},
         }
     else:
@@ -119,7 +130,3 @@ def change(status: int, model: type[BaseModel] | None, *codes: str) -> Responses
         },
     }
     return {**ended, 202: accepted, **problems(*CHANGE, *codes)}
-
-
-def _without(*names: str) -> dict[str, dict[str, Any]]:
-    return {name: header for name, header in _HEADERS.items() if name not in names}

@@ -1,6 +1,6 @@
 """Answers that each route of tables documents beside its body: metasrv/api/routes/tables.py."""
 
-from metasrv.api.documents.documented import BODY, OF_TABLE, change, page, read
+from metasrv.api.documents.documented import BODY, MISSED, OF_TABLE, change, page, read
 from metasrv_base.wire.api.imports import ImportBody
 from metasrv_base.wire.api.tables import TableBody
 from metasrv_base.wire.node.checks import TableCheckBody
@@ -31,10 +31,10 @@ UNDROP_TABLE = change(
     "region-lost",
 )
 TRUNCATE_TABLE = change(200, TableBody, *BODY, *OF_TABLE, "node-not-eligible", "region-lost")
-RENAME_TABLE = change(
+RENAME_TABLE = MISSED | change(
     200, TableBody, *BODY, *OF_TABLE, "reserved-name", "already-exists", "invalid-schema-change"
 )
-ALTER_TABLE = change(
+ALTER_TABLE = MISSED | change(
     200,
     TableBody,
     *BODY,

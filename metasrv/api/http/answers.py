@@ -16,6 +16,8 @@ from serving.answers import answer_errors
 
 VERSION_HEADER = "Catalog-Version"
 """The version of the catalog that a read was answered from, or that a change has made."""
+APPLIED_HEADER = "Catalog-Applied"
+"""`false`: the object did not exist, and `if_exists` was given."""
 STALE_HEADER = "Catalog-Stale"
 NODES_PATH = "/internal/"
 JSON = "application/json"

@@ -145,7 +145,14 @@ class ChangeQuery(Query):
     """Judge it and answer what it would do, storing nothing."""
 
 
-class ElementDropQuery(ChangeQuery):
+class TableDropQuery(ChangeQuery):
+    """Parameters of every drop."""
+
+    if_exists: Flag = False
+    """204 with `Catalog-Applied: false` where it does not exist, instead of 404."""
+
+
+class ElementDropQuery(TableDropQuery):
     """Parameters of the drop of a part of a table."""
 
     grace_s: Whole = Field(default=0, ge=0, le=GRACE_S_MAX)
@@ -153,7 +160,7 @@ class ElementDropQuery(ChangeQuery):
     once. No other change of the table begins meanwhile."""
 
 
-class DropQuery(ChangeQuery):
+class DropQuery(TableDropQuery):
     """Parameters of the drop of a catalog or a schema."""
 
     cascade: Flag = False

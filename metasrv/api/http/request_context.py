@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import Depends, Header, Path, Request
 from fastapi import Query as QueryOf
 
-from metasrv.api.http.query import ChangeQuery, DropQuery, ElementDropQuery
+from metasrv.api.http.query import ChangeQuery, DropQuery, ElementDropQuery, TableDropQuery
 from metasrv.service.requests.ddl_request import FullSchemaName, FullTableName
 from metasrv.service.requests.request_context import (
     ANONYMOUS,
@@ -122,13 +122,23 @@ def plainly_asked(request: Request) -> RequestContext:
     return _asked(request, NOTHING_MORE, given, _principal(request))
 
 
+async def asked_to_drop_table(
+    request: Request,
+    query: Annotated[TableDropQuery, QueryOf()],
+    conditions: OnConditions,
+    by: Principal,
+) -> RequestContext:
+    return replace(_asked(request, query, conditions, by), if_exists=query.if_exists)
+
+
 async def asked_to_drop(
     request: Request,
     query: Annotated[DropQuery, QueryOf()],
     conditions: OnConditions,
     by: Principal,
 ) -> RequestContext:
-    return replace(_asked(request, query, conditions, by), cascade=query.cascade)
+    context = _asked(request, query, conditions, by)
+    return replace(context, cascade=query.cascade, if_exists=query.if_exists)
 
 
 async def asked_to_drop_element(
@@ -137,7 +147,8 @@ async def asked_to_drop_element(
     conditions: OnConditions,
     by: Principal,
 ) -> RequestContext:
-    return replace(_asked(request, query, conditions, by), grace_s=query.grace_s)
+    context = _asked(request, query, conditions, by)
+    return replace(context, grace_s=query.grace_s, if_exists=query.if_exists)
 
 
 def _asked(request: Request, query: ChangeQuery, conditions: Conditions, by: str) -> RequestContext:
@@ -170,6 +181,7 @@ async def table_name(catalog: Name, schema: Name, table: Name) -> FullTableName:
 Server = Annotated[ServerState, Depends(server)]
 AskedFor = Annotated[RequestContext, Depends(request_context)]
 AskedToDrop = Annotated[RequestContext, Depends(asked_to_drop)]
+AskedToDropTable = Annotated[RequestContext, Depends(asked_to_drop_table)]
 AskedToDropElement = Annotated[RequestContext, Depends(asked_to_drop_element)]
 InSchema = Annotated[FullSchemaName, Depends(schema_name)]
 OfTable = Annotated[FullTableName, Depends(table_name)]

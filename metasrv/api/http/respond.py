@@ -7,14 +7,18 @@ from fastapi import Response
 from keys.catalog.catalog import CatalogTable
 from keys.model.catalogs import CatalogInfo
 from keys.model.records import ProcedureHistory, ProcedureOutcome, ProcedureRecord
-from metasrv.api.http.answers import VERSION_HEADER, answer
+from metasrv.api.http.answers import APPLIED_HEADER, VERSION_HEADER, answer
 from metasrv.service.bodies.plan_shapes import plan_body
 from metasrv.service.bodies.procedure_shapes import ended_body, living_body
 from metasrv.service.bodies.shapes import catalog_body, schema_body, table_body, table_etag
 from metasrv.service.catalog import tables
 from metasrv.service.catalog.index_coverage import duplicates_of
 from metasrv.service.cluster.failovers import FailoverPlan
-from metasrv.service.requests.ddl_request import AlreadySatisfied, FullSchemaName
+from metasrv.service.requests.ddl_request import (
+    AlreadyAbsent,
+    AlreadySatisfied,
+    FullSchemaName,
+)
 from metasrv.service.requests.request_context import RequestContext
 from metasrv.service.requests.standing import stood_at
 from metasrv.service.requests.submit_ddl import AcceptedChange, PlannedChange
@@ -25,6 +29,7 @@ from metasrv_base.wire.api.procedures import FailoverBody, ProcedureBody, Resour
 from metasrv_base.wire.api.tables import CatalogBody, IndexBody, SchemaBody, TableBody
 from metasrv_base.wire.problem.problems import KINDS as PROBLEMS
 from procedures.kinds.registry import KINDS
+from procedures.steps.requirements import is_not_applied
 
 RETRY_AFTER_S = 1  # an ordinary DDL is over by then
 
@@ -34,11 +39,13 @@ Headers = dict[str, str]
 async def changed(
     state: ServerState,
     context: RequestContext,
-    done: AcceptedChange | PlannedChange | AlreadySatisfied,
+    done: AcceptedChange | PlannedChange | AlreadySatisfied | AlreadyAbsent,
 ) -> Response:
     """Raises what the procedure ended with, if it did not succeed and the client waited."""
     if isinstance(done, PlannedChange):
         return _plan(done)
+    if isinstance(done, AlreadyAbsent):
+        return _not_applied(state.follower.catalog.version, {})
     if isinstance(done, AlreadySatisfied):
         return await _stands(state, done)
     headers = _headers(context, [done])
@@ -134,6 +141,8 @@ def _accepted(state: ServerState, done: AcceptedChange, headers: Mapping[str, st
 async def _ended(state: ServerState, history: ProcedureHistory, headers: Headers) -> Response:
     """The report of its kind; the index that it built; else its resource, as it was left."""
     kind, record = KINDS[history.last.kind], history.last
+    if is_not_applied(history.result):
+        return _not_applied(stood_at(history) or state.follower.catalog.version, headers)
     headers, status = headers | _version(history), kind.success
     if status == 204:
         return Response(status_code=204, headers=headers)
@@ -200,13 +209,19 @@ async def _stands(state: ServerState, done: AlreadySatisfied) -> Response:
     return answer(schema_body(done.existing, version), 200, headers)
 
 
+def _not_applied(version: int, headers: Headers) -> Response:
+    """Returns the answer of a change with `if_exists` whose object did not exist."""
+    applied = {APPLIED_HEADER: "false", VERSION_HEADER: str(version)}
+    return Response(status_code=204, headers={**headers, **applied})
+
+
 def _plan(done: PlannedChange) -> Response:
-    if isinstance(done.plan, AlreadySatisfied):
+    if isinstance(done.plan, AlreadySatisfied | AlreadyAbsent):
         resource = _resource_of(done.plan)
         return answer(PlanBody(kind=None, resource=resource, catalog_version=done.catalog_version))
     return answer(plan_body(done.plan, done.catalog_version))
 
 
-def _resource_of(stands: AlreadySatisfied) -> ResourceBody:
+def _resource_of(stands: AlreadySatisfied | AlreadyAbsent) -> ResourceBody:
     resource = stands.resource
     return ResourceBody(type=resource.type, id=resource.id, name=resource.name)

@@ -8,7 +8,13 @@ from metasrv.api.documents import table_answers
 from metasrv.api.http.answers import read_answer
 from metasrv.api.http.page_query import freshness, page_query
 from metasrv.api.http.query import ReadQuery, TablesQuery, Whole
-from metasrv.api.http.request_context import AskedFor, InSchema, OfTable, Server
+from metasrv.api.http.request_context import (
+    AskedFor,
+    AskedToDropTable,
+    InSchema,
+    OfTable,
+    Server,
+)
 from metasrv.api.http.respond import changed
 from metasrv.service.bodies.shapes import dropped_etag, route_etag, table_etag
 from metasrv.service.catalog import listing, tables
@@ -59,7 +65,7 @@ async def get_table(
 
 
 @router.delete(TABLE, status_code=204, response_model=None, responses=table_answers.DROP_TABLE)
-async def drop_table(state: Server, context: AskedFor, name: OfTable) -> Response:
+async def drop_table(state: Server, context: AskedToDropTable, name: OfTable) -> Response:
     """Drop a table. It can be undropped for seven days."""
     done = await make(state, ddl_tables.drop_table(context, name))
     return await changed(state, context, done)

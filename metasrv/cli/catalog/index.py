@@ -15,13 +15,14 @@ from metasrv.cli.options import (
     DryRun,
     GraceS,
     IdempotencyKey,
+    IfExists,
     IfNotExists,
     TableArg,
     Url,
     WaitS,
     service,
 )
-from metasrv.cli.output import show, show_table
+from metasrv.cli.output import show, show_missed, show_table
 from metasrv.cli.progress import procedure_bar
 
 if TYPE_CHECKING:
@@ -140,6 +141,7 @@ def drop(  # noqa: PLR0913  # a parameter is an option of the command
     table: TableArg,
     index: IndexArg,
     grace: GraceS = 0,
+    if_exists: IfExists = False,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
     idempotency_key: IdempotencyKey = "",
@@ -148,15 +150,19 @@ def drop(  # noqa: PLR0913  # a parameter is an option of the command
 ) -> None:
     """Drop an index, with its entries."""
     with service(metasrv, as_json) as client, procedure_bar("drop") as tell:
-        client.indexes.drop(
+        dropped = client.indexes.drop(
             table,
             index,
             grace,
+            if_exists=if_exists,
             wait_s=wait,
             on_progress=tell,
             dry_run=dry_run,
             idempotency_key=idempotency_key,
         )
+    if not dropped:
+        show_missed(f"{index} of {table}", as_json)
+        return
     show({"dropped": index}, as_json, lambda: typer.echo(f"{index} of {table} dropped"))
 
 

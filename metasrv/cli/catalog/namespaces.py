@@ -14,6 +14,7 @@ from metasrv.cli.options import (
     Cascade,
     DryRun,
     IdempotencyKey,
+    IfExists,
     IfNotExists,
     Url,
     WaitS,
@@ -21,7 +22,7 @@ from metasrv.cli.options import (
     confirm,
     service,
 )
-from metasrv.cli.output import show, show_facts
+from metasrv.cli.output import show, show_facts, show_missed
 from metasrv.cli.progress import procedure_bar
 
 if TYPE_CHECKING:
@@ -40,8 +41,13 @@ class NamespaceClient(Protocol):
     def get(self, name: str, as_of: str | None = None) -> "CatalogBody | SchemaBody": ...
 
     def drop(
-        self, name: str, cascade: bool = False, **options: "Unpack[ChangeOptions]"
-    ) -> None: ...
+        self,
+        name: str,
+        cascade: bool = False,
+        *,
+        if_exists: bool = False,
+        **options: "Unpack[ChangeOptions]",
+    ) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +116,7 @@ def _add_drop(app: typer.Typer, namespace: Namespace) -> None:
     def drop(  # noqa: PLR0913  # a parameter is an option of the command
         name: Annotated[str, _argument(namespace)],
         cascade: Cascade = False,
+        if_exists: IfExists = False,
         yes: Yes = False,
         wait: WaitS = WAIT_S,
         dry_run: DryRun = False,
@@ -120,14 +127,18 @@ def _add_drop(app: typer.Typer, namespace: Namespace) -> None:
         if cascade:
             confirm(f"{name} goes, and each {namespace.holds} in it.", yes=yes or dry_run)
         with service(metasrv, as_json) as client, procedure_bar("drop") as tell:
-            namespace.of(client).drop(
+            dropped = namespace.of(client).drop(
                 name,
                 cascade,
+                if_exists=if_exists,
                 wait_s=wait,
                 on_progress=tell,
                 dry_run=dry_run,
                 idempotency_key=idempotency_key,
             )
+        if not dropped:
+            show_missed(name, as_json)
+            return
         show({"dropped": name}, as_json, lambda: typer.echo(f"{name} dropped"))
 
 

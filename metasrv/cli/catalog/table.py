@@ -37,6 +37,7 @@ from metasrv.cli.catalog.table_words import (
     column_operations,
     constraint_operations,
     must_be_sure,
+    named,
     option_operations,
     pair,
     places_of,
@@ -54,6 +55,7 @@ from metasrv.cli.options import (
     DryRun,
     GraceS,
     IdempotencyKey,
+    IfExists,
     IfMatch,
     IfNotExists,
     TableArg,
@@ -65,7 +67,7 @@ from metasrv.cli.options import (
     service,
     told,
 )
-from metasrv.cli.output import show, show_table
+from metasrv.cli.output import show, show_missed, show_table
 from metasrv.cli.progress import procedure_bar
 from metasrv.sdk.control.names import TableName
 
@@ -149,6 +151,7 @@ def rename(  # noqa: PLR0913  # a parameter is an option of the command
     exchange: Annotated[
         bool, typer.Option("--exchange", help="Exchange names with the table of that name.")
     ] = False,
+    if_exists: IfExists = False,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
     idempotency_key: IdempotencyKey = "",
@@ -163,13 +166,14 @@ def rename(  # noqa: PLR0913  # a parameter is an option of the command
             new_name,
             new_schema,
             exchange=exchange,
+            if_exists=if_exists,
             if_match=etag_at(client, name, if_match),
             wait_s=wait,
             on_progress=tell,
             dry_run=dry_run,
             idempotency_key=idempotency_key,
         )
-    _done(body, as_json, "renamed")
+    _done(body, as_json, "renamed", name)
 
 
 @app.command("alter")
@@ -190,6 +194,7 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
     set_option: AlterSetOption = None,
     unset_option: AlterUnsetOption = None,
     grace: GraceS = 0,
+    if_exists: IfExists = False,
     yes: Yes = False,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
@@ -211,26 +216,28 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
         raise typer.BadParameter("give at least one change, such as --add-column")
     places = places_of(operations, from_file)
     with service(metasrv, as_json, places) as client, procedure_bar("alter") as tell:
-        if set_default or drop_column:
-            table = client.tables.get(name)
+        table = named(client, name, if_exists) if set_default or drop_column else None
+        if table is not None:
             operations = typed_defaults(operations, from_file, table)
             must_be_sure(table, drop_column or (), yes=yes or dry_run)
         body = client.tables.alter(
             name,
             operations,
             grace,
+            if_exists=if_exists,
             if_match=etag_at(client, name, if_match),
             wait_s=wait,
             on_progress=tell,
             dry_run=dry_run,
             idempotency_key=idempotency_key,
         )
-    _done(body, as_json, "altered")
+    _done(body, as_json, "altered", name)
 
 
 @app.command("drop")
 def drop(  # noqa: PLR0913  # a parameter is an option of the command
     name: TableArg,
+    if_exists: IfExists = False,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
     idempotency_key: IdempotencyKey = "",
@@ -240,14 +247,18 @@ def drop(  # noqa: PLR0913  # a parameter is an option of the command
 ) -> None:
     """Drop a table; `undrop` brings it back within the drop retention."""
     with service(metasrv, as_json) as client, procedure_bar("drop") as tell:
-        client.tables.drop(
+        dropped = client.tables.drop(
             name,
+            if_exists,
             if_match=etag_at(client, name, if_match),
             wait_s=wait,
             on_progress=tell,
             dry_run=dry_run,
             idempotency_key=idempotency_key,
         )
+    if not dropped:
+        show_missed(name, as_json)
+        return
     said = f"{name} dropped; `metasrv table undrop {name}` brings it back"
     show({"dropped": name}, as_json, lambda: typer.echo(said))
 
@@ -348,7 +359,11 @@ def show_route(body: "RouteBody") -> None:
     show_table(("number", "region", "leader", "epoch", "state", "address", "borrows"), rows)
 
 
-def _done(body: "TableBody", as_json: bool, what: str) -> None:
+def _done(body: "TableBody | None", as_json: bool, what: str, missed: str = "") -> None:
+    """*missed*: the name of the table, where None means that it does not exist."""
+    if body is None:
+        show_missed(missed, as_json)
+        return
     name = f"{body.catalog}.{body.schema_name}.{body.name}"
     said = f"{name} {what}: id {body.id}, {len(body.regions)} regions, version {body.version}"
     show(body, as_json, lambda: typer.echo(said))

@@ -12,8 +12,10 @@ import typer
 from metasrv.cli.catalog.column_text import column_of, default_of, type_of
 from metasrv.cli.errors.places import Places
 from metasrv.cli.options import confirm
+from metasrv_base.errors import NotFound
 
 if TYPE_CHECKING:
+    from metasrv.sdk.sync import Client
     from metasrv_base.wire.api.tables import TableBody
 
 
@@ -131,6 +133,16 @@ def typed_defaults(
                 )
         typed.append(operation_copy)
     return typed
+
+
+def named(client: "Client", name: str, if_exists: bool) -> "TableBody | None":
+    """The table; None: `--if-exists`, and it does not."""
+    try:
+        return client.tables.get(name)
+    except NotFound:
+        if not if_exists:
+            raise
+        return None
 
 
 def must_be_sure(body: "TableBody", dropped: Sequence[str], *, yes: bool) -> None:

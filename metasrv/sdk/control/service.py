@@ -32,6 +32,7 @@ PAGE = 500
 """Items of one answer of a list."""
 LEARN_MS_MAX = 1_000
 """The time to read the list of servers, in ms: nobody waits longer for it."""
+APPLIED_HEADER = "catalog-applied"
 Params = Mapping[str, str | int | bool]
 
 TRY_MS_MAX = 5_000
@@ -82,6 +83,14 @@ class DoneChange:
     """The body of the answer; None: there was none, or a procedure was followed."""
     procedure: "ProcedureBody | None"
     """The one that was followed; None: the answer was final."""
+    is_missed: bool = False
+    """The answer was final: the object did not exist, and `if_exists` was given."""
+
+    @property
+    def applied(self) -> bool:
+        """False: nothing was changed, for the object did not exist (`if_exists`)."""
+        result = (self.procedure and self.procedure.result) or {}
+        return not self.is_missed and result.get("applied") is not False
 
 
 class ControlService:
@@ -142,7 +151,8 @@ class ControlService:
         request = Asking(method, path, body, params or {})
         answer = await self._send(request, until, options)
         if answer.status != 202:
-            return DoneChange(self._noted(answer.json()) if answer.content else None, None)
+            document = self._noted(answer.json()) if answer.content else None
+            return DoneChange(document, None, answer.headers.get(APPLIED_HEADER) == "false")
         from metasrv_base.wire.api.procedures import ProcedureBody
 
         procedure = answer.body(ProcedureBody)

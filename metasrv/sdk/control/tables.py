@@ -1,7 +1,7 @@
-"""Tables and schemas as resources: made, read, changed and dropped through metasrv."""
+"""Tables and indexes as resources: made, read, changed and dropped through metasrv."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -10,16 +10,10 @@ from metasrv.sdk.control.service import ChangeOptions, ControlService, DoneChang
 from metasrv_base.errors import Refused
 from metasrv_base.wire.api.coverage import IndexDuplicates
 from metasrv_base.wire.api.tables import (
-    CatalogBody,
-    CatalogList,
-    CatalogSpec,
     IndexBody,
     IndexList,
     IndexSpec,
     RouteBody,
-    SchemaBody,
-    SchemaList,
-    SchemaSpec,
     TableBody,
     TableList,
     TableSpec,
@@ -77,6 +71,7 @@ class Tables:
         pages = self._service.pages(TableList, path, params, of_catalog=True)
         return [table async for page in pages for table in page.tables]
 
+    @overload
     async def rename(
         self,
         name: str,
@@ -84,27 +79,74 @@ class Tables:
         new_schema: str | None = None,
         *,
         exchange: bool = False,
+        if_exists: Literal[False] = False,
         **options: Unpack[ChangeOptions],
-    ) -> TableBody:
+    ) -> TableBody: ...
+    @overload
+    async def rename(
+        self,
+        name: str,
+        new_name: str,
+        new_schema: str | None = None,
+        *,
+        exchange: bool = False,
+        if_exists: bool,
+        **options: Unpack[ChangeOptions],
+    ) -> TableBody | None: ...
+    async def rename(
+        self,
+        name: str,
+        new_name: str,
+        new_schema: str | None = None,
+        *,
+        exchange: bool = False,
+        if_exists: bool = False,
+        **options: Unpack[ChangeOptions],
+    ) -> TableBody | None:
         """`new_schema`: of the same catalog; None: it stays in its schema. *exchange*: the table
-        that bears the new name takes the old one, in the same moment."""
+        that bears the new name takes the old one, in the same moment. None: `if_exists`, and there
+        is no such table."""
         from metasrv_base.wire.api.changes import RenameRequest
 
         old = TableName.parse(name)
         fields = {"new_name": new_name, "new_schema": new_schema, "exchange": exchange}
-        request = model_of(RenameRequest, fields)
+        request = model_of(RenameRequest, fields | {"if_exists": if_exists})
         done = await self._service.change("POST", f"{old.path}/rename", request, **options)
-        return await self._after(done, TableName(old.catalog, new_schema or old.schema, new_name))
+        new = TableName(old.catalog, new_schema or old.schema, new_name)
+        return await self._after(done, new) if done.applied else None
 
+    @overload
     async def alter(
         self,
         name: str,
         operations: "Sequence[AlterOperation | Mapping[str, Any]]",
         grace_s: int = 0,
+        *,
+        if_exists: Literal[False] = False,
         **options: Unpack[ChangeOptions],
-    ) -> TableBody:
+    ) -> TableBody: ...
+    @overload
+    async def alter(
+        self,
+        name: str,
+        operations: "Sequence[AlterOperation | Mapping[str, Any]]",
+        grace_s: int = 0,
+        *,
+        if_exists: bool,
+        **options: Unpack[ChangeOptions],
+    ) -> TableBody | None: ...
+    async def alter(
+        self,
+        name: str,
+        operations: "Sequence[AlterOperation | Mapping[str, Any]]",
+        grace_s: int = 0,
+        *,
+        if_exists: bool = False,
+        **options: Unpack[ChangeOptions],
+    ) -> TableBody | None:
         """All of them or none. As `{"op": "rename_column", "name": "a", "new_name": "b"}`. What is
-        dropped can be undropped for *grace_s*: as long this waits, and the table with it."""
+        dropped can be undropped for *grace_s*: as long this waits, and the table with it. None:
+        `if_exists`, and there is no such table."""
         from metasrv_base.wire.api.changes import AlterRequest
 
         table = TableName.parse(name)
@@ -112,13 +154,18 @@ class Tables:
             operation.model_dump() if isinstance(operation, BaseModel) else operation
             for operation in operations
         ]
-        request = model_of(AlterRequest, {"operations": documents, "grace_s": grace_s})
+        fields = {"operations": documents, "grace_s": grace_s, "if_exists": if_exists}
+        request = model_of(AlterRequest, fields)
         done = await self._service.change("POST", f"{table.path}/alter", request, **options)
-        return await self._after(done, table)
+        return await self._after(done, table) if done.applied else None
 
-    async def drop(self, name: str, **options: Unpack[ChangeOptions]) -> None:
-        """Drops a table. Its rows are kept for the drop retention: see `undrop`."""
-        await self._service.change("DELETE", TableName.parse(name).path, **options)
+    async def drop(
+        self, name: str, if_exists: bool = False, **options: Unpack[ChangeOptions]
+    ) -> bool:
+        """Drops a table. Its rows are kept for the drop retention: see `undrop`. False:
+        `if_exists`, and there is no such table."""
+        path, params = TableName.parse(name).path, dropping(if_exists=if_exists)
+        return (await self._service.change("DELETE", path, params=params, **options)).applied
 
     async def undrop(
         self,
@@ -245,12 +292,19 @@ class Indexes:
         return [*(await self._service.read_catalog(IndexList, path, past(as_of))).indexes]
 
     async def drop(
-        self, table: str, name: str, grace_s: int = 0, **options: Unpack[ChangeOptions]
-    ) -> None:
+        self,
+        table: str,
+        name: str,
+        grace_s: int = 0,
+        *,
+        if_exists: bool = False,
+        **options: Unpack[ChangeOptions],
+    ) -> bool:
         """*grace_s*: seconds during which the index can be undropped; the call waits for their end,
-        too."""
-        path, params = f"{indexes_path(table)}/{name}", {"grace_s": grace_s} if grace_s else {}
-        await self._service.change("DELETE", path, params=params, **options)
+        too. False: `if_exists`, and there is no such index."""
+        path = f"{indexes_path(table)}/{name}"
+        params = {**dropping(if_exists=if_exists), **({"grace_s": grace_s} if grace_s else {})}
+        return (await self._service.change("DELETE", path, params=params, **options)).applied
 
     async def undrop(
         self, table: str, name: str, **options: Unpack[ChangeOptions]
@@ -266,79 +320,6 @@ def indexes_path(table: str) -> str:
     return f"{TableName.parse(table).path}/indexes"
 
 
-class Schemas:
-    """`client.schemas`. Names are `public` or `main.public`."""
-
-    def __init__(self, service: ControlService) -> None:
-        self._service = service
-
-    async def create(
-        self, name: str, if_not_exists: bool = False, **options: Unpack[ChangeOptions]
-    ) -> SchemaBody:
-        full_name = SchemaName.parse(name)
-        spec = model_of(SchemaSpec, {"name": full_name.schema, "if_not_exists": if_not_exists})
-        path = full_name.path.rpartition("/")[0]
-        done = await self._service.change("POST", path, spec, **options)
-        if done.document is not None:
-            return model_of(SchemaBody, done.document)
-        return await self.get(name)
-
-    async def get(self, name: str, as_of: str | None = None) -> SchemaBody:
-        path = SchemaName.parse(name).path
-        return await self._service.read_catalog(SchemaBody, path, past(as_of))
-
-    async def list(self, catalog: str = "main", as_of: str | None = None) -> list[SchemaBody]:
-        path = SchemaName(catalog, "x").path.rpartition("/")[0]
-        pages = self._service.pages(SchemaList, path, past(as_of), of_catalog=True)
-        return [schema async for page in pages for schema in page.schemas]
-
-    async def drop(
-        self, name: str, cascade: bool = False, **options: Unpack[ChangeOptions]
-    ) -> None:
-        """Conflict `not-empty` while it holds a table, unless `cascade`: then those go with it."""
-        path = SchemaName.parse(name).path
-        await self._service.change("DELETE", path, params=dropping(cascade), **options)
-
-
-class Catalogs:
-    """`client.catalogs`."""
-
-    def __init__(self, service: ControlService) -> None:
-        self._service = service
-
-    async def create(
-        self, name: str, if_not_exists: bool = False, **options: Unpack[ChangeOptions]
-    ) -> CatalogBody:
-        """Creates a catalog without a schema."""
-        spec = model_of(CatalogSpec, {"name": name, "if_not_exists": if_not_exists})
-        done = await self._service.change("POST", "/v1/catalogs", spec, **options)
-        if done.document is not None:
-            return model_of(CatalogBody, done.document)
-        return await self.get(name)
-
-    async def get(self, name: str, as_of: str | None = None) -> CatalogBody:
-        return await self._service.read_catalog(CatalogBody, catalog_path(name), past(as_of))
-
-    async def list(self, as_of: str | None = None) -> list[CatalogBody]:
-        pages = self._service.pages(CatalogList, "/v1/catalogs", past(as_of), of_catalog=True)
-        return [catalog async for page in pages for catalog in page.catalogs]
-
-    async def drop(
-        self, name: str, cascade: bool = False, **options: Unpack[ChangeOptions]
-    ) -> None:
-        """Conflict `not-empty` while it holds a schema, unless `cascade`."""
-        path = catalog_path(name)
-        await self._service.change("DELETE", path, params=dropping(cascade), **options)
-
-
-def dropping(cascade: bool) -> dict[str, str | int | bool]:
-    return {"cascade": "true"} if cascade else {}
-
-
-def catalog_path(name: str) -> str:
-    return SchemaName(name, "x").path.rpartition("/schemas/")[0]
-
-
 def model_of(model: type[M], value: object) -> M:
     """`value`, judged as the service would judge it. Raises Refused with `errors`."""
     if isinstance(value, model):
@@ -348,3 +329,9 @@ def model_of(model: type[M], value: object) -> M:
     except ValidationError as error:
         errors = field_errors([dict(item) for item in error.errors()], value)
         raise Refused("invalid-request", errors=errors) from error
+
+
+def dropping(*, cascade: bool = False, if_exists: bool = False) -> dict[str, str | int | bool]:
+    """The query of a drop."""
+    flags = {"cascade": cascade, "if_exists": if_exists}
+    return {name: "true" for name, is_given in flags.items() if is_given}

@@ -5,6 +5,7 @@ from functools import partial
 from keys.catalog.catalog import Catalog
 from keys.model.catalogs import CatalogInfo
 from keys.model.records import Lock
+from metasrv.service.requests.absent import unless_absent
 from metasrv.service.requests.ddl_request import (
     AlreadySatisfied,
     DdlRequest,
@@ -35,9 +36,14 @@ def create_catalog(context: RequestContext, spec: CatalogSpec) -> DdlRequest:
 def drop_catalog(context: RequestContext, name: str) -> DdlRequest:
     must_be_identifiers(name)
     context.require_no_version()
-    return DdlRequest(
+    request = DdlRequest(
         context, partial(_wants, name), partial(plan_drop_catalog, name, context.cascade)
     )
+
+    def exists(catalog: Catalog) -> bool:
+        return name in catalog.catalogs
+
+    return unless_absent(request, DROP_CATALOG, "catalog", name, exists)
 
 
 def _wants(name: str, catalog: Catalog) -> tuple[Lock, ...]:

@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from functools import partial
 
-from keys.catalog.catalog import CatalogTable
+from keys.catalog.catalog import Catalog, CatalogTable
 from keys.model.tables import Index, TableInfo
 from metasrv.service.bodies.shapes import index_body
 from metasrv.service.catalog.index_coverage import coverages
 from metasrv.service.catalog.reading import CatalogView, Freshness, view
 from metasrv.service.ddl.ddl_tables import table_asked_for, wants_table
 from metasrv.service.nearby import hint
+from metasrv.service.requests.absent import unless_absent
 from metasrv.service.requests.ddl_request import (
     AlreadySatisfied,
     DdlRequest,
@@ -48,9 +49,16 @@ def validate_index(context: RequestContext, name: FullTableName, index: str) -> 
 
 def drop_index(context: RequestContext, name: FullTableName, index: str) -> DdlRequest:
     must_be_identifiers(index)
-    return DdlRequest(
+    request = DdlRequest(
         context, partial(wants_table, name), partial(plan_drop_index, context, name, index)
     )
+    exists = partial(_has_index, name, index)
+    return unless_absent(request, DROP_INDEX, "index", f"{name.full}.{index}", exists)
+
+
+def _has_index(name: FullTableName, index: str, catalog: Catalog) -> bool:
+    table = catalog.find(name.catalog, name.schema, name.table)
+    return table is not None and index in {each.name for each in table.info.indexes}
 
 
 def plan_create_index(

@@ -5,6 +5,7 @@ from functools import partial
 from keys.catalog.catalog import Catalog
 from keys.model.catalogs import SchemaInfo
 from keys.model.records import Lock
+from metasrv.service.requests.absent import unless_absent
 from metasrv.service.requests.ddl_request import (
     AlreadySatisfied,
     DdlRequest,
@@ -37,9 +38,14 @@ def create_schema(context: RequestContext, catalog: str, spec: SchemaSpec) -> Dd
 
 def drop_schema(context: RequestContext, name: FullSchemaName) -> DdlRequest:
     context.require_no_version()
-    return DdlRequest(
+    request = DdlRequest(
         context, partial(_wants, name), partial(plan_drop_schema, name, context.cascade)
     )
+
+    def exists(catalog: Catalog) -> bool:
+        return catalog.is_visible(name.catalog, name.schema)
+
+    return unless_absent(request, DROP_SCHEMA, "schema", name.full, exists)
 
 
 def _wants(name: FullSchemaName, catalog: Catalog) -> tuple[Lock, ...]:

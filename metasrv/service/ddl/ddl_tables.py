@@ -1,11 +1,13 @@
 """drop, undrop, truncate, check, rename and alter of a table, judged and planned. Pure."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from keys.catalog.catalog import Catalog, CatalogTable
 from keys.model.records import Lock
 from metasrv.service.bodies.shapes import time_of
+from metasrv.service.requests.absent import unless_absent
 from metasrv.service.requests.ddl_request import (
     DdlRequest,
     FullTableName,
@@ -50,7 +52,8 @@ from procedures.steps.existing import must_be_free
 
 def drop_table(context: RequestContext, name: FullTableName) -> DdlRequest:
     plan = partial(plan_on_table, DROP_TABLE, context, name)
-    return DdlRequest(context, partial(wants_table, name), plan, joins=DROP_TABLE.name)
+    request = DdlRequest(context, partial(wants_table, name), plan, joins=DROP_TABLE.name)
+    return unless_absent(request, DROP_TABLE, "table", name.full, partial(has_table, name))
 
 
 def undrop_table(
@@ -87,14 +90,24 @@ def rename_table(
         return distinct(*wants_table(name, catalog), *wants_table(target, catalog))
 
     plan = partial(plan_rename_table, context, name, target, request.exchange)
-    return DdlRequest(context, wants, plan)
+    context = replace(context, if_exists=request.if_exists)
+    return unless_absent(
+        DdlRequest(context, wants, plan), RENAME_TABLE, "table", name.full, partial(has_table, name)
+    )
 
 
 def alter_table(context: RequestContext, name: FullTableName, request: AlterRequest) -> DdlRequest:
     refuse(validate_alter(request))
-    return DdlRequest(
-        context, partial(wants_table, name), partial(plan_alter_table, context, name, request)
+    context = replace(context, if_exists=request.if_exists)
+    plan = partial(plan_alter_table, context, name, request)
+    return unless_absent(
+        DdlRequest(context, partial(wants_table, name), plan),
+        *(ALTER_TABLE, "table", name.full, partial(has_table, name)),
     )
+
+
+def has_table(name: FullTableName, catalog: Catalog) -> bool:
+    return catalog.find(name.catalog, name.schema, name.table) is not None
 
 
 def wants_table(name: FullTableName, catalog: Catalog) -> tuple[Lock, ...]:

@@ -65,11 +65,24 @@ class AlreadySatisfied:
 
 
 @dataclass(frozen=True, slots=True)
+class AlreadyAbsent:
+    """A change of an object that does not exist (`if_exists`): nothing is to be done."""
+
+    kind: Kind[Any]
+    """The kind of procedure that would have changed it."""
+    resource: Resource
+    """Without an id."""
+
+
+Judged = ProcedureToSubmit | AlreadySatisfied | AlreadyAbsent
+
+
+@dataclass(frozen=True, slots=True)
 class DdlRequest:
     context: RequestContext
     wants: Callable[[Catalog], tuple[Lock, ...]]
     """The locks it needs, as far as the catalog tells. Who holds one may change the judgement."""
-    judge: Callable[[RequestFacts], ProcedureToSubmit | AlreadySatisfied]
+    judge: Callable[[RequestFacts], Judged]
     """Pure. Raises what is to be answered: NotFound, Conflict, Refused."""
     joins: str | None = None
     """A kind of procedure that, when it makes this wish's judgement wait, does what it asks for."""

@@ -51,6 +51,8 @@ class RequestContext:
     dry_run: bool = False
     cascade: bool = False
     """True: a drop with all that is inside."""
+    if_exists: bool = False
+    """True: if its object does not exist, the change is a success that changes nothing."""
     grace_s: int = 0
     """Seconds for which a dropped part of a table can be undropped."""
 
@@ -62,6 +64,7 @@ class RequestContext:
         """
         body = json.dumps(self.body, sort_keys=True, separators=(",", ":"))
         more = [b"cascade"] if self.cascade else []
+        more += [b"if_exists"] if self.if_exists else []
         more += [b"grace %d" % self.grace_s] if self.grace_s else []
         return _digest(self.method.encode(), self.path.encode(), body.encode(), *more)
 
@@ -88,6 +91,7 @@ class RequestContext:
             if_version=self.if_match.version if self.if_match else None,
             table_id=table_id,
             expected_epoch=expected_epoch,
+            if_exists=self.if_exists,
         )
 
     def require_version(self, name: str, tag: TableTag) -> None:

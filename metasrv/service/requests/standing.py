@@ -1,4 +1,5 @@
-"""A wish that was fulfilled already, kept under its idempotency key as a procedure that is over.
+"""A request for which nothing is to be done, kept under its idempotency key as a procedure that
+is over.
 
 So the same key gets the same answer later, another request under it is refused, and both go with
 the history (G11). Without a key nothing is stored.
@@ -18,10 +19,11 @@ from keys.model.records import (
     ProcedureRecord,
 )
 from metasrv.leadership.term import Term
-from metasrv.service.requests.ddl_request import AlreadySatisfied
+from metasrv.service.requests.ddl_request import AlreadyAbsent, AlreadySatisfied
 from metasrv.service.requests.request_context import RequestContext
 from metasrv.service.state.state import ServerState
 from metasrv_base.errors import Unknown
+from procedures.steps.requirements import not_applied
 
 STOOD_AT = "stood_at"  # of its result: the catalog version at which it stood
 
@@ -30,7 +32,7 @@ async def keep(
     state: ServerState,
     term: Term,
     context: RequestContext,
-    stands: AlreadySatisfied,
+    stands: AlreadySatisfied | AlreadyAbsent,
     *,
     deadline_ms: int,
 ) -> None:
@@ -69,15 +71,19 @@ def stood_at(history: ProcedureHistory) -> int | None:
 
 
 def _over(
-    context: RequestContext, stands: AlreadySatisfied, version: int, stamp: Stamp
+    context: RequestContext,
+    stands: AlreadySatisfied | AlreadyAbsent,
+    version: int,
+    stamp: Stamp,
 ) -> ProcedureHistory:
     kind, resource = stands.kind, stands.resource
+    index = None if isinstance(stands, AlreadyAbsent) else stands.index
     last = ProcedureRecord(
         kind=kind.name,
         kind_format=kind.state.format,
         step=kind.first,
         phase=ProcedurePhase.FORWARD,
-        state={"operations": [{"name": stands.index}]} if stands.index else {},
+        state={} if index is None else {"operations": [{"name": index}]},
         submission=stamp.submission,
         locks=(),
         resource=resource,
@@ -85,11 +91,14 @@ def _over(
         submitted_at_ms=stamp.at_ms,
         deadline_at_ms=stamp.at_ms,
     )
-    named = {f"{resource.type}_id": int(resource.id), "name": resource.name}
+    if isinstance(stands, AlreadyAbsent):
+        result = not_applied(resource)
+    else:
+        result = {f"{resource.type}_id": int(resource.id), "name": resource.name}
     return ProcedureHistory(
         outcome=ProcedureOutcome.SUCCEEDED,
         last=last,
-        result={**named, STOOD_AT: version},
+        result={**result, STOOD_AT: version},
         finished_at_ms=stamp.at_ms,
         catalog_version=None,
     )

@@ -11,8 +11,10 @@ from keys.commit.txn import snapshot
 from keys.model.records import Idempotency, IdempotencyKey, ProcedureHistory, ProcedurePhase
 from metasrv.leadership.term import Term
 from metasrv.service.requests.ddl_request import (
+    AlreadyAbsent,
     AlreadySatisfied,
     DdlRequest,
+    Judged,
     ProcedureToSubmit,
     RequestFacts,
     in_the_way,
@@ -47,7 +49,7 @@ class AcceptedChange:
 class PlannedRequest:
     """The procedure that a request leads to, if one is needed."""
 
-    change: ProcedureToSubmit | AlreadySatisfied
+    change: Judged
     catalog_version: int
 
 
@@ -55,7 +57,7 @@ class PlannedRequest:
 class PlannedChange:
     """A dry run. `plan`: what would be done; or what stands already."""
 
-    plan: Plan | AlreadySatisfied
+    plan: Plan | AlreadySatisfied | AlreadyAbsent
     catalog_version: int
 
 
@@ -78,7 +80,7 @@ class Patience:
 
 async def execute(
     state: ServerState, wish: DdlRequest
-) -> AcceptedChange | PlannedChange | AlreadySatisfied:
+) -> AcceptedChange | PlannedChange | AlreadySatisfied | AlreadyAbsent:
     """Durable when it returns `AcceptedChange`.
 
     Raises the error that the request is refused with; Unavailable where nobody leads; Unknown where
@@ -92,7 +94,7 @@ async def execute(
         if isinstance(judged, PlannedRequest):
             if context.dry_run:
                 return await _planned(term, context, judged)
-            if isinstance(judged.change, AlreadySatisfied):
+            if not isinstance(judged.change, ProcedureToSubmit):
                 return await _kept(state, term, context, judged.change, patience)
             judged = await _submit(state, term, context, judged.change)
         return await waited(term, judged, patience)
@@ -102,9 +104,9 @@ async def _kept(
     state: ServerState,
     term: Term,
     context: RequestContext,
-    stands: AlreadySatisfied,
+    stands: AlreadySatisfied | AlreadyAbsent,
     patience: Patience,
-) -> AcceptedChange | AlreadySatisfied:
+) -> AcceptedChange | AlreadySatisfied | AlreadyAbsent:
     """Returns *stands*; or the result of a request with the same key, if that one was faster."""
     silent_ms = SILENT_DEADLINES * state.facts.store_deadline_ms
     try:
@@ -189,17 +191,18 @@ async def _judge(
             return PlannedRequest(judged, facts.catalog.version)
         if not blockers and refusal is not None:
             raise refusal
-        if _is_joined(wish, blockers[0][1], refusal):
+        is_missing = isinstance(refusal or judged, NotFound | AlreadyAbsent)
+        if is_missing and _is_joined(wish, blockers[0][1]):
             return Submitted(blockers[0][0], replayed=False)
         if not await _is_over(term, blockers[0][0], patience):
             raise locked(blockers)
 
 
-def _is_joined(wish: DdlRequest, first: ActiveProcedure, refusal: MetaError | None) -> bool:
+def _is_joined(wish: DdlRequest, first: ActiveProcedure) -> bool:
     record = first.held.record
     is_same = record.kind == wish.joins and record.phase is ProcedurePhase.FORWARD
     may_queue = wish.context.queue and not wish.context.dry_run
-    return is_same and may_queue and isinstance(refusal, NotFound)
+    return is_same and may_queue
 
 
 async def _is_over(term: Term, procedure: str, patience: Patience) -> bool:
@@ -217,7 +220,7 @@ async def _is_over(term: Term, procedure: str, patience: Patience) -> bool:
 
 async def _planned(term: Term, context: RequestContext, judged: PlannedRequest) -> PlannedChange:
     change = judged.change
-    if isinstance(change, AlreadySatisfied):
+    if not isinstance(change, ProcedureToSubmit):
         return PlannedChange(change, judged.catalog_version)
     procedure = change.state
     if change.sequence is not None:

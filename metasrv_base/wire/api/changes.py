@@ -20,6 +20,8 @@ class RenameRequest(WireModel):
     """Null: it stays in its schema."""
     exchange: bool = False
     """The table that bears the new name takes the old one, in the same moment."""
+    if_exists: bool = False
+    """204 with `Catalog-Applied: false` where the table does not exist, instead of 404."""
 
 
 class UndropRequest(WireModel):
@@ -168,3 +170,5 @@ class AlterRequest(WireModel):
     """Time for which dropped elements are kept, hidden and maintained: until then an undrop
     restores them at once. A column whose type changes keeps its old column for that time. No
     other change of the table begins meanwhile."""
+    if_exists: bool = False
+    """204 with `Catalog-Applied: false` where the table does not exist, instead of 404."""

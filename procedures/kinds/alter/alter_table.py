@@ -37,7 +37,7 @@ from procedures.kinds.alter.draft import AlterDraft
 from procedures.locking.locks import exclusive, in_schema, table_key
 from procedures.machine import Back, Done, Goto, Kind, Outcome, ProcedureState, Step
 from procedures.steps.marks import close_marks, open_marks
-from procedures.steps.requirements import required_table
+from procedures.steps.requirements import ends_if_missing, required_table
 from procedures.steps.transitions import is_settled, publish, read_table, settle, tell
 from procedures.steps.validation import REGIONS_AT_ONCE, look_at
 
@@ -291,7 +291,9 @@ ALTER_TABLE = Kind(
     name="alter_table",
     state=AlterTable,
     steps={
-        "begin": Step(begin, to=frozenset({"advance", "commit"}), ends=True),
+        "begin": Step(
+            ends_if_missing(begin, resource), to=frozenset({"advance", "commit"}), ends=True
+        ),
         "advance": Step(
             advance,
             to=frozenset({"advance", "validate", "grace", "commit"}),

@@ -12,6 +12,7 @@ from typing import Any
 
 from procedures.context import Context
 from procedures.elements.reorg import IndexReorg
+from procedures.kinds.alter.alter_operations import DropIndex
 from procedures.kinds.alter.alter_table import (
     ALTER_TABLE,
     AlterTable,
@@ -23,11 +24,13 @@ from procedures.kinds.alter.alter_table import (
     go_back,
     grace,
     judged,
+    resource,
     result_of,
 )
 from procedures.machine import Done, Goto, IndexOf, Outcome, Step
 from procedures.steps.marks import close_marks
 from procedures.steps.reorg_steps import IndexToFill, begin_reorg, continue_reorg, violation
+from procedures.steps.requirements import ends_if_missing
 from procedures.steps.transitions import is_settled, read_table, settle
 
 REORG_MS = 86_400_000
@@ -100,6 +103,12 @@ def _name(stored: Mapping[str, Any]) -> str:
     return str(operation["name"])
 
 
+def _index_names(state: AlterTable) -> tuple[str, ...]:
+    return tuple(
+        operation.name for operation in state.operations if isinstance(operation, DropIndex)
+    )
+
+
 def _reorg(state: AlterTable) -> IndexReorg | None:
     return state.reorg
 
@@ -138,7 +147,9 @@ DROP_INDEX = replace(
     ALTER_TABLE,
     name="drop_index",
     steps={
-        "begin": Step(begin, to=frozenset({"advance"})),
+        "begin": Step(
+            ends_if_missing(begin, resource, _index_names), to=frozenset({"advance"}), ends=True
+        ),
         "advance": Step(
             advance, to=frozenset({"advance", "grace", "commit"}), undo=go_back, waits=True
         ),

@@ -25,6 +25,7 @@ from procedures.steps.paged_children import (
     nothing_spared,
     submit_page,
 )
+from procedures.steps.requirements import ends_if_missing
 
 
 class DropCatalog(Paged):
@@ -103,7 +104,7 @@ DROP_CATALOG = Kind(
     name="drop_catalog",
     state=DropCatalog,
     steps={
-        "drop": Step(drop, to=frozenset({"look"}), ends=True),
+        "drop": Step(ends_if_missing(drop, resource), to=frozenset({"look"}), ends=True),
         "look": Step(look, to=frozenset({"submit"}), ends=True, waits=True),
         "submit": Step(submit, to=frozenset({"submit", "gather"}), waits=True),
         "gather": Step(gather, to=frozenset({"look"}), waits=True),

@@ -27,6 +27,7 @@ from procedures.steps.paged_children import (
     nothing_spared,
     submit_page,
 )
+from procedures.steps.requirements import ends_if_missing
 
 WIDTH = 32  # children under way at once: each keeps a record until it is over
 
@@ -125,7 +126,7 @@ DROP_SCHEMA = Kind(
     name="drop_schema",
     state=DropSchema,
     steps={
-        "drop": Step(drop, to=frozenset({"look"}), ends=True),
+        "drop": Step(ends_if_missing(drop, resource), to=frozenset({"look"}), ends=True),
         "look": Step(look, to=frozenset({"submit"}), ends=True, waits=True),
         "submit": Step(submit, to=frozenset({"submit", "gather"}), waits=True),
         "gather": Step(gather, to=frozenset({"look"}), waits=True),

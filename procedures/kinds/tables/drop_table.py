@@ -32,7 +32,7 @@ from procedures.elements.transition_notes import hidden
 from procedures.locking.locks import exclusive, route_key, whole_table
 from procedures.machine import Back, Done, Goto, Kind, Outcome, ProcedureState, Step
 from procedures.steps.region_orders import close_order, order_all
-from procedures.steps.requirements import required_table
+from procedures.steps.requirements import ends_if_missing, required_table
 
 WAIT_MS = 600_000
 """Limit of the wait for holders of schema leases, which expire long before; then it is undone."""
@@ -125,7 +125,9 @@ DROP_TABLE = Kind(
     name="drop_table",
     state=DropTable,
     steps={
-        "hide": Step(hide, to=frozenset({"remove"}), undo=show),
+        "hide": Step(
+            ends_if_missing(hide, resource), to=frozenset({"remove"}), undo=show, ends=True
+        ),
         "remove": Step(remove, to=frozenset({"close"}), waits=True),
         "close": Step(close),
     },

@@ -14,7 +14,11 @@ from procedures.context import Context
 from procedures.locking.locks import distinct, exclusive, in_schema, name_key, table_key
 from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
 from procedures.steps.existing import must_be_free
-from procedures.steps.requirements import require_same_table, require_version
+from procedures.steps.requirements import (
+    ends_if_missing,
+    require_same_table,
+    require_version,
+)
 
 
 class RenameTable(ProcedureState):
@@ -100,7 +104,7 @@ RENAME_TABLE = Kind(
     name="rename_table",
     state=RenameTable,
     steps={
-        "rename": Step(rename, to=frozenset({"finish"})),
+        "rename": Step(ends_if_missing(rename, resource), to=frozenset({"finish"}), ends=True),
         "finish": Step(finish, waits=True),
     },
     no_return="rename",

@@ -1,5 +1,7 @@
 """`metasrv table` and its siblings: a change that is sent again is done once."""
 
+import json
+
 import pytest
 
 from metasrv_base.errors import NotFound, Refused
@@ -8,7 +10,7 @@ from tests.metasrv.cli.answers import TABLES
 from tests.metasrv.cli.conftest import Run
 from tests.metasrv.cli.rest import Rest
 from tests.metasrv.sdk.samples import small
-from tests.metasrv.sdk.shapes import table_of
+from tests.metasrv.sdk.shapes import procedure, table_of
 
 SCHEMAS = "/v1/catalogs/main/schemas"
 CHANGES = {
@@ -141,3 +143,32 @@ def test_given_an_index_that_cannot_be_when_created_then_the_option_is_named(
     shown = run("index", "create", "t", "i", "--column", "a", "--metasrv", rest.url)
 
     assert "--not-valid: only a unique index" in shown.stderr
+
+
+MISSING = {
+    "table drop t": ("DELETE", f"{TABLES}/t"),
+    "table rename t u": ("POST", f"{TABLES}/t/rename"),
+    "table alter t --drop-column a": ("POST", f"{TABLES}/t/alter"),
+    "index drop t i": ("DELETE", f"{TABLES}/t/indexes/i"),
+    "schema drop s": ("DELETE", f"{SCHEMAS}/s"),
+    "catalog drop c": ("DELETE", "/v1/catalogs/c"),
+}
+
+
+@pytest.mark.parametrize("words", MISSING)
+def test_given_if_exists_when_nothing_is_there_then_it_is_said_and_the_exit_code_is_0(
+    run: Run, rest: Rest, words: str
+) -> None:
+    result = {"name": "main.public.t", "applied": False}
+    rest.answers[MISSING[words]] = (202, procedure(state="succeeded", done=True, result=result))
+
+    shown = run(*words.split(), "--if-exists", "--metasrv", rest.url)
+    as_json = run(*words.split(), "--if-exists", "--json", "--metasrv", rest.url)
+
+    assert (shown.exit_code, as_json.exit_code) == (0, 0), shown.output + as_json.output
+    assert shown.stdout.endswith("does not exist; nothing changed\n")
+    assert json.loads(as_json.stdout) == {"applied": False}
+    method, path = MISSING[words]
+    (asked, *_) = [one for one in rest.asked if one.method == method]
+    expected = path if method == "POST" else f"{path}?if_exists=true"
+    assert (asked.path, (asked.body or {}).get("if_exists", True)) == (expected, True)

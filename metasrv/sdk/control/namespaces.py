@@ -1,0 +1,97 @@
+"""Schemas and catalogs as resources: made, read and dropped through metasrv."""
+
+from typing import Unpack
+
+from metasrv.sdk.control.names import SchemaName
+from metasrv.sdk.control.service import ChangeOptions, ControlService, past
+from metasrv.sdk.control.tables import dropping, model_of
+from metasrv_base.wire.api.tables import (
+    CatalogBody,
+    CatalogList,
+    CatalogSpec,
+    SchemaBody,
+    SchemaList,
+    SchemaSpec,
+)
+
+
+class Schemas:
+    """`client.schemas`. Names are `public` or `main.public`."""
+
+    def __init__(self, service: ControlService) -> None:
+        self._service = service
+
+    async def create(
+        self, name: str, if_not_exists: bool = False, **options: Unpack[ChangeOptions]
+    ) -> SchemaBody:
+        full_name = SchemaName.parse(name)
+        spec = model_of(SchemaSpec, {"name": full_name.schema, "if_not_exists": if_not_exists})
+        path = full_name.path.rpartition("/")[0]
+        done = await self._service.change("POST", path, spec, **options)
+        if done.document is not None:
+            return model_of(SchemaBody, done.document)
+        return await self.get(name)
+
+    async def get(self, name: str, as_of: str | None = None) -> SchemaBody:
+        path = SchemaName.parse(name).path
+        return await self._service.read_catalog(SchemaBody, path, past(as_of))
+
+    async def list(self, catalog: str = "main", as_of: str | None = None) -> list[SchemaBody]:
+        path = SchemaName(catalog, "x").path.rpartition("/")[0]
+        pages = self._service.pages(SchemaList, path, past(as_of), of_catalog=True)
+        return [schema async for page in pages for schema in page.schemas]
+
+    async def drop(
+        self,
+        name: str,
+        cascade: bool = False,
+        *,
+        if_exists: bool = False,
+        **options: Unpack[ChangeOptions],
+    ) -> bool:
+        """Conflict `not-empty` while it holds a table, unless `cascade`: then those go with it.
+        False: `if_exists`, and there is no such schema."""
+        path = SchemaName.parse(name).path
+        params = dropping(cascade=cascade, if_exists=if_exists)
+        return (await self._service.change("DELETE", path, params=params, **options)).applied
+
+
+class Catalogs:
+    """`client.catalogs`."""
+
+    def __init__(self, service: ControlService) -> None:
+        self._service = service
+
+    async def create(
+        self, name: str, if_not_exists: bool = False, **options: Unpack[ChangeOptions]
+    ) -> CatalogBody:
+        """Creates a catalog without a schema."""
+        spec = model_of(CatalogSpec, {"name": name, "if_not_exists": if_not_exists})
+        done = await self._service.change("POST", "/v1/catalogs", spec, **options)
+        if done.document is not None:
+            return model_of(CatalogBody, done.document)
+        return await self.get(name)
+
+    async def get(self, name: str, as_of: str | None = None) -> CatalogBody:
+        return await self._service.read_catalog(CatalogBody, catalog_path(name), past(as_of))
+
+    async def list(self, as_of: str | None = None) -> list[CatalogBody]:
+        pages = self._service.pages(CatalogList, "/v1/catalogs", past(as_of), of_catalog=True)
+        return [catalog async for page in pages for catalog in page.catalogs]
+
+    async def drop(
+        self,
+        name: str,
+        cascade: bool = False,
+        *,
+        if_exists: bool = False,
+        **options: Unpack[ChangeOptions],
+    ) -> bool:
+        """Conflict `not-empty` while it holds a schema, unless `cascade`. False: `if_exists`, and
+        there is no such catalog."""
+        path, params = catalog_path(name), dropping(cascade=cascade, if_exists=if_exists)
+        return (await self._service.change("DELETE", path, params=params, **options)).applied
+
+
+def catalog_path(name: str) -> str:
+    return SchemaName(name, "x").path.rpartition("/schemas/")[0]
