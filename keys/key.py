@@ -48,6 +48,9 @@ class Key(Generic[V]):
 
     template: ClassVar[str]
     value_type: ClassVar[type[StoredModel]]
+    is_logged: ClassVar[bool] = False
+    """Whether the catalog log tells the value: such a key is written by entries of the log alone
+    (keys/commit/change.py)."""
 
     _raw: bytes
     """Text of the key, built once: a change uses each of its keys repeatedly."""

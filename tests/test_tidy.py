@@ -50,6 +50,15 @@ LOG_METHODS = {"debug", "info", "warning", "error", "exception", "critical"}
 EVENT = re.compile(r"[a-z]+(_[a-z0-9]+)*")
 EXPORTING = {"metasrv/sdk/__init__.py"}  # what users import
 KEY_TEXT = re.compile(r"__[a-z]+[/_]")
+# What changes metadata -> the modules of the product that make one: all others return a change of
+# keys/commit/change.py, whose keys are derived from its log entries.
+CHANGE_MAKERS: dict[str, tuple[str, ...]] = {
+    "Put": ("keys/*", "metasrv/leadership/election.py", "metasrv/demo/sabotage.py"),
+    "Delete": ("keys/*", "metasrv/leadership/election.py"),
+    "CatalogUpdate": ("keys/commit/*", "procedures/dry_run/overlay_store.py"),
+    "writes_of": ("keys/commit/change.py", "keys/commit/bootstrap.py"),
+}
+TXN_FIELDS = ("keys/commit/txn.py", "keys/commit/change.py")  # make a Txn of writes and entries
 LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
 ERRORS = {"Refused", "NotFound", "Conflict", "NotLeader", "Unavailable", "Unknown", "Corrupt"}
@@ -144,6 +153,22 @@ def keys_are_made_in_keys(source: Source) -> Iterator[str]:
             yield f"line {part.lineno}: makes a key"
 
 
+def metadata_changes_by_entries(source: Source) -> Iterator[str]:
+    """Nobody writes keys and log side by side: `change` makes both of one list of entries."""
+    if source.name.startswith(("tests/", "benchmarks/", "dataplane/", "scripts/")):
+        return
+    for call in (node for node in source.nodes if isinstance(node, ast.Call)):
+        made = last_name(call.func)
+        homes = CHANGE_MAKERS.get(made, ("*",))
+        if not any(fnmatch(source.name, home) for home in homes):
+            yield f"line {call.lineno}: {made} belongs in {homes}"
+        given = {keyword.arg for keyword in call.keywords} & {"writes", "entries"}
+        makes_txn = made == "Txn" and (given or len(call.args) > 1)
+        copies = made == "replace" and given
+        if (makes_txn or copies) and source.name not in TXN_FIELDS:
+            yield f"line {call.lineno}: a change of metadata that `change` did not make"
+
+
 def codes_are_known(source: Source) -> Iterator[str]:
     """A problem code that product code raises is in the closed list."""
     if source.name.startswith("tests/"):
@@ -163,6 +188,7 @@ RULES: tuple[Rule, ...] = (
     tasks_are_owned,
     events_are_constant,
     keys_are_made_in_keys,
+    metadata_changes_by_entries,
     codes_are_known,
 )
 

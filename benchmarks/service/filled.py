@@ -19,17 +19,17 @@ from uuid import uuid4
 from benchmarks.service.stamped import Mould
 from keys.commit.batch import VERSION_KEY, LogHead, PendingTxn
 from keys.commit.bootstrap import bootstrap_request
+from keys.commit.change import change
 from keys.commit.committer import Committer
 from keys.commit.log_head import read_log_head
 from keys.commit.packing import pack as fill_batch
-from keys.commit.routing import put_route
 from keys.commit.sequence import FIRST
-from keys.commit.txn import Txn
+from keys.commit.txn import Read, Snapshot, Txn
 from keys.model.catalogs import DEFAULT_CATALOG, DEFAULT_SCHEMA
 from keys.model.cluster import DATANODE, Cordon, NodeKey, NodeRecord, Resources, SequenceKey
 from keys.model.cluster import Sequence as Taken
 from keys.model.log import CatalogVersion, TableCreated
-from keys.model.tables import TableInfoKey, TableNameKey, TableNameRecord, TableRouteKey
+from keys.model.tables import TableInfoKey, TableNameKey, TableRouteKey
 from keys.store.etcd import EtcdKv
 from keys.store.kv import TXN_OPS_MAX, Compare, Kv, Put, Request
 from keys.value import encode
@@ -203,9 +203,8 @@ def create_txn(filling: Filling, number: int, now_ms: int) -> Txn:
     route = table_route(table_id, chosen)
     keys = TableInfoKey(table_id), TableRouteKey(table_id)
     name_key = TableNameKey(name.catalog, name.schema, name.table)
-    txn = Txn().expecting(keys[0], 0).expecting(keys[1], 0).expecting(name_key, 0)
-    txn = txn.put(keys[0], info).put(name_key, TableNameRecord(table_id=table_id))
-    return put_route(txn, None, route).log(TableCreated(info=info, route=route))
+    read = Snapshot(0, {bytes(key): Read(None, 0) for key in (*keys, name_key)})
+    return change(read, TableCreated(info=info, route=route))
 
 
 def _view(node_id: str) -> NodeView:

@@ -1,14 +1,17 @@
 """The first keys of an empty prefix, in one transaction that compares their absence."""
 
+from collections.abc import Iterator
+from typing import Any
+
+from keys.commit.entry_writes import writes_of
 from keys.commit.sequence import FIRST
-from keys.key import Range
+from keys.commit.txn import Snapshot
+from keys.key import Key, Range
 from keys.model.catalogs import (
     DEFAULT_CATALOG,
     DEFAULT_SCHEMA,
     CatalogInfo,
-    CatalogNameKey,
     SchemaInfo,
-    SchemaNameKey,
 )
 from keys.model.cluster import ClusterKey, ClusterRecord, Sequence, SequenceKey
 from keys.model.log import (
@@ -17,10 +20,11 @@ from keys.model.log import (
     CatalogUpdateKey,
     CatalogVersion,
     CatalogVersionKey,
+    Entry,
     SchemaCreated,
 )
 from keys.store.kv import Compare, Put, Request
-from keys.value import encode
+from keys.value import StoredModel, encode
 
 FIRST_VERSION = 1
 # Everything but the election, which the bootstrapping leader itself has just written.
@@ -41,12 +45,8 @@ def bootstrap_request(fence: Compare, cluster_id: str, now_ms: int) -> Request:
         name=DEFAULT_SCHEMA,
         created_at_ms=now_ms,
     )
-    update = CatalogUpdate(
-        version=FIRST_VERSION,
-        at_ms=now_ms,
-        procedure=None,
-        entries=(CatalogCreated(info=catalog), SchemaCreated(info=schema)),
-    )
+    entries = (CatalogCreated(info=catalog), SchemaCreated(info=schema))
+    update = CatalogUpdate(version=FIRST_VERSION, at_ms=now_ms, procedure=None, entries=entries)
     taken = {"table_id": 0, "schema_id": 1, "catalog_id": 1}
     sequences = [
         Put(bytes(SequenceKey(name)), encode(Sequence(next=FIRST[name] + count)))
@@ -59,8 +59,7 @@ def bootstrap_request(fence: Compare, cluster_id: str, now_ms: int) -> Request:
                 bytes(ClusterKey()),
                 encode(ClusterRecord(cluster_id=cluster_id, created_at_ms=now_ms)),
             ),
-            Put(bytes(CatalogNameKey(catalog.name)), encode(catalog)),
-            Put(bytes(SchemaNameKey(catalog.name, schema.name)), encode(schema)),
+            *(Put(bytes(key), encode(value)) for key, value in _metadata(entries)),
             *sequences,
             Put(bytes(CatalogUpdateKey(FIRST_VERSION)), encode(update)),
             Put(
@@ -69,3 +68,10 @@ def bootstrap_request(fence: Compare, cluster_id: str, now_ms: int) -> Request:
             ),
         ),
     )
+
+
+def _metadata(entries: tuple[Entry, ...]) -> Iterator[tuple[Key[Any], StoredModel]]:
+    """The keys of the first version: *entries* follow an empty store."""
+    for key, value, _ in writes_of(entries, Snapshot(0, {})):
+        assert value is not None
+        yield key, value

@@ -40,6 +40,10 @@ class Snapshot:
     def mod_revision(self, key: Key[Any]) -> int:
         return self.reads[bytes(key)].mod_revision
 
+    def only(self, *keys: Key[Any]) -> "Snapshot":
+        """The part of it that a change depends on."""
+        return Snapshot(self.revision, {bytes(key): self.reads[bytes(key)] for key in keys})
+
 
 async def snapshot(kv: ReadableStore, *keys: Key[Any], deadline_ms: int) -> Snapshot:
     """*keys* at one revision, linearizably. Raises Corrupt for a value we would not write."""
@@ -80,7 +84,8 @@ class Txn:
     writes: Mapping[bytes, bytes | Deferred | None] = field(default_factory=dict)
     """key -> value, value still to be stamped by the committer, or None to delete."""
     entries: tuple[Entry, ...] = ()
-    """Entries of the catalog log for this change; empty: it changes no metadata."""
+    """Entries of the catalog log for this change, whose keys are among `writes`
+    (keys/commit/change.py); empty: it changes no metadata."""
 
     @property
     def ranges(self) -> frozenset[Range]:
@@ -123,10 +128,6 @@ class Txn:
     def delete(self, key: Key[Any], *, derived_from: Key[Any] | None = None) -> "Txn":
         return self._write(key, None, derived_from)
 
-    def log(self, *entries: Entry) -> "Txn":
-        entries = self.entries + entries
-        return Txn(self.expect, self.empty, self.unchanged, self.writes, entries)
-
     def also(self, other: "Txn") -> "Txn":
         """Both or neither. Raises Conflict if the two read one key at different revisions."""
         torn = [
@@ -148,6 +149,7 @@ class Txn:
     def _write(
         self, key: Key[Any], value: bytes | Deferred | None, derived_from: Key[Any] | None
     ) -> "Txn":
+        assert not key.is_logged, f"{key} is written by an entry of the catalog log alone"
         raw = bytes(key)
         read = raw if derived_from is None else bytes(derived_from)
         assert read in self.expect, f"{key} is written but {read!r} was never read"

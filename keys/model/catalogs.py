@@ -24,6 +24,7 @@ class CatalogInfo(StoredModel):
 @dataclass(frozen=True, slots=True)
 class CatalogNameKey(Key[CatalogInfo]):
     template: ClassVar[str] = "__catalog_name/{catalog}"
+    is_logged: ClassVar[bool] = True
     value_type: ClassVar[type[StoredModel]] = CatalogInfo
 
     catalog: str
@@ -42,6 +43,7 @@ class SchemaInfo(StoredModel):
 @dataclass(frozen=True, slots=True)
 class SchemaNameKey(Key[SchemaInfo]):
     template: ClassVar[str] = "__schema_name/{catalog}/{schema}"
+    is_logged: ClassVar[bool] = True
     value_type: ClassVar[type[StoredModel]] = SchemaInfo
 
     catalog: str

@@ -18,6 +18,7 @@ class RemovedTableInfo(StoredModel):
 @dataclass(frozen=True, slots=True)
 class RemovedTableInfoKey(Key[RemovedTableInfo]):
     template: ClassVar[str] = "__removed-__table_info/{table_id}"
+    is_logged: ClassVar[bool] = True
     value_type: ClassVar[type[StoredModel]] = RemovedTableInfo
 
     table_id: int
@@ -34,6 +35,7 @@ class RemovedTableRoute(StoredModel):
 @dataclass(frozen=True, slots=True)
 class RemovedTableRouteKey(Key[RemovedTableRoute]):
     template: ClassVar[str] = "__removed-__table_route/{table_id}"
+    is_logged: ClassVar[bool] = True
     value_type: ClassVar[type[StoredModel]] = RemovedTableRoute
 
     table_id: int
@@ -44,6 +46,7 @@ class RemovedTableNameKey(Key[TableNameRecord]):
     """Ends in the id, so that one name can be dropped many times."""
 
     template: ClassVar[str] = "__removed-__table_name/{catalog}/{schema}/{table}/{table_id}"
+    is_logged: ClassVar[bool] = True
     value_type: ClassVar[type[StoredModel]] = TableNameRecord
 
     catalog: str

@@ -125,6 +125,7 @@ class TableInfo(StoredModel):
 @dataclass(frozen=True, slots=True)
 class TableInfoKey(Key[TableInfo]):
     template: ClassVar[str] = "__table_info/{table_id}"
+    is_logged: ClassVar[bool] = True
     value_type: ClassVar[type[StoredModel]] = TableInfo
 
     table_id: int
@@ -189,6 +190,7 @@ class TableRoute(StoredModel):
 @dataclass(frozen=True, slots=True)
 class TableRouteKey(Key[TableRoute]):
     template: ClassVar[str] = "__table_route/{table_id}"
+    is_logged: ClassVar[bool] = True
     value_type: ClassVar[type[StoredModel]] = TableRoute
 
     table_id: int
@@ -206,6 +208,7 @@ class DatanodeTable(StoredModel):
 @dataclass(frozen=True, slots=True)
 class DatanodeTableKey(Key[DatanodeTable]):
     template: ClassVar[str] = "__dn_table/{node}/{table_id}"
+    is_logged: ClassVar[bool] = True
     value_type: ClassVar[type[StoredModel]] = DatanodeTable
 
     node: str
@@ -219,6 +222,7 @@ class TableNameRecord(StoredModel):
 @dataclass(frozen=True, slots=True)
 class TableNameKey(Key[TableNameRecord]):
     template: ClassVar[str] = "__table_name/{catalog}/{schema}/{table}"
+    is_logged: ClassVar[bool] = True
     value_type: ClassVar[type[StoredModel]] = TableNameRecord
 
     catalog: str

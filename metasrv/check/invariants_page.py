@@ -58,7 +58,7 @@ INVARIANTS: tuple[Invariant, ...] = (
         "record have one revision.",
         (
             "keys/commit/batch.py::seal",
-            "keys/commit/routing.py::put_route",
+            "keys/commit/entry_writes.py::writes_of",
             "procedures/engine/runner.py",
         ),
         ("table-name", "table-whole", "table-reverse", "removed-whole", "log-together"),

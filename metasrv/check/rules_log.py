@@ -1,41 +1,13 @@
 """Rules about the catalog log: dense, ordered by time, written once, equal to the stored keys."""
 
 from collections.abc import Iterator
-from typing import Any
 
-from keys.catalog.catalog import Catalog
-from keys.key import Key
-from keys.model.catalogs import CatalogNameKey, SchemaNameKey
+from keys.catalog.stored_keys import stored_keys
 from keys.model.log import CatalogUpdateKey, CatalogVersionKey
-from keys.model.removed import (
-    RemovedTableInfo,
-    RemovedTableInfoKey,
-    RemovedTableNameKey,
-    RemovedTableRoute,
-    RemovedTableRouteKey,
-)
-from keys.model.tables import (
-    DatanodeTableKey,
-    TableInfoKey,
-    TableNameKey,
-    TableNameRecord,
-    TableRouteKey,
-)
+from keys.model.tables import DatanodeTableKey
 from keys.value import StoredModel, encode
 from metasrv.check.check_input import CheckInput
 from metasrv.check.rule import CheckFault, CheckRule
-
-# Families that the log records: written only together with an update of the log.
-METADATA: tuple[type[Key[Any]], ...] = (
-    TableInfoKey,
-    TableRouteKey,
-    TableNameKey,
-    CatalogNameKey,
-    SchemaNameKey,
-    RemovedTableInfoKey,
-    RemovedTableRouteKey,
-    RemovedTableNameKey,
-)
 
 
 def dense(facts: CheckInput) -> Iterator[CheckFault]:
@@ -76,11 +48,24 @@ def foldable(facts: CheckInput) -> Iterator[CheckFault]:
 
 
 def same_story(facts: CheckInput) -> Iterator[CheckFault]:
-    """Servers read only the log, so it must lead to the stored keys."""
+    """Servers read only the log, so it must lead to the stored keys.
+
+    The reverse index is held against the stored routes (`table-reverse`).
+    """
     if facts.fold.catalog is None:
         return
-    told = dict(_told(facts.fold.catalog))
-    stored = {i.name: i for i in facts.items if isinstance(i.key, METADATA)}
+    told = {
+        str(key): value
+        for key, value in stored_keys(facts.fold.catalog)
+        if not isinstance(key, DatanodeTableKey)
+    }
+    stored = {
+        item.name: item
+        for item in facts.items
+        if item.key is not None
+        and item.key.is_logged
+        and not isinstance(item.key, DatanodeTableKey)
+    }
     for name, value in told.items():
         if name not in stored:
             yield CheckFault(name, "missing", f"as the log says: {_shown(value)}")
@@ -89,27 +74,6 @@ def same_story(facts: CheckInput) -> Iterator[CheckFault]:
             yield CheckFault(name, actual, f"as the log says: {_shown(value)}")
     for name in stored.keys() - told.keys():
         yield CheckFault(name, "the log has no such key, or has deleted it", "no such key")
-
-
-def _told(catalog: Catalog) -> Iterator[tuple[str, StoredModel]]:
-    """Every key of METADATA that the catalog calls for."""
-    for info in (*catalog.catalogs.values(), *catalog.leaving_catalogs.values()):
-        yield str(CatalogNameKey(info.name)), info
-    for schema in (*catalog.schemas.values(), *catalog.leaving.values()):
-        yield str(SchemaNameKey(schema.catalog, schema.name)), schema
-    for table_id, table in catalog.tables.items():
-        name = (table.info.catalog, table.info.schema_name, table.info.name)
-        by, at_ms = table.dropped_by, table.dropped_at_ms
-        if at_ms is None or by is None:
-            yield str(TableInfoKey(table_id)), table.info
-            yield str(TableRouteKey(table_id)), table.route
-            yield str(TableNameKey(*name)), TableNameRecord(table_id=table_id)
-            continue
-        gone = RemovedTableInfo(info=table.info, dropped_at_ms=at_ms, dropped_by=by)
-        left = RemovedTableRoute(route=table.route, dropped_at_ms=at_ms, dropped_by=by)
-        yield str(RemovedTableInfoKey(table_id)), gone
-        yield str(RemovedTableRouteKey(table_id)), left
-        yield str(RemovedTableNameKey(*name, table_id)), TableNameRecord(table_id=table_id)
 
 
 def _shown(value: StoredModel) -> str:
@@ -136,9 +100,10 @@ def one_transaction(facts: CheckInput) -> Iterator[CheckFault]:
         item.raw.create_revision for item in facts.items if isinstance(item.key, CatalogUpdateKey)
     }
     for item in facts.items:
-        if not isinstance(item.key, (*METADATA, DatanodeTableKey, CatalogVersionKey)):
-            continue
-        if isinstance(item.key, CatalogVersionKey) and _is_closed(facts):
+        if isinstance(item.key, CatalogVersionKey):
+            if _is_closed(facts):
+                continue
+        elif item.key is None or not item.key.is_logged:
             continue
         revision = item.raw.mod_revision
         if revision not in commits:

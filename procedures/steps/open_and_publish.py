@@ -8,7 +8,7 @@ acknowledged nothing in it.
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from keys.commit.routing import change_regions
+from keys.commit.change import change, route_changed
 from keys.commit.txn import NOTHING, Txn
 from keys.model.tables import RegionRoute, RegionState, TableInfoKey, TableRouteKey
 from metasrv_base.errors import Unavailable
@@ -57,8 +57,9 @@ async def open_and_announce(
         raise Unavailable(regions=sorted(r.region_id for r in closed))
     opened = {region.region_id for region in changed if _is_open(region)}
     rest = tuple(region.region_id for region in closed if region.region_id not in opened)
-    read = Txn.on(snapshot)
-    return Announcement(change_regions(read, route, tuple(changed)) if changed else NOTHING, rest)
+    if not changed:
+        return Announcement(NOTHING, rest)
+    return Announcement(change(snapshot, route_changed(route, tuple(changed))), rest)
 
 
 async def grant(context: Context, table_id: int, region_ids: Collection[str]) -> None:

@@ -18,6 +18,7 @@ for. docs/decisions/0088 has the trace of one change.
 
 from collections.abc import Iterable
 
+from keys.commit.change import change
 from keys.commit.txn import Snapshot, Txn
 from keys.model.log import TableAltered
 from keys.model.tables import RegionState, TableInfo, TableInfoKey, TableRoute, TableRouteKey
@@ -39,9 +40,7 @@ async def settle(context: Context, snapshot: Snapshot, info: TableInfo) -> Txn:
     raised = info.model_copy(
         update={"schema_floor": info.schema_version, "version": info.version + 1}
     )
-    key = TableInfoKey(info.table_id)
-    txn = Txn().expecting(key, snapshot.mod_revision(key))
-    return txn.put(key, raised).log(TableAltered(info=raised))
+    return change(snapshot.only(TableInfoKey(info.table_id)), TableAltered(info=raised))
 
 
 async def read_table(context: Context, table_id: int) -> tuple[Snapshot, TableInfo, TableRoute]:
@@ -67,8 +66,7 @@ async def publish(
     await tell(context, following, route, before=info)
     regions, told_ms = len(route.region_routes), clock.mono_ms() - began_ms
     context.note(published(info, following, regions, told_ms))
-    key = TableInfoKey(info.table_id)
-    return Txn.on(snapshot).put(key, following).log(TableAltered(info=following))
+    return change(snapshot, TableAltered(info=following))
 
 
 async def tell(

@@ -7,11 +7,12 @@ transition waits as procedures/steps/transitions.py says; cancelled before the p
 the elements go back as their graphs give.
 """
 
+from keys.commit.change import change
 from keys.commit.txn import Snapshot, Txn
 from keys.model.elements import STORED_GRAPHS
 from keys.model.log import TableAltered
 from keys.model.records import ClientRequirements, Lock, Resource
-from keys.model.tables import TableInfo, TableInfoKey, TableRoute
+from keys.model.tables import TableInfo, TableRoute
 from metasrv_base.elements.states import ElementState
 from procedures.context import Context
 from procedures.elements.element_targets import (
@@ -143,7 +144,7 @@ async def begin(state: AlterTable, context: Context) -> Outcome[AlterTable]:
     if any(not isinstance(operation, SetOptionsOperation) for operation in state.operations):
         return Goto("commit", state)
     new = edited(info, state.operations).model_copy(update={"version": info.version + 1})
-    txn = Txn.on(snapshot).put(TableInfoKey(info.table_id), new).log(TableAltered(info=new))
+    txn = change(snapshot, TableAltered(info=new))
     return Done(state, result_of(state, new), txn)
 
 
@@ -158,11 +159,10 @@ def entering(
 def _reserved(snapshot: Snapshot, info: TableInfo, following: NextIds) -> Txn:
     """Regions are told of new elements before they are published. An id that any region has heard
     of is never given to another element, whatever becomes of this one."""
-    txn = Txn.on(snapshot)
     if following == NextIds.of(info):
-        return txn
+        return Txn.on(snapshot)
     new = following.on(info).model_copy(update={"version": info.version + 1})
-    return txn.put(TableInfoKey(info.table_id), new).log(TableAltered(info=new))
+    return change(snapshot, TableAltered(info=new))
 
 
 async def advance(state: AlterTable, context: Context) -> Outcome[AlterTable]:
@@ -237,7 +237,7 @@ async def commit(state: AlterTable, context: Context) -> Outcome[AlterTable]:
     if crossed != info:
         return Goto("finish", state, await publish(context, snapshot, info, route, new))
     new = new.model_copy(update={"version": info.version + 1})
-    txn = Txn.on(snapshot).put(TableInfoKey(info.table_id), new).log(TableAltered(info=new))
+    txn = change(snapshot, TableAltered(info=new))
     return Goto("finish", state, txn)
 
 

@@ -5,7 +5,7 @@ open in place and serve; Spark brings the borrowed files over; one manifest adop
 route transaction ends the borrowing, and only then is the old folder deleted.
 """
 
-from keys.commit.routing import change_regions
+from keys.commit.change import change, route_changed
 from keys.commit.txn import Txn
 from keys.model.records import Lock, Resource
 from keys.model.tables import RegionRoute, TableRouteKey
@@ -76,7 +76,7 @@ async def reroute(state: FailoverTable, context: Context) -> Outcome[FailoverTab
     if route is None or not (plan or state.moving):
         return Done(state, {"table_id": state.table_id, "regions": []})
     changed = tuple(rerouted.region for rerouted in plan)
-    txn = change_regions(Txn.on(snapshot), route, changed) if changed else Txn()
+    txn = change(snapshot, route_changed(route, changed)) if changed else Txn()
     moving = sorted({*state.moving, *(rerouted.region.region_id for rerouted in plan)})
     leavings = [leaving(rerouted.region, root) for rerouted in plan for root in rerouted.leaves]
     new = state.model_copy(
@@ -185,7 +185,7 @@ async def release(state: FailoverTable, context: Context) -> Outcome[FailoverTab
         for region in route.region_routes
         if region.region_id in state.moving and region.borrows
     )
-    txn = change_regions(Txn.on(snapshot), route, changed) if changed else Txn()
+    txn = change(snapshot, route_changed(route, changed)) if changed else Txn()
     return Goto("discard", state, txn)
 
 

@@ -1,6 +1,6 @@
 """create_catalog: one name at the top; schemas come into it one by one."""
 
-from keys.commit.txn import Txn
+from keys.commit.change import change
 from keys.model.catalogs import CatalogInfo, CatalogNameKey
 from keys.model.log import CatalogCreated
 from keys.model.records import Lock, Resource
@@ -23,7 +23,7 @@ async def create(state: CreateCatalog, context: Context) -> Outcome[CreateCatalo
     existing = alike(info, snapshot.get(key), if_not_exists=state.if_not_exists)
     if existing is not None:
         return Done(state, {"catalog_id": existing.catalog_id, "name": info.name})
-    txn = Txn.on(snapshot).put(key, info).log(CatalogCreated(info=info))
+    txn = change(snapshot, CatalogCreated(info=info))
     return Done(state, {"catalog_id": info.catalog_id, "name": info.name}, txn)
 
 

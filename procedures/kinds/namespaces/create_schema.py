@@ -1,6 +1,6 @@
 """create_schema: one name under a catalog."""
 
-from keys.commit.txn import Txn
+from keys.commit.change import change
 from keys.model.catalogs import CatalogNameKey, SchemaInfo, SchemaNameKey
 from keys.model.log import SchemaCreated
 from keys.model.records import Lock, Resource
@@ -27,7 +27,7 @@ async def create(state: CreateSchema, context: Context) -> Outcome[CreateSchema]
     existing = alike(info, snapshot.get(key), if_not_exists=state.if_not_exists)
     if existing is not None:
         return Done(state, {"schema_id": existing.schema_id, "name": full})
-    txn = Txn.on(snapshot).put(key, info).log(SchemaCreated(info=info))
+    txn = change(snapshot, SchemaCreated(info=info))
     return Done(state, {"schema_id": info.schema_id, "name": full}, txn)
 
 

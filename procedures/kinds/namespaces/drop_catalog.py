@@ -4,7 +4,8 @@ As of a schema: the first transaction hides it with all that it holds, children 
 with their tables, the last transaction deletes the name.
 """
 
-from keys.commit.txn import Txn
+from keys.commit.change import change
+from keys.commit.txn import Snapshot
 from keys.model.catalogs import CatalogInfo, CatalogNameKey, SchemaInfo, SchemaNameKey
 from keys.model.log import CatalogDropped, CatalogDropping
 from keys.model.records import Lock, Resource
@@ -44,16 +45,15 @@ async def drop(state: DropCatalog, context: Context) -> Outcome[DropCatalog]:
         if not state.cascade:
             raise Conflict("not-empty", name=state.name)
         hidden = info.model_copy(update={"dropping": context.procedure})
-        txn = Txn.on(snapshot).put(key, hidden).log(CatalogDropping(info=hidden))
-        return Goto("look", state, txn)
-    return _gone(state, Txn.on(snapshot))
+        return Goto("look", state, change(snapshot, CatalogDropping(info=hidden)))
+    return _gone(state, snapshot)
 
 
 async def look(state: DropCatalog, context: Context) -> Outcome[DropCatalog]:
     """Begins another round over the remaining schemas; if there are none, removes the catalog."""
     if await first_inside(context, SchemaNameKey.under(state.name), 1):
         return await next_round(state, context)
-    return _gone(state, Txn.on(await context.snapshot(CatalogNameKey(state.name))))
+    return _gone(state, await context.snapshot(CatalogNameKey(state.name)))
 
 
 async def submit(state: DropCatalog, context: Context) -> Outcome[DropCatalog]:
@@ -86,9 +86,9 @@ def _same(state: DropCatalog, info: CatalogInfo | None) -> CatalogInfo:
     return info
 
 
-def _gone(state: DropCatalog, read: Txn) -> Done[DropCatalog]:
-    txn = read.delete(CatalogNameKey(state.name)).while_empty(SchemaNameKey.under(state.name))
-    txn = txn.log(CatalogDropped(name=state.name))
+def _gone(state: DropCatalog, read: Snapshot) -> Done[DropCatalog]:
+    txn = change(read, CatalogDropped(name=state.name))
+    txn = txn.while_empty(SchemaNameKey.under(state.name))
     return Done(state, {"catalog_id": state.catalog_id, "name": state.name}, txn)
 
 

@@ -5,7 +5,8 @@ it `dropping`, which hides it and them from every reader; then each table is dro
 the last transaction deletes the name.
 """
 
-from keys.commit.txn import Txn
+from keys.commit.change import change
+from keys.commit.txn import Snapshot
 from keys.model.catalogs import SchemaInfo, SchemaNameKey
 from keys.model.log import SchemaDropped, SchemaDropping
 from keys.model.records import Lock, Resource
@@ -55,16 +56,15 @@ async def drop(state: DropSchema, context: Context) -> Outcome[DropSchema]:
         if not state.cascade:
             raise Conflict("not-empty", name=_full(state))
         hidden = info.model_copy(update={"dropping": context.procedure})
-        txn = Txn.on(snapshot).put(key, hidden).log(SchemaDropping(info=hidden))
-        return Goto("look", state, txn)
-    return _gone(state, Txn.on(snapshot))
+        return Goto("look", state, change(snapshot, SchemaDropping(info=hidden)))
+    return _gone(state, snapshot)
 
 
 async def look(state: DropSchema, context: Context) -> Outcome[DropSchema]:
     """Begins another round over the remaining tables; if there are none, removes the schema."""
     if await first_inside(context, TableNameKey.under(state.catalog, state.name), 1):
         return await next_round(state, context)
-    return _gone(state, Txn.on(await context.snapshot(SchemaNameKey(state.catalog, state.name))))
+    return _gone(state, await context.snapshot(SchemaNameKey(state.catalog, state.name)))
 
 
 async def submit(state: DropSchema, context: Context) -> Outcome[DropSchema]:
@@ -101,10 +101,9 @@ def _same(state: DropSchema, info: SchemaInfo | None) -> SchemaInfo:
     return info
 
 
-def _gone(state: DropSchema, read: Txn) -> Done[DropSchema]:
-    txn = read.delete(SchemaNameKey(state.catalog, state.name))
+def _gone(state: DropSchema, read: Snapshot) -> Done[DropSchema]:
+    txn = change(read, SchemaDropped(catalog=state.catalog, name=state.name))
     txn = txn.while_empty(TableNameKey.under(state.catalog, state.name))
-    txn = txn.log(SchemaDropped(catalog=state.catalog, name=state.name))
     return Done(state, {"schema_id": state.schema_id, "name": _full(state)}, txn)
 
 

@@ -4,7 +4,7 @@ Ids and nodes are chosen before submit, so a create costs two writes: submit and
 commit nobody sees the table; undone, it leaves nothing.
 """
 
-from keys.commit.routing import put_route
+from keys.commit.change import change
 from keys.commit.txn import NOTHING, Txn
 from keys.model.catalogs import SchemaNameKey
 from keys.model.cluster import DATANODE, NodeKey
@@ -14,7 +14,6 @@ from keys.model.tables import (
     TableInfo,
     TableInfoKey,
     TableNameKey,
-    TableNameRecord,
     TableRoute,
     TableRouteKey,
 )
@@ -51,8 +50,7 @@ async def create(state: CreateTable, context: Context) -> Outcome[CreateTable]:
         return await _stands(state, existing.table_id, context)
     answers = await order_all(context, info, route.region_routes, create_order)
     answers.must_all_succeed()
-    txn = Txn.on(snapshot).put(keys[0], info).put(name, TableNameRecord(table_id=info.table_id))
-    txn = put_route(txn, None, route).log(TableCreated(info=info, route=route))
+    txn = change(snapshot, TableCreated(info=info, route=route))
     txn = txn.also(await _while_registered(route, context))
     return Done(state, {"table_id": info.table_id, "name": info.full_name}, txn)
 

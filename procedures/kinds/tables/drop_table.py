@@ -6,25 +6,11 @@ that is lost or dead is in no drop's way (docs/decisions/0099). Never refused be
 moved: a failed compare reads again and goes on (docs/protocols.md P1.8).
 """
 
-from keys.commit.routing import put_route
-from keys.commit.txn import Txn
+from keys.commit.change import change
 from keys.model.log import TableAltered, TableDropped
 from keys.model.records import Lock, Resource
-from keys.model.removed import (
-    RemovedTableInfo,
-    RemovedTableInfoKey,
-    RemovedTableNameKey,
-    RemovedTableRoute,
-    RemovedTableRouteKey,
-)
-from keys.model.tables import (
-    TableInfo,
-    TableInfoKey,
-    TableNameKey,
-    TableNameRecord,
-    TableRoute,
-    TableRouteKey,
-)
+from keys.model.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
+from keys.model.tables import TableInfo, TableInfoKey, TableNameKey, TableRoute, TableRouteKey
 from metasrv_base.elements.graphs import TABLE
 from metasrv_base.elements.states import ElementState
 from procedures.context import Context
@@ -53,10 +39,9 @@ class DropTable(ProcedureState):
 
 async def hide(state: DropTable, context: Context) -> Outcome[DropTable]:
     snapshot, info = await required_table(context, state)
-    key = TableInfoKey(state.table_id)
     new = _in_state(info, TABLE.after(info.state, TABLE.drop))
     context.note(hidden(info))
-    return Goto("remove", state, Txn.on(snapshot).put(key, new).log(TableAltered(info=new)))
+    return Goto("remove", state, change(snapshot, TableAltered(info=new)))
 
 
 async def show(state: DropTable, context: Context) -> Back | None:
@@ -67,7 +52,7 @@ async def show(state: DropTable, context: Context) -> Back | None:
     if info is None or not info.is_hidden:
         return None
     new = _in_state(info, ElementState.PUBLIC)
-    return Back(Txn.on(snapshot).put(key, new).log(TableAltered(info=new)))
+    return Back(change(snapshot, TableAltered(info=new)))
 
 
 def _in_state(info: TableInfo, state: ElementState) -> TableInfo:
@@ -84,17 +69,12 @@ async def remove(state: DropTable, context: Context) -> Outcome[DropTable]:
     snapshot = await context.snapshot(
         info_key, route_key_, name, removed_info, removed_route, removed_name
     )
-    info, route = snapshot.must(info_key), snapshot.must(route_key_)
+    info = snapshot.must(info_key)
     if info.is_hidden:  # not in a drop that a server of before began
         await context.drained(table_id, info.schema_version + 1)
     now, by = context.ports.clock.wall_ms(), context.procedure
-    txn = Txn.on(snapshot).delete(info_key).delete(name)
-    txn = put_route(txn, route, None)
-    txn = txn.put(removed_info, RemovedTableInfo(info=info, dropped_at_ms=now, dropped_by=by))
-    txn = txn.put(removed_route, RemovedTableRoute(route=route, dropped_at_ms=now, dropped_by=by))
-    txn = txn.put(removed_name, TableNameRecord(table_id=table_id))
-    txn = txn.log(TableDropped(table_id=table_id, dropped_at_ms=now, dropped_by=by))
-    return Goto("close", state, txn)
+    entry = TableDropped(table_id=table_id, dropped_at_ms=now, dropped_by=by)
+    return Goto("close", state, change(snapshot, entry))
 
 
 async def close(state: DropTable, context: Context) -> Outcome[DropTable]:

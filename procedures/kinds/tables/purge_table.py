@@ -7,7 +7,7 @@ to the nodes that led them.
 from typing import Self
 
 from keys.catalog.catalog import CatalogTable
-from keys.commit.txn import Txn
+from keys.commit.change import change
 from keys.model.log import TablePurged
 from keys.model.records import Lock, Resource
 from keys.model.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
@@ -55,8 +55,7 @@ async def forget(state: PurgeTable, context: Context) -> Outcome[PurgeTable]:
     if removed is None or removed.dropped_by != state.dropped_by:
         raise NotFound("table-not-found", table_id=state.table_id)
     route = snapshot.must(route_key_).route
-    txn = Txn.on(snapshot).delete(info_key).delete(route_key_).delete(name)
-    txn = txn.log(TablePurged(table_id=state.table_id))
+    txn = change(snapshot, TablePurged(table_id=state.table_id))
     return Goto("delete", state.model_copy(update={"info": removed.info, "route": route}), txn)
 
 

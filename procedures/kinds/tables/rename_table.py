@@ -4,11 +4,12 @@ Or two tables exchange their names: in one moment, so that neither name is ever 
 It is over once every frontend knows: under a name, who is answered finds one table everywhere.
 """
 
-from keys.commit.txn import Snapshot, Txn
+from keys.commit.change import change
+from keys.commit.txn import Snapshot
 from keys.model.catalogs import SchemaNameKey
 from keys.model.log import TableRenamed, TablesExchanged
 from keys.model.records import Lock, Resource
-from keys.model.tables import TableInfo, TableInfoKey, TableNameKey, TableNameRecord
+from keys.model.tables import TableInfo, TableInfoKey, TableNameKey
 from metasrv_base.errors import Conflict, NotFound
 from procedures.context import Context
 from procedures.locking.locks import distinct, exclusive, in_schema, name_key, table_key
@@ -44,19 +45,12 @@ async def rename(state: RenameTable, context: Context) -> Outcome[RenameTable]:
     require_version(context.client, info)
     if snapshot.get(schema) is None:
         raise NotFound(what="schema", name=f"{state.catalog}.{state.new_schema}")
-    txn = (
-        Txn.on(snapshot)
-        .put(info_key, _named(info, new))
-        .put(new, TableNameRecord(table_id=state.table_id))
-    )
     if state.other_id is None:
         must_be_free("table", _full(new), snapshot.get(new))
-        txn = txn.delete(old).log(TableRenamed(info=_named(info, new)))
-    else:
-        other = _named(_bearer(state.other_id, new, snapshot), old)
-        txn = txn.put(other_key, other).put(old, TableNameRecord(table_id=state.other_id))
-        txn = txn.log(TablesExchanged(first=_named(info, new), second=other))
-    return Goto("finish", state, txn)
+        return Goto("finish", state, change(snapshot, TableRenamed(info=_named(info, new))))
+    other = _named(_bearer(state.other_id, new, snapshot), old)
+    entry = TablesExchanged(first=_named(info, new), second=other)
+    return Goto("finish", state, change(snapshot, entry))
 
 
 def _bearer(table_id: int, name: TableNameKey, snapshot: Snapshot) -> TableInfo:

@@ -9,7 +9,7 @@ old rows any more, one transaction says of all regions that they are open. The o
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from keys.commit.routing import change_regions
+from keys.commit.change import change, route_changed
 from keys.commit.txn import Txn
 from keys.model.records import Lock, Resource
 from keys.model.tables import (
@@ -106,7 +106,7 @@ async def cut(state: TruncateTable, context: Context) -> Outcome[TruncateTable]:
     route = snapshot.must(key)
     cuts = cut_plan(route.region_routes, context.ports.placement.nodes(), again=again)
     changed = tuple(region_cut.region for region_cut in cuts)
-    txn = change_regions(Txn.on(snapshot), route, changed) if changed else Txn()
+    txn = change(snapshot, route_changed(route, changed)) if changed else Txn()
     gone = {
         region_cut.before.leader
         for region_cut in cuts
@@ -148,7 +148,7 @@ async def create(state: TruncateTable, context: Context) -> Outcome[TruncateTabl
     answers.must_all_succeed()
     update = {"state": RegionState.OPEN, "announced": True}
     changed = tuple(region.model_copy(update=update) for region in route.region_routes)
-    return Goto("serve", state, change_regions(Txn.on(snapshot), route, changed))
+    return Goto("serve", state, change(snapshot, route_changed(route, changed)))
 
 
 async def serve(state: TruncateTable, context: Context) -> Outcome[TruncateTable]:

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from keys.commit.routing import put_route
-from keys.commit.txn import Txn
+from keys.commit.change import change
 from keys.model.catalogs import SchemaInfo, SchemaNameKey
 from keys.model.log import TableUndropped
 from keys.model.records import Lock, Resource
@@ -20,7 +19,6 @@ from keys.model.tables import (
     TableInfo,
     TableInfoKey,
     TableNameKey,
-    TableNameRecord,
     TableRoute,
     TableRouteKey,
 )
@@ -68,9 +66,7 @@ async def publish(state: UndropTable, context: Context) -> Outcome[UndropTable]:
     must_be_free("table", full, snapshot.get(name))
     info = _back(removed.info, state)
     route = _reopening(removed_route.route)
-    txn = Txn.on(snapshot).delete(old_info).delete(old_route).delete(old_name)
-    txn = txn.put(info_key, info).put(name, TableNameRecord(table_id=info.table_id))
-    txn = put_route(txn, None, route).log(TableUndropped(info=info, route=route))
+    txn = change(snapshot, TableUndropped(info=info, route=route))
     region_ids = tuple(r.region_id for r in route.region_routes)
     return Goto("open", state.model_copy(update={"region_ids": region_ids}), txn)
 

@@ -14,6 +14,7 @@ from itertools import count
 from typing import cast
 
 from keys.commit.bootstrap import bootstrap_request
+from keys.commit.change import change
 from keys.commit.committer import Committed, Committer
 from keys.commit.log_head import read_log_head
 from keys.commit.txn import Txn, snapshot
@@ -233,16 +234,15 @@ class World:
             return Txn.on(counted).put(COUNTER, Counter(next=old.next + 1 if old else 1))
         keys = {bytes(key): key for key in (wish.key, wish.parent_key)}.values()
         seen = await snapshot(self.kv, *keys, deadline_ms=DEADLINE_MS)
-        there, txn = seen.get(wish.key) is not None, Txn.on(seen)
+        there = seen.get(wish.key) is not None
         if wish.op == "create" and not there:
             if wish.child is not None and seen.get(wish.parent_key) is None:
                 return None
             info = SchemaInfo(schema_id=1, catalog="main", name=wish.key.schema, created_at_ms=1)
-            return txn.put(wish.key, info).log(SchemaCreated(info=info))
+            return change(seen, SchemaCreated(info=info))
         if wish.op == "drop" and there:
-            txn = txn if wish.child is not None else txn.while_empty(wish.children)
-            entry = SchemaDropped(catalog="main", name=wish.key.schema)
-            return txn.delete(wish.key).log(entry)
+            txn = change(seen, SchemaDropped(catalog="main", name=wish.key.schema))
+            return txn if wish.child is not None else txn.while_empty(wish.children)
         return None
 
     # ---- leaders

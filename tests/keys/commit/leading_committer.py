@@ -5,9 +5,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from keys.commit.bootstrap import bootstrap_request
+from keys.commit.change import change
 from keys.commit.committer import Committer
 from keys.commit.log_head import read_log_head
-from keys.commit.txn import Txn
+from keys.commit.txn import Read, Snapshot, Txn
 from keys.model.catalogs import SchemaInfo, SchemaNameKey
 from keys.model.cluster import LeaderKey, LeaderRecord, Sequence, SequenceKey
 from keys.model.log import SchemaCreated
@@ -117,7 +118,8 @@ def led(scenario: Callable[[World], Awaitable[None]]) -> None:
 def schema(name: str, *, seen: int = 0) -> Txn:
     info = SchemaInfo(schema_id=2000, catalog="main", name=name, created_at_ms=1)
     key = SchemaNameKey("main", name)
-    return Txn().expecting(key, seen).put(key, info).log(SchemaCreated(info=info))
+    read = Snapshot(seen, {bytes(key): Read(info if seen else None, seen)})
+    return change(read, SchemaCreated(info=info))
 
 
 def count(name: str, following: int, *, seen: int = 0) -> Txn:

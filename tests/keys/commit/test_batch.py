@@ -15,6 +15,7 @@ from keys.model.log import CatalogUpdateKey, CatalogVersionKey, SchemaCreated
 from keys.store.kv import TXN_BYTES_MAX, TXN_OPS_MAX, Compare, KeyValue, Put, TxnAnswer
 from keys.store.limits import request_bytes
 from metasrv_base.errors import Refused
+from tests.keys.commit.changes import absent, told, untold
 from tests.keys.commit.leading_committer import count, schema
 
 HEAD = LogHead(Compare(b"__election/leader", 5), 3, 9, 1_000, 40)
@@ -59,7 +60,7 @@ def long(name: str, size_bytes: int) -> Txn:
         schema_id=1, catalog="main", name=name, options={"a": "b" * size_bytes}, created_at_ms=1
     )
     key = SchemaNameKey("main", name)
-    return Txn().expecting(key, 0).put(key, info)
+    return untold(Txn.on(absent(key)), key, info)
 
 
 JUST_FITS = TXN_BYTES_MAX - request_bytes(filled(long("m", 0)).batch.request)
@@ -213,9 +214,9 @@ def test_given_metadata_when_filled_then_version_and_log_count_too() -> None:
     fits = wide("m", compares=TXN_OPS_MAX - 2)
     entry = SchemaCreated(info=SchemaInfo(schema_id=1, catalog="main", name="s", created_at_ms=1))
 
-    assert filled(fits.log(entry)).taken == (0,)
+    assert filled(told(fits, entry)).taken == (0,)
     with pytest.raises(Refused):
-        filled(fits.expecting(SequenceKey("one_more"), 0).log(entry))
+        filled(told(fits.expecting(SequenceKey("one_more"), 0), entry))
 
 
 # ---- the answer

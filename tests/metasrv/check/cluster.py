@@ -1,7 +1,7 @@
 """A cluster to break: every key by typed transactions, every file by the real region engine."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,9 @@ from dataplane.region.format.columns import PUT, ColumnDef, RegionSpec
 from dataplane.region.place import OpenOrder, RegionPlace
 from keys.commit.batch import LogHead, PendingTxn, seal
 from keys.commit.bootstrap import bootstrap_request
+from keys.commit.change import change, route_changed
 from keys.commit.log_head import read_log_head
 from keys.commit.packing import pack
-from keys.commit.routing import change_regions, put_route
 from keys.commit.txn import Txn, snapshot
 from keys.key import Key
 from keys.model.catalogs import SchemaNameKey
@@ -163,10 +163,10 @@ class Cluster:
         await self.put(key, (await self.read(key)).model_copy(update=update))
         return str(key)
 
-    async def commit(self, txn: Txn, *entries: Entry) -> None:
+    async def commit(self, txn: Txn) -> None:
         """As the committer would, with the log."""
         assert self.line is not None
-        member = PendingTxn(txn.log(*entries), PROCEDURE)
+        member = PendingTxn(txn, PROCEDURE)
         packed = pack(self.line, [member], self.clock.wall_ms(), members_max=1)
         batch = seal(self.line, packed.after, packed.shares)
         answer = await self.kv.txn(batch.request, deadline_ms=DEADLINE_MS)
@@ -175,8 +175,7 @@ class Cluster:
 
     async def create_schema(self) -> None:
         key = SchemaNameKey("main", SALES.name)
-        txn = (await self._reading(key)).put(key, SALES)
-        await self.commit(txn, SchemaCreated(info=SALES))
+        await self._commit((key,), SchemaCreated(info=SALES))
 
     async def create_table(self, info: TableInfo, *nodes: str) -> TableRoute:
         """One region on each node, open; its files are made too."""
@@ -188,9 +187,7 @@ class Cluster:
             ),
         )
         keys = (TableInfoKey(info.table_id), TableRouteKey(info.table_id), name_key(info))
-        txn = (await self._reading(*keys)).put(keys[0], info)
-        txn = put_route(txn.put(keys[2], TableNameRecord(table_id=info.table_id)), None, route)
-        await self.commit(txn, TableCreated(info=info, route=route))
+        await self._commit(keys, TableCreated(info=info, route=route))
         for region in route.region_routes:
             self._create_region(region)
         return route
@@ -200,12 +197,8 @@ class Cluster:
         old, old_route = await self.read(info), await self.read(route)
         removed = removed_keys(old, old_route)
         keys: tuple[Key[Any], ...] = (info, route, name_key(old), *removed)
-        txn = (await self._reading(*keys)).delete(info).delete(name_key(old))
-        txn = put_route(txn, old_route, None)
-        for key, value in removed.items():
-            txn = txn.put(key, value)
         gone = TableDropped(table_id=table_id, dropped_at_ms=5, dropped_by=PROCEDURE)
-        await self.commit(txn, gone)
+        await self._commit(keys, gone)
         for region in old_route.region_routes:
             self.regions.pop(region.region_id).close()
 
@@ -214,17 +207,13 @@ class Cluster:
         info_key, route_key = RemovedTableInfoKey(table_id), RemovedTableRouteKey(table_id)
         info, removed = (await self.read(info_key)).info, await self.read(route_key)
         name = RemovedTableNameKey(info.catalog, info.schema_name, info.name, table_id)
-        txn = await self._reading(info_key, route_key, name)
-        await self.commit(
-            txn.delete(info_key).delete(route_key).delete(name), TablePurged(table_id=table_id)
-        )
+        await self._commit((info_key, route_key, name), TablePurged(table_id=table_id))
         return [region.root for region in removed.route.region_routes]
 
     async def change_region(self, region: RegionRoute) -> None:
         """A route transaction, with its log entry; no node is told."""
         key = TableRouteKey(int(region.region_id) >> 32)
-        txn = await self._reading(key)
-        await self.commit(change_regions(txn, await self.read(key), (region,)))
+        await self._commit((key,), route_changed(await self.read(key), (region,)))
 
     async def route_of(self, table_id: int, number: int) -> RegionRoute:
         route: TableRoute = await self.read(TableRouteKey(table_id))
@@ -245,8 +234,10 @@ class Cluster:
         order = OpenOrder(int(region.region_id), moved.epoch, moved.borrows)
         self.regions[region.region_id] = Region.open(self._place(moved.root), order)
 
-    async def _reading(self, *keys: Key[Any]) -> Txn:
-        return Txn.on(await snapshot(self.kv, *keys, deadline_ms=DEADLINE_MS))
+    async def _commit(self, keys: Iterable[Key[Any]], entry: Entry) -> None:
+        """Commits *entry*, which changes some of *keys*."""
+        read = await snapshot(self.kv, *keys, deadline_ms=DEADLINE_MS)
+        await self.commit(change(read, entry))
 
     # Nodes and files ----------------------------------------------------------------------------
 

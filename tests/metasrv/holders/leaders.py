@@ -19,6 +19,7 @@ from metasrv.nodes.lease_table import wait_ms
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import MetaError
 from metasrv_base.wire.frontend.holders import AcknowledgeAnswer, HolderRegisterAnswer, Pin
+from tests.keys.commit.changes import told
 from tests.metasrv.holders.samples import CLUSTER, acknowledgement, registration
 from tests.procedures.harness.tables import table_info, table_route
 from tests.sim.loop import SimClock, SimLoop
@@ -56,13 +57,14 @@ class Served:
         new = info.model_copy(update={"version": schema_version, "schema_version": schema_version})
         created = TableCreated(info=info, route=table_route(TABLE, ("dn-1",)))
         entry: Entry = created if schema_version == 1 else TableAltered(info=new)
-        await self.committer.commit(Txn().log(entry))
+        await self.committer.commit(told(Txn(), entry))
 
     async def hide(self, schema_version: int) -> None:
         """The table has that schema version, and nobody finds it any more."""
         info = table_info(TABLE, "t", 1)
         update = {"schema_version": schema_version, "state": ElementState.WRITE_ONLY}
-        await self.committer.commit(Txn().log(TableAltered(info=info.model_copy(update=update))))
+        entry = TableAltered(info=info.model_copy(update=update))
+        await self.committer.commit(told(Txn(), entry))
 
 
 class JumpingClock(SimClock):

@@ -13,6 +13,7 @@ from metasrv.nodes.status import NodeState
 from metasrv_base.concurrency.turns import slices
 from metasrv_base.errors import Conflict, NotFound, Refused
 from metasrv_base.wire.node.orders import REQUEST_ORDERS_MAX
+from tests.keys.commit.changes import told
 from tests.metasrv.nodes.leader import CLUSTER, DEADLINE_MS, Office, beat, office, registration
 from tests.metasrv.nodes.samples import info, route, stat
 
@@ -89,7 +90,7 @@ async def test_given_a_served_region_when_granted_then_its_lease_is_booked_befor
         created = TableCreated(info=info(), route=route("dn-1"))
         key = NodeKey("datanode", "dn-1")
         seen = await snapshot(one.kv, key, deadline_ms=DEADLINE_MS)
-        await one.committer.commit(Txn.on(seen).put(key, seen.must(key)).log(created))
+        await one.committer.commit(told(Txn.on(seen).put(key, seen.must(key)), created))
         one.clock.advance(60_000)
 
         answer = one.book.heartbeat(beat(1, stat(REGION)))
@@ -110,7 +111,7 @@ async def test_given_a_node_without_its_thousands_of_regions_then_an_answer_is_b
             txn = Txn.on(seen).put(key, seen.must(key))
             for id in some:
                 created = TableCreated(info=info(id, f"t{id}"), route=route("dn-1", id))
-                txn = txn.log(created)
+                txn = told(txn, created)
             await one.committer.commit(txn)
 
         answers = [one.book.heartbeat(beat(sequence)) for sequence in (1, 2)]

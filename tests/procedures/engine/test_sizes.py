@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from keys.commit.routing import change_regions
-from keys.commit.txn import Txn, snapshot
+from keys.commit.change import change, route_changed
+from keys.commit.txn import snapshot
 from keys.model.log import TableAltered
 from keys.model.records import ClientRequirements, ProcedureHistory, ProcedureOutcome
 from keys.model.tables import TableInfoKey, TableRouteKey
@@ -51,14 +51,12 @@ class Wide:
         last = info.columns[-1].model_copy(update={"default": "x" * info_bytes})
         columns = (*info.columns[:-1], last)
         wide = info.model_copy(update={"columns": columns, "version": info.version + 1})
-        await self.cluster.change(
-            self.fence, Txn.on(seen).put(key, wide).log(TableAltered(info=wide))
-        )
+        await self.cluster.change(self.fence, change(seen, TableAltered(info=wide)))
         first, *_ = route.region_routes
         borrows = tuple(f"/roots/{number:090d}" for number in range(route_bytes // 100))
         far = first.model_copy(update={"borrows": borrows})
         seen = await snapshot(self.cluster.kv, route_key, deadline_ms=DEADLINE_MS)
-        await self.cluster.change(self.fence, change_regions(Txn.on(seen), route, (far,)))
+        await self.cluster.change(self.fence, change(seen, route_changed(route, (far,))))
 
     async def end(self, kind: Kind[Any], state: ProcedureState) -> ProcedureHistory:
         """Submits a procedure, waits until it has ended, and returns its history."""

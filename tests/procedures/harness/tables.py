@@ -1,15 +1,13 @@
 """Tables as tests need them: in the store, on the nodes' disks, and under a lease."""
 
-from keys.commit.routing import put_route
+from keys.commit.change import change
 from keys.commit.txn import Txn, snapshot
 from keys.model.catalogs import SchemaInfo, SchemaNameKey
 from keys.model.cluster import Sequence, SequenceKey
 from keys.model.log import SchemaCreated, TableCreated, TableDropped
 from keys.model.removed import (
-    RemovedTableInfo,
     RemovedTableInfoKey,
     RemovedTableNameKey,
-    RemovedTableRoute,
     RemovedTableRouteKey,
 )
 from keys.model.tables import (
@@ -19,7 +17,6 @@ from keys.model.tables import (
     TableInfo,
     TableInfoKey,
     TableNameKey,
-    TableNameRecord,
     TableRoute,
     TableRouteKey,
 )
@@ -28,6 +25,7 @@ from metasrv_base.schema.partition import HashRule
 from tests.fakes.cluster import DEADLINE_MS, Cluster
 from tests.fakes.datanodes.disk import Folder
 from tests.fakes.datanodes.nodes import LOG, Serving
+from tests.keys.commit.changes import absent
 
 NODES = ("dn-1", "dn-2", "dn-3")
 
@@ -88,8 +86,7 @@ async def reserve_ids(cluster: Cluster, fence: Compare, following: int) -> None:
 async def put_schema(cluster: Cluster, fence: Compare, name: str) -> None:
     key = SchemaNameKey("main", name)
     info = SchemaInfo(schema_id=1030, catalog="main", name=name, created_at_ms=0)
-    txn = Txn().expecting(key, 0).put(key, info).log(SchemaCreated(info=info))
-    await cluster.change(fence, txn)
+    await cluster.change(fence, change(absent(key), SchemaCreated(info=info)))
 
 
 async def put_table(
@@ -99,11 +96,7 @@ async def put_table(
     route = table_route(info.table_id, leaders)
     name = TableNameKey("main", info.schema_name, info.name)
     keys = (TableInfoKey(info.table_id), TableRouteKey(info.table_id), name)
-    txn = Txn()
-    for key in keys:
-        txn = txn.expecting(key, 0)
-    txn = txn.put(keys[0], info).put(name, TableNameRecord(table_id=info.table_id))
-    txn = put_route(txn, None, route).log(TableCreated(info=info, route=route))
+    txn = change(absent(*keys), TableCreated(info=info, route=route))
     await cluster.change(fence, txn)
     for region in route.region_routes:
         files = {"f1": frozenset({f"{region.region_id}/file"})}
@@ -121,17 +114,11 @@ async def drop_table_keys(cluster: Cluster, fence: Compare, table_id: int) -> No
     info, route = seen.must(info_key), seen.must(route_key)
     name = TableNameKey(info.catalog, info.schema_name, info.name)
     gone = RemovedTableNameKey(info.catalog, info.schema_name, info.name, table_id)
-    held = await snapshot(cluster.kv, name, deadline_ms=DEADLINE_MS)
     removed_info, removed_route = RemovedTableInfoKey(table_id), RemovedTableRouteKey(table_id)
-    txn = Txn.on(seen).also(Txn.on(held))
-    for key in (removed_info, removed_route, gone):
-        txn = txn.expecting(key, 0)
-    txn = put_route(txn.delete(info_key).delete(name), route, None)
-    txn = txn.put(removed_info, RemovedTableInfo(info=info, dropped_at_ms=1, dropped_by="test"))
-    txn = txn.put(removed_route, RemovedTableRoute(route=route, dropped_at_ms=1, dropped_by="test"))
-    txn = txn.put(gone, TableNameRecord(table_id=table_id))
-    txn = txn.log(TableDropped(table_id=table_id, dropped_at_ms=1, dropped_by="test"))
-    await cluster.change(fence, txn)
+    keys = (info_key, route_key, name, removed_info, removed_route, gone)
+    seen = await snapshot(cluster.kv, *keys, deadline_ms=DEADLINE_MS)
+    entry = TableDropped(table_id=table_id, dropped_at_ms=1, dropped_by="test")
+    await cluster.change(fence, change(seen, entry))
     for node in cluster.plane.nodes.values():
         for region in route.region_routes:
             node.serving.pop(region.region_id, None)

@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from keys.commit.routing import change_regions
-from keys.commit.txn import Txn, snapshot
+from keys.commit.change import change, route_changed
+from keys.commit.txn import snapshot
 from keys.model.records import ClientRequirements, ProcedureHistory
 from keys.model.tables import RegionRoute, TableRouteKey
 from keys.store.kv import Compare
@@ -84,4 +84,4 @@ async def move_route(cluster: Cluster) -> None:
     )
     committer = cluster.leader.committer
     assert committer is not None
-    await committer.commit(change_regions(Txn.on(seen), route, changed))
+    await committer.commit(change(seen, route_changed(route, changed)))

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from keys.commit.routing import put_route
-from keys.commit.txn import Txn
+from keys.commit.change import change
 from keys.model.catalogs import CatalogNameKey, SchemaNameKey
 from keys.model.cluster import (
     Candidate,
@@ -29,6 +28,7 @@ from keys.model.tables import (
     TableRouteKey,
 )
 from metasrv_base.schema.partition import HashRule
+from tests.keys.commit.changes import absent
 from tests.metasrv.check.breaking.breaking import Breakage
 from tests.metasrv.check.cluster import DROPPED, FLIGHTS, WEATHER, Cluster, removed_keys
 
@@ -198,11 +198,9 @@ async def more_partitions_than_regions(at: Cluster) -> str:
             for one in route.region_routes
         ),
     )
-    txn = Txn().expecting(TableInfoKey(1030), 0).expecting(TableRouteKey(1030), 0)
     name = TableNameKey("main", "public", "wide")
-    txn = put_route(txn.put(TableInfoKey(1030), wide), None, narrow).expecting(name, 0)
-    txn = txn.put(name, TableNameRecord(table_id=1030))
-    await at.commit(txn, TableCreated(info=wide, route=narrow))
+    read = absent(TableInfoKey(1030), TableRouteKey(1030), name)
+    await at.commit(change(read, TableCreated(info=wide, route=narrow)))
     return str(TableRouteKey(1030))
 
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from keys.commit.routing import change_regions
-from keys.commit.txn import Txn, snapshot
+from keys.commit.change import change, route_changed
+from keys.commit.txn import snapshot
 from keys.model.records import ClientRequirements, ProcedureOutcome
 from keys.model.tables import RegionState, TableRouteKey
 from metasrv_base.elements.states import ElementState
@@ -203,7 +203,7 @@ async def set_state(at: Change, state: RegionState) -> None:
     seen = await snapshot(at.cluster.kv, key, deadline_ms=DEADLINE_MS)
     route = seen.must(key)
     region = route.region_routes[0].model_copy(update={"state": state})
-    await at.cluster.change(at.fence, change_regions(Txn.on(seen), route, (region,)))
+    await at.cluster.change(at.fence, change(seen, route_changed(route, (region,))))
 
 
 @pytest.mark.parametrize(

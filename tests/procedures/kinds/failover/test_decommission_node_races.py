@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from keys.commit.change import change, route_changed
 from keys.commit.committer import Committed, Committer
-from keys.commit.routing import change_regions
 from keys.commit.txn import Txn, snapshot
 from keys.model.cluster import DATANODE, NodeKey, RemovedNodeKey
 from keys.model.records import ProcedureOutcome
@@ -52,7 +52,7 @@ async def on_dn_1(cluster: Cluster, table_id: int, **update: object) -> Txn:
     route = stored.must(key)
     led = [region for region in route.region_routes if region.leader == "dn-1"]
     changed = tuple(r.model_copy(update=update) for r in led or route.region_routes)
-    return change_regions(Txn.on(stored), route, changed)
+    return change(stored, route_changed(route, changed))
 
 
 async def commit(cluster: Cluster, txn: Txn) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from keys.commit.change import change
 from keys.commit.committer import Committed, Committer
 from keys.commit.txn import Txn, snapshot
 from keys.model.catalogs import CatalogNameKey, SchemaInfo, SchemaNameKey
@@ -19,6 +20,7 @@ from procedures.kinds.namespaces.drop_schema import DropSchema
 from procedures.kinds.registry import KINDS
 from procedures.machine import ProcedureState
 from tests.fakes.cluster import DEADLINE_MS, Cluster
+from tests.keys.commit.changes import untold
 from tests.procedures.harness.scenarios import with_schema
 from tests.procedures.kinds.failover.runs import start
 from tests.sim.loop import SimLoop, run
@@ -31,20 +33,20 @@ Coming = Callable[[Cluster], Awaitable[Txn]]
 
 async def a_table(cluster: Cluster) -> Txn:
     stored = await snapshot(cluster.kv, TABLE, deadline_ms=DEADLINE_MS)
-    return Txn.on(stored).put(TABLE, TableNameRecord(table_id=1090))
+    return untold(Txn.on(stored), TABLE, TableNameRecord(table_id=1090))
 
 
 async def a_schema(cluster: Cluster) -> Txn:
     info = SchemaInfo(schema_id=1031, catalog="main", name="hr", created_at_ms=1)
     stored = await snapshot(cluster.kv, HR, deadline_ms=DEADLINE_MS)
-    return Txn.on(stored).put(HR, info).log(SchemaCreated(info=info))
+    return change(stored, SchemaCreated(info=info))
 
 
 async def without_schemas(cluster: Cluster, fence: Compare) -> None:
     """The catalog main has none."""
     public, entry = SchemaNameKey("main", "public"), SchemaDropped(catalog="main", name="public")
     stored = await snapshot(cluster.kv, public, deadline_ms=DEADLINE_MS)
-    await cluster.change(fence, Txn.on(stored).delete(public).log(entry))
+    await cluster.change(fence, change(stored, entry))
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from keys.commit.routing import change_regions
-from keys.commit.txn import Txn, snapshot
+from keys.commit.change import change, route_changed
+from keys.commit.txn import snapshot
 from keys.model.catalogs import SchemaNameKey
 from keys.model.records import ClientRequirements, ProcedureHistory, ProcedureOutcome
 from keys.model.tables import RegionState, TableInfo, TableRouteKey
@@ -44,7 +44,7 @@ async def set_regions(cluster: Cluster, fence: Compare, state: RegionState) -> N
     seen = await snapshot(cluster.kv, key, deadline_ms=DEADLINE_MS)
     route = seen.must(key)
     regions = tuple(one.model_copy(update={"state": state}) for one in route.region_routes)
-    await cluster.change(fence, change_regions(Txn.on(seen), route, regions))
+    await cluster.change(fence, change(seen, route_changed(route, regions)))
 
 
 def dropping(

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from keys.commit.routing import change_regions
-from keys.commit.txn import Txn, snapshot
+from keys.commit.change import change, route_changed
+from keys.commit.txn import snapshot
 from keys.model.records import ProcedureOutcome
 from keys.model.tables import TableRouteKey
 from keys.store.kv import Compare
@@ -32,7 +32,7 @@ async def with_borrowing_table(cluster: Cluster, fence: Compare) -> None:
     seen = await snapshot(cluster.kv, key, deadline_ms=DEADLINE_MS)
     route = seen.must(key)
     region = route.region_routes[0].model_copy(update={"borrows": (BORROWED,)})
-    await cluster.change(fence, change_regions(Txn.on(seen), route, (region,)))
+    await cluster.change(fence, change(seen, route_changed(route, (region,))))
     cluster.plane.storage.folders[BORROWED] = Folder(fence=1)
     await drop_table_keys(cluster, fence, TABLE)
 

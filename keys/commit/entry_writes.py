@@ -1,0 +1,219 @@
+"""The keys that entries of the catalog log write: one pure function, for every transaction.
+
+A change of metadata is a list of entries. Followers apply the entries; the store has, in the same
+transaction, the keys that are derived from them here. So the keys and the log cannot disagree.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, TypeVar, assert_never, cast
+
+from keys.key import Key
+from keys.model.catalogs import CatalogNameKey, SchemaNameKey
+from keys.model.log import (
+    CatalogCreated,
+    CatalogDropped,
+    CatalogDropping,
+    Entry,
+    RouteChanged,
+    SchemaCreated,
+    SchemaDropped,
+    SchemaDropping,
+    TableAltered,
+    TableCreated,
+    TableDropped,
+    TablePurged,
+    TableRenamed,
+    TablesExchanged,
+    TableUndropped,
+)
+from keys.model.removed import (
+    RemovedTableInfo,
+    RemovedTableInfoKey,
+    RemovedTableNameKey,
+    RemovedTableRoute,
+    RemovedTableRouteKey,
+)
+from keys.model.tables import (
+    DatanodeTable,
+    DatanodeTableKey,
+    TableInfo,
+    TableInfoKey,
+    TableNameKey,
+    TableNameRecord,
+    TableRoute,
+    TableRouteKey,
+)
+from keys.value import StoredModel
+
+V = TypeVar("V", bound=StoredModel)
+TableEntry = (
+    TableCreated
+    | TableUndropped
+    | TablePurged
+    | TableDropped
+    | TableAltered
+    | TableRenamed
+    | TablesExchanged
+    | RouteChanged
+)
+
+
+class MetadataView(Protocol):
+    """Metadata as of one moment, by key. It raises KeyError for a key that it does not cover."""
+
+    def get(self, key: Key[V], /) -> V | None: ...
+
+
+class KeyWrite(NamedTuple):
+    """One key with its new value; None: it is deleted."""
+
+    key: Key[Any]
+    value: StoredModel | None
+    source: Key[Any]
+    """The key that was read for it: itself, or that of the route from which it is derived."""
+
+
+def writes_of(entries: Iterable[Entry], before: MetadataView) -> tuple[KeyWrite, ...]:
+    """The writes of *entries*, each applied behind the others; one write a key, in order.
+
+    *before* covers what the first of them follows.
+    """
+    state = _ViewAfter(before)
+    for entry in entries:
+        for write in tuple(_writes(entry, state)):
+            state.writes[write.key] = write
+    return tuple(state.writes.values())
+
+
+@dataclass(slots=True)
+class _ViewAfter:
+    """A view with what the entries so far have written."""
+
+    before: MetadataView
+    writes: dict[Key[Any], KeyWrite] = field(default_factory=dict)
+
+    def get(self, key: Key[V], /) -> V | None:
+        write = self.writes.get(key)
+        return self.before.get(key) if write is None else cast("V | None", write.value)
+
+    def must(self, key: Key[V]) -> V:
+        value = self.get(key)
+        assert value is not None, f"an entry changes {key}, which does not exist"
+        return value
+
+
+def _writes(entry: Entry, state: _ViewAfter) -> Iterator[KeyWrite]:
+    match entry:
+        case CatalogCreated() | CatalogDropping():
+            yield _put(CatalogNameKey(entry.info.name), entry.info)
+        case CatalogDropped():
+            yield _gone(CatalogNameKey(entry.name))
+        case SchemaCreated() | SchemaDropping():
+            yield _put(SchemaNameKey(entry.info.catalog, entry.info.name), entry.info)
+        case SchemaDropped():
+            yield _gone(SchemaNameKey(entry.catalog, entry.name))
+        case _:
+            yield from _writes_of_table(entry, state)
+
+
+def _writes_of_table(entry: TableEntry, state: _ViewAfter) -> Iterator[KeyWrite]:
+    match entry:
+        case TableCreated():
+            yield from _table(entry.info, entry.route)
+        case TableUndropped():
+            yield from _forgotten(state.must(RemovedTableInfoKey(entry.info.table_id)).info)
+            yield from _table(entry.info, entry.route)
+        case TablePurged():
+            yield from _forgotten(state.must(RemovedTableInfoKey(entry.table_id)).info)
+        case TableDropped():
+            yield from _dropped(entry, state)
+        case TableAltered() | TableRenamed():
+            yield from _changed((entry.info,), state)
+        case TablesExchanged():
+            yield from _changed((entry.first, entry.second), state)
+        case RouteChanged():
+            before = state.must(TableRouteKey(entry.table_id))
+            after = before.with_regions(entry.regions)
+            assert after.version == entry.version, "an entry of another route"
+            yield from _route(before, after)
+        case _:
+            assert_never(entry)
+
+
+def _put(key: Key[V], value: V) -> KeyWrite:
+    return KeyWrite(key, value, key)
+
+
+def _gone(key: Key[Any]) -> KeyWrite:
+    return KeyWrite(key, None, key)
+
+
+def name_key(info: TableInfo) -> TableNameKey:
+    return TableNameKey(info.catalog, info.schema_name, info.name)
+
+
+def _table(info: TableInfo, route: TableRoute) -> Iterator[KeyWrite]:
+    yield _put(TableInfoKey(info.table_id), info)
+    yield _put(name_key(info), TableNameRecord(table_id=info.table_id))
+    yield from _route(None, route)
+
+
+def _changed(infos: tuple[TableInfo, ...], state: _ViewAfter) -> Iterator[KeyWrite]:
+    """Other definitions of living tables, and the names of those that bear others."""
+    given, taken = list[TableNameKey](), dict[TableNameKey, int]()
+    for info in infos:
+        key, name = TableInfoKey(info.table_id), name_key(info)
+        old = name_key(state.must(key))
+        yield _put(key, info)
+        if name != old:
+            given.append(old)
+            taken[name] = info.table_id
+    for name, table_id in taken.items():
+        yield _put(name, TableNameRecord(table_id=table_id))
+    for name in given:
+        if name not in taken:
+            yield _gone(name)
+
+
+def _dropped(entry: TableDropped, state: _ViewAfter) -> Iterator[KeyWrite]:
+    """The keys of a living table, moved below `__removed-`."""
+    table_id, at_ms, by = entry.table_id, entry.dropped_at_ms, entry.dropped_by
+    info, route = state.must(TableInfoKey(table_id)), state.must(TableRouteKey(table_id))
+    yield _gone(TableInfoKey(table_id))
+    yield _gone(name_key(info))
+    yield from _route(route, None)
+    removed = RemovedTableInfo(info=info, dropped_at_ms=at_ms, dropped_by=by)
+    yield _put(RemovedTableInfoKey(table_id), removed)
+    left = RemovedTableRoute(route=route, dropped_at_ms=at_ms, dropped_by=by)
+    yield _put(RemovedTableRouteKey(table_id), left)
+    yield _put(removed_name_key(info), TableNameRecord(table_id=table_id))
+
+
+def removed_name_key(info: TableInfo) -> RemovedTableNameKey:
+    return RemovedTableNameKey(info.catalog, info.schema_name, info.name, info.table_id)
+
+
+def _forgotten(info: TableInfo) -> Iterator[KeyWrite]:
+    """The keys of a dropped table, none of which stays."""
+    yield _gone(RemovedTableInfoKey(info.table_id))
+    yield _gone(RemovedTableRouteKey(info.table_id))
+    yield _gone(removed_name_key(info))
+
+
+def _route(before: TableRoute | None, after: TableRoute | None) -> Iterator[KeyWrite]:
+    """A route and its reverse: TableRoute, and the DatanodeTable of every node that it names or
+    named. *before* None: it is new; *after* None: it goes away."""
+    either = before or after
+    assert either is not None
+    table_id = either.table_id
+    key = TableRouteKey(table_id)
+    yield KeyWrite(key, after, key)
+    old = before.numbers_by_node() if before else {}
+    new = after.numbers_by_node() if after else {}
+    for node in old.keys() - new.keys():
+        yield KeyWrite(DatanodeTableKey(node, table_id), None, key)
+    for node, numbers in new.items():
+        assert after is not None
+        value = DatanodeTable(table_id=table_id, version=after.version, regions=numbers)
+        yield KeyWrite(DatanodeTableKey(node, table_id), value, key)
