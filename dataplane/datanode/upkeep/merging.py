@@ -37,14 +37,19 @@ class Merging:
                 await self._clock.sleep_ms(PACE_MS)
 
     async def merge_next(self) -> bool:
-        """The region with the most files of those that need it; False: none does."""
+        """The region with the most files of those that need it; False: none does, or memory has no
+        room for it now."""
         now = self._clock.mono_ms()
         failed = self._not_before_ms.items()
         self._not_before_ms = {region: until for region, until in failed if until > now}
         due = [owner for owner in self._serving() if self._is_due(owner)]
-        if not due:
-            return False
-        owner = max(due, key=lambda owner: len(owner.region.manifest.files))
+        for owner in sorted(due, key=lambda owner: -len(owner.region.manifest.files)):
+            if await self._merge(owner):
+                return True
+        return False
+
+    async def _merge(self, owner: RegionOwner) -> bool:
+        """False: memory has no room for it now."""
         try:
             done = await asyncio.to_thread(_merge, owner)
         except MetaError as error:
@@ -56,8 +61,9 @@ class Merging:
             log.exception("region_merge_failed", region_id=owner.region_id)
             self._failed(owner)
         else:
-            if done is not None:
-                self._metrics.merged(done)
+            if done is None:
+                return False
+            self._metrics.merged(done)
         return True
 
     def _failed(self, owner: RegionOwner) -> None:

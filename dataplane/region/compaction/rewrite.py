@@ -1,8 +1,7 @@
-"""Merges files of a region into one: a window of rows at a time, and only what must be kept."""
+"""Merges files of a region into one run: a window of rows at a time, and only what must be kept."""
 
 import posixpath
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,7 +9,8 @@ import pyarrow.compute as pc
 from dataplane.region.compaction.compaction import Compaction
 from dataplane.region.compaction.version_retention import KeptVersions
 from dataplane.region.files.file_reader import FileReader
-from dataplane.region.files.file_writer import FileTarget, write_rows, writing_bytes
+from dataplane.region.files.file_writer import ROW_GROUP, FileTarget, write_rows, writing_bytes
+from dataplane.region.files.split import FileSplitter, groups_max
 from dataplane.region.format.columns import DELETE, OP, VERSION, ColumnDef
 from dataplane.region.format.families import columns_in
 from dataplane.region.format.key_range import KeyRange
@@ -19,41 +19,43 @@ from dataplane.region.manifests.manifest import FileEntry
 from dataplane.region.place import RegionPlace
 from dataplane.region.reads.lookup import LookupView, merge_sources, scan_bytes
 from dataplane.region.reads.merge import merge_versions
+from dataplane.region.reads.overlaps import most_together
 
 
 def merge_bytes(region_place: RegionPlace, columns: Sequence[ColumnDef], plan: Compaction) -> int:
-    """The memory that `write_compacted` takes. Reads footers."""
+    """The memory that `write_compacted` takes: for the inputs that have keys in common, with their
+    footers, and for one output. Reads the footers of files whose entries do not tell their size."""
     own = columns_in(plan.family, columns)
-    rows = sum(entry.rows for entry in plan.inputs)
     readers = _readers(region_place, plan)
     read = scan_bytes(LookupView((), readers), KeyRange(), own)
-    groups = sum(reader.row_groups for reader in readers)
-    return read + writing_bytes(rows, len(own), groups)
+    footers = most_together(readers, lambda reader: reader.footer_bytes)
+    groups = min(sum(reader.decoded.row_groups for reader in readers), groups_max(len(own)))
+    rows = min(sum(entry.rows for entry in plan.inputs), groups * ROW_GROUP.rows)
+    return read + footers + writing_bytes(rows, len(own), groups)
 
 
 def write_compacted(
     region_place: RegionPlace,
     columns: Sequence[ColumnDef],
     plan: Compaction,
-    name: Numbered,
+    new_name: Callable[[], Numbered],
     check: Callable[[], None],
-) -> FileEntry | None:
-    """Durable, but nothing until a manifest names it. None: nothing was left to write. `columns`
-    are the table's.
+) -> list[FileEntry]:
+    """Durable, but nothing until a manifest names them; by key; none: no row was left.
+    `columns` are the table's.
 
     *check* is called for each window, and raises when the region has been stopped meanwhile.
     """
     own = columns_in(plan.family, columns)
-    rows = _kept_rows(region_place, own, plan, check)
-    first = next(rows, None)
-    if first is None:
-        return None
-    folder = posixpath.join(region_place.root, DATA)
-    region_place.disk.make_folder(folder)  # a region of jobs' files alone has none
-    target = FileTarget(region_place.disk, region_place.root, data_name(name), own, plan.family)
-    entry = write_rows(target, chain([first], rows))
-    region_place.disk.sync_folder(folder)
-    return entry
+    folder, outputs = posixpath.join(region_place.root, DATA), []
+    for rows in FileSplitter(_kept_rows(region_place, own, plan, check), groups_max(len(own))):
+        region_place.disk.make_folder(folder)  # a region of jobs' files alone has none
+        name = data_name(new_name())
+        target = FileTarget(region_place.disk, region_place.root, name, own, plan.family)
+        outputs.append(write_rows(target, rows))
+    if outputs:
+        region_place.disk.sync_folder(folder)
+    return outputs
 
 
 def _kept_rows(

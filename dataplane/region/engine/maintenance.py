@@ -5,7 +5,15 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 
-from dataplane.region.compaction.compaction import Merged, compacted, merged, plan_compaction
+from dataplane.region.compaction.compaction import (
+    RUNS_MAX,
+    RUNS_MIN,
+    Compaction,
+    Merged,
+    compacted,
+    merged,
+    plan_compaction,
+)
 from dataplane.region.compaction.flush import Frozen, flush_bytes, flushed, write_memtable
 from dataplane.region.compaction.rewrite import merge_bytes, write_compacted
 from dataplane.region.engine.content import RegionContent
@@ -88,27 +96,46 @@ class RegionMaintenance:
             self.flush()
 
     def compact(self) -> Merged | None:
-        """Merges small files into one, beside readers and writers. None: nothing is due.
+        """Merges small files into one run, beside readers and writers. None: nothing is due, or
+        memory has no room for it now.
 
         The inputs go after manifest and look; those that somebody reads go by a later `sweep`.
         """
         with self._merging:
-            manifest = self._manifest.value
-            plan, columns = plan_compaction(manifest), manifest.spec.columns
-            if plan is None:
+            manifest, budget = self._manifest.value, self._place.budget
+            columns = manifest.spec.columns
+            plan, size = self._fitting_merge(manifest)
+            if plan is None or not budget.may_merge(size):
                 return None
             reading = self._content.view([plan.family])  # an index may die meanwhile
-            with self._new_file() as name, self._serving.stale_first(), reading:
-                with self._place.budget.merging(merge_bytes(self._place, columns, plan)):
-                    output = write_compacted(self._place, columns, plan, name, self._serving.check)
+            with ExitStack() as names, self._serving.stale_first(), reading:
+                with budget.merging(size):
+                    outputs = write_compacted(
+                        self._place,
+                        columns,
+                        plan,
+                        lambda: names.enter_context(self._new_file()),
+                        self._serving.check,
+                    )
                 with self._manifest.changing() as current:
-                    news = compacted(current, plan, output)
+                    news = compacted(current, plan, outputs)
                     if news is not None:
                         self._manifest.publish(news, replaced=plan.inputs)
-                    elif output is not None:
-                        self._content.let_go([output])
+                    else:
+                        self._content.let_go(outputs)
             self.sweep()
-            return merged(plan, output)
+            return merged(plan, outputs)
+
+    def _fitting_merge(self, manifest: Manifest) -> tuple[Compaction | None, int]:
+        """The merge that is due, and the memory that it takes: of fewer runs where those of more
+        do not fit in the part for merges."""
+        columns, runs = manifest.spec.columns, RUNS_MAX
+        while plan := plan_compaction(manifest, runs):
+            size = merge_bytes(self._place, columns, plan)
+            if size <= self._place.budget.merge_max or len(plan.runs) == RUNS_MIN:
+                return plan, size
+            runs = len(plan.runs) - 1
+        return None, 0
 
     def has_unread_files(self) -> bool:
         """Whether there is something to `sweep`."""

@@ -21,7 +21,7 @@ from dataplane.region.disk.lost import lost_if_missing
 from dataplane.region.files.block_cache import BlockCache, BlockKey, Blocks, ResidentBlocks
 from dataplane.region.files.block_sums import CheckedBody, CheckedSpan
 from dataplane.region.files.file_writer import PAGE_BYTES
-from dataplane.region.files.footer import Footer, RowGroup, read_footer
+from dataplane.region.files.footer import MEMORY_PER_BYTE, Footer, RowGroup, read_footer
 from dataplane.region.files.key_filter import KeyFilter
 from dataplane.region.format.columns import (
     KEY,
@@ -37,7 +37,7 @@ from dataplane.region.format.key_range import KeyRange, cut_to_range, key_after,
 from dataplane.region.format.parts import PartSize
 from dataplane.region.format.room import LookupRoom
 from dataplane.region.format.row_hash import Hashes, hashes_of_keys
-from dataplane.region.manifests.manifest import FileEntry
+from dataplane.region.manifests.manifest import Decoded, FileEntry
 from metasrv_base.errors import Corrupt, Unavailable
 
 SCAN = PartSize(rows=1 << 20, bytes=1 << 20)
@@ -176,16 +176,23 @@ class FileReader:
             yield from map(answered, _together(footer, footer.groups_of(keys), at_once))
 
     @property
-    def row_groups(self) -> int:
-        """Their number. Reads the footer."""
-        return len(self._footer().bounds)
+    def decoded(self) -> Decoded:
+        """The size of its rows in memory. Reads the footer where the entry does not say."""
+        if self.entry.decoded is not None:
+            return self.entry.decoded
+        sizes = self._footer().group_bytes
+        return Decoded(row_groups=len(sizes), bytes=sum(sizes), largest=max(sizes))
+
+    @property
+    def footer_bytes(self) -> int:
+        """The memory that its footer takes."""
+        return self.entry.footer_bytes * MEMORY_PER_BYTE
 
     def scan_size(self, columns: Sequence[ColumnDef], share: int) -> "ScanSize":
-        """The memory that `scan` needs where it may decode *share* bytes at a time. Reads the
+        """The memory that `scan` needs where it may decode *share* bytes at a time, beside the
         footer."""
-        footer = self._footer()
-        group, total = max(footer.group_bytes), sum(footer.group_bytes)
-        fixed = COLUMN_BYTES * len(_names(footer, columns)) + _OPEN_BYTES
+        total, group = self.decoded.bytes, self.decoded.largest
+        fixed = COLUMN_BYTES * (len(columns) + len(SYSTEM)) + _OPEN_BYTES
         return ScanSize(min(max(share, group), total), group, total, fixed)
 
     def first_group(self, start: bytes) -> RowGroup | None:

@@ -40,7 +40,7 @@ from dataplane.region.format.key_range import lower_bound, upper_bound
 from dataplane.region.format.parts import PartSize, gathered
 from dataplane.region.format.row_hash import Hashes
 from dataplane.region.format.stored_digest import digest_with_keys, stored_text
-from dataplane.region.manifests.manifest import FileEntry
+from dataplane.region.manifests.manifest import Decoded, FileEntry
 from metasrv_base.errors import MetaError
 
 ROW_GROUP = PartSize(rows=2048, bytes=512 << 10)
@@ -56,7 +56,7 @@ _CHUNK_BYTES = 1 << 20
 _WRITING_BYTES = 5 << 20  # row groups that are hashed, one that is encoded, and what is written
 _WRITTEN_COLUMN_BYTES = PAGE_BYTES
 _HASHED_BYTES_OF_A_KEY = 32  # hashes, twice, and a byte for each bit of a filter
-_GROUP_COLUMN_BYTES = 1_800
+GROUP_COLUMN_BYTES = 1_800
 """The memory that the footer takes for a column of a row group: Parquet's writer keeps an entry of
 about 1.1 KB until the file ends, and encodes all of them then; measured."""
 
@@ -84,7 +84,7 @@ def writing_bytes(rows: int, columns: int, groups: int) -> int:
     """The memory that `write_rows` takes beside the rows that it is given, for a file of *groups*
     row groups; measured. *columns*: those of the table."""
     hashed = min(rows, FILTER_KEYS) * _HASHED_BYTES_OF_A_KEY + rows * BITS_OF_A_KEY // 8
-    footer = groups * (columns + len(SYSTEM)) * _GROUP_COLUMN_BYTES
+    footer = groups * (columns + len(SYSTEM)) * GROUP_COLUMN_BYTES
     return hashed + columns * _WRITTEN_COLUMN_BYTES + _WRITING_BYTES + footer
 
 
@@ -212,6 +212,9 @@ def _written(target: FileTarget, sink: "_Sink", tables: Iterable[pa.Table]) -> F
         max_key=upper_bound(stats.max_key).hex(),
         min_version=stats.min_version,
         max_version=stats.max_version,
+        decoded=Decoded(
+            row_groups=len(group_bytes), bytes=sum(group_bytes), largest=max(group_bytes)
+        ),
     )
 
 

@@ -35,7 +35,7 @@ KEY_FILTERS = b"key_filters"
 MIXED_GROUPS = b"mixed_row_groups"
 """Numbers of row groups with a tombstone, or with a key that has another row in the file. Files
 that lack the entry are taken to have no others."""
-_MEMORY_PER_BYTE = 14
+MEMORY_PER_BYTE = 14
 """The memory that a footer takes once Parquet has read it, by its bytes; measured."""
 
 _HIGH = itemgetter(1)
@@ -151,7 +151,7 @@ def read_footer(disk: Disk, path: str, entry: FileEntry) -> Footer:
         _numbers(ours, GROUP_BYTES, path),
         frozenset(mixed),
         tuple(_filter_spans(spans, bounds, groups_end)),
-        len(data) * _MEMORY_PER_BYTE,
+        len(data) * MEMORY_PER_BYTE,
     )
 
 

@@ -35,6 +35,16 @@ class ManifestModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
+class Decoded(ManifestModel):
+    """The rows of a file as they are in memory, so that the memory of a scan is known before the
+    footer is read."""
+
+    row_groups: int
+    bytes: int
+    largest: int
+    """Bytes of the largest row group."""
+
+
 class FileEntry(ManifestModel):
     """One immutable Parquet file. Keys and checksums are hexadecimal."""
 
@@ -56,6 +66,11 @@ class FileEntry(ManifestModel):
     """A key at or above every key of the file: `key_range.upper_bound` of the last."""
     min_version: int
     max_version: int
+    run: str | None = None
+    """The name of the first file of the merge that wrote this one beside others; no two of them
+    have a key in common. None: it wrote one file."""
+    decoded: Decoded | None = None
+    """None: a job has written the file, or an older version; the footer says it."""
 
 
 class SealedEntry(ManifestModel):

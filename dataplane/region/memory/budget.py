@@ -35,7 +35,10 @@ FLUSHES_AT_ONCE = 2
 once more."""
 WORK = 0.125
 """The fraction that writers leave to flushes and merges. A second flush waits for the first where
-both would have more; the first never waits, nor does a merge, of which a node runs one."""
+both would have more; the first never waits."""
+MERGE = 0.5
+"""The fraction that a merge may have which has a choice. While it has more than `WORK`, writers and
+replays have so much less, and flush earlier."""
 
 
 class MemoryBudget:
@@ -80,11 +83,16 @@ class MemoryBudget:
     @property
     def excess(self) -> int:
         """Bytes to flush before there is no pressure; 0: there is none."""
-        return max(0, self.bytes - int(PRESSURE * self.bytes_max))
+        return max(0, self.bytes - int(PRESSURE * self._beside_merges))
+
+    @property
+    def _beside_merges(self) -> int:
+        """The budget without what merges have beyond `WORK`."""
+        return self.bytes_max - max(0, self._merge_bytes - int(WORK * self.bytes_max))
 
     def must_yield(self, held: int) -> bool:
         """Whether a writer flushes those bytes of its region before it goes on."""
-        is_slow = self.bytes >= SLOW * self.bytes_max
+        is_slow = self.bytes >= SLOW * self._beside_merges
         return is_slow and held * max(len(self._held), 1) >= self.bytes
 
     @contextmanager
@@ -127,10 +135,21 @@ class MemoryBudget:
         fits = self._flush_bytes + size <= WORK * self.bytes_max
         return fits and self._flushes < FLUSHES_AT_ONCE
 
+    @property
+    def merge_max(self) -> int:
+        return int(MERGE * self.bytes_max)
+
+    def may_merge(self, size: int) -> bool:
+        """Whether *size* bytes fit beside what is held; or no merge is under way, and there is no
+        pressure: what is larger than all room is merged alone."""
+        with self._changed:
+            is_alone = not self._merge_bytes and not self.excess
+            return is_alone or self.bytes + self.work_bytes + size <= self.bytes_max
+
     @contextmanager
     def merging(self, size: int) -> Iterator[None]:
         """Reserves *size* bytes for a merge, or for a look at all entries of a unique index, within
-        the block. Waits for nothing."""
+        the block. Waits for nothing: `may_merge` is asked before."""
         self._add_merge(size)
         try:
             yield
@@ -158,7 +177,7 @@ class MemoryBudget:
             more = size - self._held.get(holder, 0)
             rows = self.bytes + more - self._reading - self.statement_bytes
             is_few = size < REPLAY_BYTES_MIN
-            if rows > (SPILL if is_few else PRESSURE) * self.bytes_max:
+            if rows > (SPILL if is_few else PRESSURE) * self._beside_merges:
                 return False
             self._set(holder, size)
             return True

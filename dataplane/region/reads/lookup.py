@@ -17,6 +17,7 @@ from dataplane.region.format.row_hash import hashes_of_keys
 from dataplane.region.format.row_keys import RowKeys
 from dataplane.region.memory.memtable import Memtable, VersionPosition, newest_by_key
 from dataplane.region.reads.merge import MergeSource, without_tombstones
+from dataplane.region.reads.overlaps import most_together
 
 WINDOW_BYTES = 4 << 20
 """Bytes of rows of all files that a scan or a merge decodes together."""
@@ -119,7 +120,7 @@ def merge_sources(
     """*rows_at_once*: of a file, decoded together. Bytes are bounded in any case."""
     schema = file_schema(columns)
     files = files_with(view, keys)
-    share = PartSize(rows_at_once, share_of_window(len(files)))
+    share = PartSize(rows_at_once, share_of_window(most_together(files)))
     sources = [
         MergeSource(
             max(reader.min_key, keys.start), partial(reader.scan, keys, tuple(columns), share)
@@ -137,16 +138,16 @@ def merge_sources(
 def scan_bytes(view: LookupView, keys: KeyRange, columns: Sequence[ColumnDef]) -> int:
     """The memory that a scan or a merge of *view* takes at most: what it decodes of each file, the
     rows of a window in order, and a sorted copy of rows in memory that no scan has left yet. Reads
-    footers, and may wait for the disk."""
+    footers where entries do not tell the size of files, and may then wait for the disk."""
     files = files_with(view, keys)
-    share = share_of_window(len(files))
-    sizes = [reader.scan_size(columns, share) for reader in files]
+    share = share_of_window(most_together(files))
+    sizes = {reader: reader.scan_size(columns, share) for reader in files}
     unsorted = sum(memtable.unsorted_bytes for memtable, _ in view.memtables)
     in_memory = sum(memtable.bytes for memtable, _ in view.memtables)
-    answer = min(ANSWER_BYTES, sum(size.total for size in sizes) + in_memory)
+    answer = min(ANSWER_BYTES, sum(size.total for size in sizes.values()) + in_memory)
     return (
-        sum(PARTS * size.part + size.fixed for size in sizes)
-        + DECODE_TIMES * max((size.group for size in sizes), default=0)
+        most_together(files, lambda file: PARTS * sizes[file].part + sizes[file].fixed)
+        + DECODE_TIMES * max((size.group for size in sizes.values()), default=0)
         + SORT_TIMES * unsorted
         + answer
         + SCAN_BYTES
@@ -158,7 +159,7 @@ def files_with(view: LookupView, keys: KeyRange) -> list[FileReader]:
 
 
 def share_of_window(files: int) -> int:
-    """Decoded bytes that a scan holds of each file."""
+    """Decoded bytes that a scan holds of each of so many files that have keys in common."""
     return min(SCAN.bytes, WINDOW_BYTES // max(files, 1))
 
 

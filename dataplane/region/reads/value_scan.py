@@ -50,7 +50,8 @@ def scan_values(
 
 def _begun(view: LookupView, start: bytes) -> bytes | None:
     """The last key of the only row group that has keys on both sides of *start*."""
-    groups = [reader.first_group(start) for reader in view.files]
+    files = [reader for reader in view.files if reader.min_key < start <= reader.max_key]
+    groups = [reader.first_group(start) for reader in files]
     begun = [group.high for group in groups if group is not None and group.low < start]
     return begun[0] if len(begun) == 1 else None
 
@@ -78,8 +79,11 @@ def _plain(view: LookupView, keys: KeyRange, columns: Sequence[ColumnDef]) -> It
 def _next_plain(
     files: Sequence[FileReader], runs: Sequence[pa.Table], keys: KeyRange
 ) -> tuple[FileReader, list[int]] | None:
-    """Row groups of one file with all the rows from `keys.start` to their last key."""
-    firsts = [(group.low, reader) for reader in files if (group := reader.first_group(keys.start))]
+    """Row groups of one file with all the rows from `keys.start` to their last key. Reads footers
+    of files that have begun by then, and of the one with the next keys."""
+    begun = [reader for reader in files if reader.min_key <= keys.start <= reader.max_key]
+    firsts = [(group.low, reader) for reader in begun if (group := reader.first_group(keys.start))]
+    firsts += [(reader.min_key, reader) for reader in files if keys.start < reader.min_key]
     if not firsts:
         return None
     low, reader = min(firsts, key=lambda first: first[0])

@@ -10,11 +10,14 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 
 from dataplane.datanode.allocator import share_arenas
+from dataplane.region.compaction.compaction import Compaction
+from dataplane.region.compaction.rewrite import merge_bytes, write_compacted
 from dataplane.region.disk.local_disk import LocalDisk
 from dataplane.region.engine.region import Region
 from dataplane.region.files.block_cache import BlockCache
@@ -22,6 +25,7 @@ from dataplane.region.files.file_reader import FileReader
 from dataplane.region.files.file_writer import FileTarget, row_groups, write_rows, writing_bytes
 from dataplane.region.files.footer import Footer, read_footer
 from dataplane.region.format.columns import PUT, ColumnDef, RegionSpec, file_schema
+from dataplane.region.format.names import Numbered
 from dataplane.region.manifests.manifest import FileEntry
 from dataplane.region.memory.budget import MemoryBudget
 from dataplane.region.place import OpenOrder, RegionPlace
@@ -38,6 +42,9 @@ GIB = 1 << 30
 TEXT = ColumnDef(id=51, type="string", nullable=True)
 LARGE_BYTES, LARGE_ROWS, LARGE_PARTS = 100_000, 100, 20
 """Rows of a file with 400 row groups of 5."""
+LARGE_COLUMNS = (*COLUMNS, TEXT)
+MERGED = 2
+"""Files that are merged."""
 
 
 def memory_of(name: str) -> int:
@@ -154,32 +161,57 @@ def replay(bench: Bench) -> tuple[int, int]:
     return max(held), memory_of("VmHWM") - before
 
 
-def written_file(bench: Bench) -> tuple[int, int]:
-    """A file of many row groups: large rows, so that there are few of them."""
-    columns = (*COLUMNS, TEXT)
-    schema = file_schema(columns)
-    text = pa.array(["x" * LARGE_BYTES] * LARGE_ROWS)
+class LargeFiles:
+    """Writes files of many row groups: large rows, so that there are few of them."""
 
-    def part(first: int) -> pa.Table:
+    def __init__(self, place: RegionPlace) -> None:
+        self._place = place
+        self._schema = file_schema(LARGE_COLUMNS)
+        self._text = pa.array(["x" * LARGE_BYTES] * LARGE_ROWS)
+
+    def write(self, name: str, parts: int, version: int = 1) -> FileEntry:
+        tables = (self._part(at * LARGE_ROWS, version) for at in range(parts))
+        target = FileTarget(self._place.disk, self._place.root, name, LARGE_COLUMNS)
+        return write_rows(target, tables)
+
+    def _part(self, first: int, version: int) -> pa.Table:
         numbers = range(first, first + LARGE_ROWS)
-        own = [pa.array([b"%016d" % at for at in numbers]), [1] * LARGE_ROWS, [PUT] * LARGE_ROWS]
+        keys, versions = pa.array([b"%016d" % at for at in numbers]), [version] * LARGE_ROWS
         values = [pa.array(numbers, pa.int64())] * len(COLUMNS)
-        return pa.table([*own, *values, text], schema=schema)
+        own = [keys, versions, [PUT] * LARGE_ROWS]
+        return pa.table([*own, *values, self._text], schema=self._schema)
 
-    def write(name: str, parts: int) -> FileEntry:
-        tables = (part(at * LARGE_ROWS) for at in range(parts))
-        return write_rows(FileTarget(bench.place.disk, bench.folder, name, columns), tables)
 
-    write("warm", 2)
+def written_file(bench: Bench) -> tuple[int, int]:
+    files = LargeFiles(bench.place)
+    files.write("warm", 2)
     before = peaked()
-    entry = write("large", LARGE_PARTS)
+    entry = files.write("large", LARGE_PARTS)
     taken = memory_of("VmHWM") - before
     groups = row_groups(entry.rows, entry.rows * LARGE_BYTES)
-    return writing_bytes(entry.rows, len(columns), groups), taken
+    return writing_bytes(entry.rows, len(LARGE_COLUMNS), groups), taken
+
+
+def merge(bench: Bench) -> tuple[int, int]:
+    """Merges files whose rows have several times the row groups of one output."""
+    large, uncached = LargeFiles(bench.place), replace(bench.place, cache=BlockCache(0))
+    names = (Numbered(1, 1, at) for at in range(1, GIB))
+
+    def merge_files(name: str, parts: int) -> tuple[int, int]:
+        files = [large.write(f"{name}-{at}", parts, at) for at in range(MERGED)]
+        plan = Compaction(tuple((file,) for file in files), tuple(range(MERGED)), False)
+        counted, before = merge_bytes(uncached, LARGE_COLUMNS, plan), peaked()
+        outputs = write_compacted(uncached, LARGE_COLUMNS, plan, lambda: next(names), lambda: None)
+        assert (len(outputs) > 1) == (parts > 2)
+        return counted, memory_of("VmHWM") - before
+
+    merge_files("warm", 2)
+    return merge_files("large", LARGE_PARTS // 2)
 
 
 HOLDERS: dict[str, Callable[[Bench], tuple[int, int]]] = {
-    one.__name__: one for one in (memtable, sorted_copy, blocks, footers, replay, written_file)
+    one.__name__: one
+    for one in (memtable, sorted_copy, blocks, footers, replay, written_file, merge)
 }
 
 

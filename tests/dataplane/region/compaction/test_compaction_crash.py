@@ -8,12 +8,14 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from dataplane.region.compaction import compaction
+from dataplane.region.compaction import compaction, rewrite
 from dataplane.region.disk.disk import Disk
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
 from dataplane.region.engine import current_manifest
 from dataplane.region.engine.region import Region
+from dataplane.region.files import split
 from dataplane.region.format.names import Opening
+from dataplane.region.format.parts import PartSize
 from dataplane.region.manifests import housekeeping
 from dataplane.region.manifests.manifest import FileEntry, Manifest, publish_manifest
 from dataplane.region.place import OpenOrder
@@ -78,6 +80,21 @@ def test_given_power_loss_anywhere_in_a_merge_when_opened_then_rows_are_as_they_
     device: str,
 ) -> None:
     assert power_losses(device) > 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "device",
+    [pytest.param(device, marks=pytest.mark.crash) for device in DEVICES if device != FAST]
+    + [FAST],
+)
+def test_given_power_loss_anywhere_in_a_merge_that_writes_several_files_then_rows_are_as_they_were(
+    device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(split, "ROW_GROUP", PartSize(rows=1, bytes=1))
+    monkeypatch.setattr(rewrite, "groups_max", lambda columns: 1)
+
+    assert power_losses(device) > 45, "two files more"
 
 
 class Merger:

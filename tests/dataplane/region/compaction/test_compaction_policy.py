@@ -1,5 +1,6 @@
 """The choice of files to merge: pure decisions on manifests."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 import pytest
@@ -7,7 +8,8 @@ import pytest
 from dataplane.region.compaction.compaction import (
     FAN_IN,
     FIRST_TIER_BYTES,
-    INPUTS_MAX,
+    RUNS_MAX,
+    RUNS_MIN,
     TIERS,
     compacted,
     plan_compaction,
@@ -80,7 +82,7 @@ def test_given_two_tiers_that_are_due_when_planned_then_the_cheaper_oldest_first
     plan = plan_compaction(manifest(*large, *reversed(small)))
 
     assert plan is not None
-    assert numbers(plan.inputs) == list(range(20, 20 + INPUTS_MAX))
+    assert numbers(plan.inputs) == list(range(20, 20 + RUNS_MAX))
 
 
 def test_given_borrowed_files_when_planned_then_they_are_left_alone() -> None:
@@ -115,21 +117,37 @@ def test_given_a_file_beside_the_inputs_when_planned_then_tombstones_hide_what_i
     assert plan.drops_tombstones is drops
 
 
+FILE_BYTES = 48 << 20
+"""Where a run is cut into files."""
+
+
 @pytest.mark.parametrize("flush_bytes", [KIB, 100 * KIB, 8 << 20])
+@pytest.mark.parametrize("runs_max", [RUNS_MAX, RUNS_MIN])
 def test_given_thousands_of_flushes_when_merged_then_rewriting_and_files_are_bounded(
-    flush_bytes: int,
+    flush_bytes: int, runs_max: int
 ) -> None:
     at, flushed, rewritten = manifest(), 0, 0
 
     for number in range(1, 4_001):
         at = at.model_copy(update={"files": (*at.files, entry(number, flush_bytes))})
         flushed += flush_bytes
-        while (plan := plan_compaction(at)) is not None:
+        while (plan := plan_compaction(at, runs_max)) is not None:
             size = sum(file.bytes for file in plan.inputs)
             rewritten += size
-            output = entry(number, size, name=f"data/1-1-{number}-{rewritten}.parquet")
-            at = compacted(at, plan, output) or at
+            at = compacted(at, plan, run_of(number, size, rewritten)) or at
 
-    assert rewritten <= TIERS * flushed
-    by_tier = [tier_of(file.bytes) for file in at.files]
+    assert rewritten <= TIERS * flushed * (FAN_IN // runs_max or 1)
+    bytes_by_run: Counter[str] = Counter()
+    for file in at.files:
+        bytes_by_run[file.run or file.name] += file.bytes
+    by_tier = [tier_of(size) for size in bytes_by_run.values()]
     assert all(by_tier.count(tier) < FAN_IN for tier in range(TIERS))
+
+
+def run_of(number: int, size: int, unique: int) -> list[FileEntry]:
+    """The files that a merge writes."""
+    sizes = [min(FILE_BYTES, size - start) for start in range(0, size, FILE_BYTES)]
+    return [
+        entry(number, some, name=f"data/1-1-{number}-{unique}-{at}.parquet")
+        for at, some in enumerate(sizes)
+    ]

@@ -21,6 +21,7 @@ from dataplane.region.format.names import (
 )
 from dataplane.region.manifests.fence import FenceContent
 from dataplane.region.manifests.manifest import (
+    Decoded,
     FileEntry,
     ListedStatement,
     Manifest,
@@ -66,6 +67,8 @@ MANIFEST = Manifest(
             max_key="ff00",
             min_version=1 << 20,
             max_version=2 << 20,
+            run="data/3-2-1.parquet",
+            decoded=Decoded(row_groups=3, bytes=4321, largest=2000),
         ),
     ),
     sealed=(
@@ -82,7 +85,11 @@ MANIFEST = Manifest(
     dead_indexes=(1,),
     floor_version=3 << 20,
 )
+WITHOUT_RUNS = tuple(
+    file.model_copy(update={"run": None, "decoded": None}) for file in MANIFEST.files
+)
 LISTED = {
+    "files": WITHOUT_RUNS,
     "statements": (ListedStatement(statement_id="s-1", version=2 << 20, rows=10),),
     "statement_files": (),
     "forgotten_ms": 0,
@@ -98,10 +105,16 @@ def test_given_the_golden_manifest_when_read_then_it_is_understood() -> None:
     assert decode_manifest((GOLDEN / "manifest.txt").read_bytes(), "golden") == MANIFEST
 
 
+def test_given_a_manifest_of_before_runs_when_read_then_each_file_is_one_of_unknown_size() -> None:
+    found = decode_manifest((GOLDEN / "manifest_without_runs.txt").read_bytes(), "golden")
+
+    assert found == MANIFEST.model_copy(update={"files": WITHOUT_RUNS})
+
+
 def test_given_a_manifest_of_before_families_when_read_then_it_has_rows_alone() -> None:
     found = decode_manifest((GOLDEN / "manifest_without_families.txt").read_bytes(), "golden")
 
-    (file,) = MANIFEST.files
+    (file,) = WITHOUT_RUNS
     plain = {**LISTED, "schema_version": 0, "indexes": (), "dead_indexes": (), "floor_version": 0}
     plain["spec"] = SPEC
     plain["files"] = (file.model_copy(update={"family": 0}),)

@@ -37,4 +37,4 @@ def test_given_many_row_groups_when_flushed_and_merged_then_the_footer_is_reserv
 def _last_file(region: Region) -> tuple[int, int]:
     """Returns the rows and the row groups of the newest file."""
     entry = region.manifest.files[-1]
-    return entry.rows, FileReader(region.place.files, entry).row_groups
+    return entry.rows, FileReader(region.place.files, entry).decoded.row_groups

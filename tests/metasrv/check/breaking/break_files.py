@@ -251,7 +251,7 @@ async def _rewritten(
     manifest_path = _manifest_path(at, region)
     manifest: Manifest = decode_manifest(manifest_path.read_bytes(), str(manifest_path))
     told = None if rows_too else {"bytes", "crc32", "footer_bytes", "footer_crc32"}
-    update = entry.model_dump(include=told, exclude={"root", "name"})
+    update = entry.model_dump(include=told, exclude={"root", "name", "decoded"})
     files = (manifest.files[0].model_copy(update=update), *manifest.files[1:])
     manifest_path.write_bytes(encode_manifest(manifest.model_copy(update={"files": files})))
     return path
