@@ -45,10 +45,11 @@ def list_(
         must_be_among(state, get_args(NodeState), "--state", "state")
     form = form_of(output, as_json)
     with service(metasrv, form is Form.JSON) as client:
+        all_nodes = client.nodes.list()
+        if zone:
+            must_be_among(zone, sorted({node.zone for node in all_nodes}), "--zone", "zone")
         nodes = [
-            node
-            for node in client.nodes.list()
-            if state in ("", node.state) and zone in ("", node.zone)
+            node for node in all_nodes if state in ("", node.state) and zone in ("", node.zone)
         ]
     show_form(
         form,

@@ -41,6 +41,8 @@ def list_(  # noqa: PLR0913  # a parameter is an option of the command
     with service(metasrv, form is Form.JSON) as client:
         table_id = None if table is None else client.tables.get(table, as_of).id
         regions = client.regions.list(node, table_id, as_of)
+        if node is not None and not regions:
+            client.nodes.get(node)  # there is no such node, or it leads none
     show_form(
         form,
         regions,

@@ -36,7 +36,7 @@ def get(name: TableArg, key: KeyArg, metasrv: Url = None, as_json: AsJson = Fals
         body = client.tables.get(name)
         stored_row = client.table(name).get(key_of(body, key))
         if stored_row is None:
-            raise NotFound(what="row", name=f"{' '.join(key)} in {name}")
+            raise NotFound(what="row", name=f"{' '.join(key)} in {name}", table=name)
         row = json_row(body, stored_row)
     show(row, as_json, lambda: show_facts({name: _shown(row[name]) for name in row}))
 

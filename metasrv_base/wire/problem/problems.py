@@ -160,7 +160,7 @@ def detail_of(kind: ProblemKind, facts: Mapping[str, JsonValue]) -> str:
     reason = facts.get("reason")
     if isinstance(reason, str) and "{reason}" not in template:
         text = f"{text} {reason[:1].upper()}{reason[1:]}."
-    return text
+    return text[:-1] if text.endswith("?.") else text
 
 
 def field_errors(errors: Iterable[Mapping[str, Any]], body: object) -> tuple[FieldError, ...]:

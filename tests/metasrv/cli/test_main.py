@@ -90,7 +90,7 @@ def test_given_a_command_that_makes_no_sense_then_the_exit_code_is_2(
     [
         (Conflict("already-exists", what="table", name="t"), "table t exists already."),
         (Conflict("object-locked", procedure_id="p-1"), "metasrv procedure get p-1"),
-        (Unavailable("region-lost", region_id="7"), "Restore its storage"),
+        (Unavailable("region-lost", region_id="7"), "restore its storage"),
         (Unavailable("no-leader"), "an election takes a few seconds"),
         (
             Refused(errors=(FieldError(pointer="/columns/0/type", detail="no type"),)),

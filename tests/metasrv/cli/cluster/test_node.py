@@ -4,26 +4,10 @@ from typing import Any
 
 import pytest
 
+from tests.metasrv.cli.answers import NODE
 from tests.metasrv.cli.conftest import Run
 from tests.metasrv.cli.rest import Rest
 
-NODE: dict[str, Any] = {
-    "id": "dn-2",
-    "role": "datanode",
-    "state": "removed",
-    "address": "http://dn-2",
-    "zone": "z",
-    "root": "/data/dn-2",
-    "version": "0",
-    "incarnation": "i-1",
-    "registered_at": "2013-01-01T00:00:00Z",
-    "phi": 0.0,
-    "heard_ms_ago": None,
-    "lease_left_ms": 0,
-    "cordon": None,
-    "resources": None,
-    "leads": 0,
-}
 PATH = "/v1/nodes/dn-2/decommission"
 
 
@@ -92,6 +76,7 @@ def test_given_regions_when_filtered_then_the_service_is_asked_for_those(
     rest: Rest, run: Run
 ) -> None:
     rest.answers["GET", "/v1/regions"] = (200, {"regions": [], "catalog_version": 1})
+    rest.answers["GET", "/v1/nodes/dn-2"] = (200, {**NODE, "regions": []})
 
     shown = run("region", "list", "--node", "dn-2", "--metasrv", rest.url)
 
