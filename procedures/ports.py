@@ -10,6 +10,7 @@ from typing import Protocol
 
 from keys.commit.committer import Committed
 from keys.commit.txn import Txn
+from keys.model.origin import Origin
 from keys.model.records import ProcedureOutcome
 from keys.model.transitions import LateHolder
 from metasrv_base.wire.node.inputs import Borrowed, Snapshot
@@ -69,7 +70,9 @@ class NodeOrders(Protocol):
 class Commits(Protocol):
     """Receiver of the writes of steps: the leader's committer, or the draft of a dry run."""
 
-    async def commit(self, txn: Txn, *, procedure: str | None = None) -> Committed:
+    async def commit(
+        self, txn: Txn, *, procedure: str | None = None, origin: Origin | None = None
+    ) -> Committed:
         """Raises what Committer.commit raises."""
         ...
 

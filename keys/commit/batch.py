@@ -14,6 +14,7 @@ from enum import Enum
 
 from keys.commit.txn import Stamp, Txn
 from keys.model.log import CatalogUpdate, CatalogUpdateKey, CatalogVersion, CatalogVersionKey
+from keys.model.origin import Origin
 from keys.store.kv import Compare, Delete, Get, KeyValue, Put, Request, TxnAnswer
 from keys.value import encode
 
@@ -49,6 +50,8 @@ class PendingTxn:
 
     txn: Txn
     procedure: str | None
+    origin: Origin | None = None
+    """The request that it comes from, for the log."""
     closes_ms: int | None = None
     """No commit after this one is to bear that time, or an earlier one."""
 
@@ -94,7 +97,11 @@ def share(head: LogHead, member: PendingTxn, now_ms: int) -> tuple[StampedTxn, L
     update = None
     if version is not None:
         update = CatalogUpdate(
-            version=version, at_ms=stamp.at_ms, procedure=member.procedure, entries=txn.entries
+            version=version,
+            at_ms=stamp.at_ms,
+            procedure=member.procedure,
+            origin=member.origin,
+            entries=txn.entries,
         )
         made[bytes(CatalogUpdateKey(version))] = encode(update)
         at_ms = stamp.at_ms

@@ -15,6 +15,7 @@ from keys.commit.batch import Batch, BatchVerdict, Judgement, LogHead, PendingTx
 from keys.commit.packing import pack
 from keys.commit.txn import Stamp, Txn
 from keys.model.log import CatalogUpdate, CatalogVersion, CatalogVersionKey
+from keys.model.origin import Origin
 from keys.store.kv import OUT_OF_SPACE, TXN_OPS_MAX, Get, Kv, Request, TxnAnswer
 from keys.value import decode
 from metasrv_base.clock import Clock
@@ -91,19 +92,23 @@ class Committer:
         if self._is_out_of_space:
             raise Unavailable("storage-full")
 
-    async def commit(self, txn: Txn, *, procedure: str | None = None) -> Committed:
-        """Raises StaleRead, Refused, Unavailable or NotLeader: not done; Unknown: the term ended
+    async def commit(
+        self, txn: Txn, *, procedure: str | None = None, origin: Origin | None = None
+    ) -> Committed:
+        """*origin*: the request that it comes from, for the log.
+
+        Raises StaleRead, Refused, Unavailable or NotLeader: not done; Unknown: the term ended
         before an answer did.
 
         A caller that is cancelled while its change is on the way leaves it to `run` to settle.
         """
-        return await self._ask(PendingTxn(txn, procedure))
+        return await self._ask(PendingTxn(txn, procedure, origin))
 
     async def close(self, until_ms: int) -> None:
         """Durable when it returns: no later commit, of this leader or the next, bears that time or
         an earlier one. Raises as `commit`."""
         if self._head.at_ms < until_ms:
-            await self._ask(PendingTxn(Txn(), None, until_ms))
+            await self._ask(PendingTxn(Txn(), None, closes_ms=until_ms))
 
     async def _ask(self, member: PendingTxn) -> Committed:
         if self._ended:

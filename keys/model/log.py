@@ -7,6 +7,7 @@ from pydantic import Field
 
 from keys.key import Key
 from keys.model.catalogs import CatalogInfo, SchemaInfo
+from keys.model.origin import Origin
 from keys.model.tables import RegionRoute, TableInfo, TableRoute
 from keys.value import StoredModel, StoredPart
 
@@ -119,13 +120,21 @@ Entry = Annotated[
 
 
 class CatalogUpdate(StoredModel):
-    """The changes of one metadata transaction. Applying them reads nothing else."""
+    """The changes of one metadata transaction. Applying them reads nothing else.
 
+    Format 2 has `origin`; format 1, which is read too, has none.
+    """
+
+    newest_format: ClassVar[int] = 2
+
+    format: int = Field(default=2, ge=1)
     version: int
     at_ms: int
     """Commit time, wall clock; at least the last update's plus 1."""
     procedure: str | None
     """Id of the procedure that made it; None for the bootstrap."""
+    origin: Origin | None = None
+    """The request that it comes from; None for the bootstrap, and in format 1."""
     entries: tuple[Entry, ...]
 
 

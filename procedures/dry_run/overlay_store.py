@@ -9,6 +9,7 @@ from keys.catalog.catalog import Catalog
 from keys.commit.committer import Committed
 from keys.commit.txn import Stamp, Txn
 from keys.model.log import CatalogUpdate, Entry
+from keys.model.origin import Origin
 from keys.model.tables import TableInfo, TableInfoKey, TableRoute, TableRouteKey
 from keys.store.kv import Get, KeyPage, KeyValue, ReadableStore, Request, TxnAnswer
 from keys.value import decode
@@ -80,7 +81,9 @@ class OverlayStore:
         limit = get.limit or len(items)
         return KeyPage(items[:limit], page.revision, page.more or len(items) > limit)
 
-    async def commit(self, txn: Txn, *, procedure: str | None = None) -> Committed:
+    async def commit(
+        self, txn: Txn, *, procedure: str | None = None, origin: Origin | None = None
+    ) -> Committed:
         """Compares are not judged: a step has read what it compares a moment ago."""
         stamp = Stamp(catalog_version=None, submission=0, at_ms=self.clock.wall_ms())
         writes = {

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TypeAlias, TypeVar
 
+from keys.commit.committer import Committed
 from keys.commit.txn import NOTHING, Stamp, Txn
+from keys.model.origin import Origin
 from keys.model.poison import Poison, PoisonKey
 from keys.model.records import (
     ProcedureHistory,
@@ -170,7 +172,7 @@ class Runner:
         # The committer stamps the record; what was stored is returned, and not made again.
         key, made = ProcedureKey(held.procedure), lru_cache(maxsize=1)(make)
         txn = held.txn().put_stamped(key, made).also(effect)
-        committed = await self.committer.commit(txn, procedure=held.procedure)
+        committed = await self._commit(held, txn)
         return StoredRecord(held.procedure, made(committed.stamp), committed.revision)
 
     async def end(
@@ -180,8 +182,15 @@ class Runner:
         history, made = ProcedureHistoryKey(held.procedure), lru_cache(maxsize=1)(make)
         txn = held.txn().delete(ProcedureKey(held.procedure))
         txn = txn.expecting(history, 0).put_stamped(history, made).also(effect)
-        committed = await self.committer.commit(txn, procedure=held.procedure)
+        committed = await self._commit(held, txn)
         return made(committed.stamp)
+
+    async def _commit(self, held: StoredRecord, txn: Txn) -> Committed:
+        origin = None
+        if txn.entries:
+            is_first = held.record.catalog_version is None
+            origin = Origin.of(held.record.client, is_first=is_first)
+        return await self.committer.commit(txn, procedure=held.procedure, origin=origin)
 
     def _beat(self, held: StoredRecord, began_ms: int) -> TimelineEntry:
         clock, undoing = self.ports.clock, held.record.phase is ProcedurePhase.UNDO

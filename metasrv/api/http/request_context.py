@@ -157,6 +157,7 @@ def _asked(request: Request, query: ChangeQuery, conditions: Conditions, by: str
         path=request.scope["path"],
         body=request.state.json,
         request_id=request.state.request_id,
+        query=request.scope["query_string"].decode("latin-1"),
         body_bytes=getattr(request.state, "body_bytes", None),
         principal=by,
         key=conditions.key,

@@ -37,6 +37,8 @@ class RequestContext:
     body: Any
     """The body as it was parsed; None: there was none."""
     request_id: str
+    query: str = ""
+    """As it was sent."""
     body_bytes: int | None = None
     """The length of the body as it was sent; None: not known."""
     principal: str = ANONYMOUS
@@ -83,10 +85,11 @@ class RequestContext:
         expected_epoch: int | None = None,
     ) -> ClientRequirements:
         """Returns the part of the request that the procedure's record keeps."""
+        query = {"query": self.query} if self.query else {}
         return ClientRequirements(
             submitted_by=self.principal,
             request_id=self.request_id,
-            statement={"method": self.method, "path": self.path, "body": self.body},
+            statement={"method": self.method, "path": self.path, **query, "body": self.body},
             idempotency=self.digest(part),
             if_version=self.if_match.version if self.if_match else None,
             table_id=table_id,

@@ -45,6 +45,7 @@ from keys.model.log import (
     TablesExchanged,
     TableUndropped,
 )
+from keys.model.origin import CutStatement, Origin
 from keys.model.poison import Poison, PoisonKey
 from keys.model.records import (
     ClientRequirements,
@@ -239,6 +240,12 @@ UPDATE = CatalogUpdate(
     version=17,
     at_ms=AT_MS,
     procedure=PROCEDURE,
+    origin=Origin(
+        by="anna",
+        request_id="r-1",
+        statement='{"method":"DELETE","path":"/v1/x","body":',
+        cut=CutStatement(bytes=5_000, sha256="0a" * 32),
+    ),
     entries=(
         CatalogCreated(info=CATALOG),
         SchemaCreated(info=SCHEMA),

@@ -178,13 +178,14 @@ def test_given_the_golden_folder_then_it_holds_nothing_else() -> None:
 def test_given_a_higher_format_when_decoded_then_it_is_of_a_newer_server(
     key: Key[Any], value: StoredModel
 ) -> None:
-    same = json.loads(StoredModel.pack(value)) | {"format": 2}
+    newest = type(value).newest_format
+    same = json.loads(StoredModel.pack(value)) | {"format": newest + 1}
     changed = same | {"of_tomorrow": [1]}
 
     for stored in (same, changed):
         with pytest.raises(NewerFormat) as newer:
             decode(key.value_type, json.dumps(stored).encode(), key=str(key))
-        assert newer.value.facts == {"key": str(key), "format": 2, "known": 1}
+        assert newer.value.facts == {"key": str(key), "format": newest + 1, "known": newest}
 
 
 def test_given_a_higher_format_inside_a_value_when_decoded_then_it_is_newer_too() -> None:

@@ -13,6 +13,7 @@ from keys.commit.change import change, route_changed
 from keys.commit.committer import Committed, Committer
 from keys.commit.txn import Txn, snapshot
 from keys.model.cluster import DATANODE, NodeKey, RemovedNodeKey
+from keys.model.origin import Origin
 from keys.model.records import ProcedureOutcome
 from keys.model.tables import RegionState, TableRouteKey
 from keys.store.kv import Compare, Kv, Request, TxnAnswer, Watched
@@ -89,7 +90,9 @@ def interrupted(cluster: Cluster, happens: Happens) -> Callable[..., Committer]:
     done = False
 
     class Interrupted(Committer):
-        async def commit(self, txn: Txn, *, procedure: str | None = None) -> Committed:
+        async def commit(
+            self, txn: Txn, *, procedure: str | None = None, origin: Origin | None = None
+        ) -> Committed:
             nonlocal done
             if bytes(REMOVED) in txn.writes and not done:
                 done = True

@@ -12,6 +12,7 @@ from keys.commit.committer import Committed, Committer
 from keys.commit.txn import Txn, snapshot
 from keys.model.catalogs import CatalogNameKey, SchemaInfo, SchemaNameKey
 from keys.model.log import SchemaCreated, SchemaDropped
+from keys.model.origin import Origin
 from keys.model.records import ProcedureHistory
 from keys.model.tables import TableNameKey, TableNameRecord
 from keys.store.kv import Compare
@@ -68,7 +69,9 @@ def test_given_something_new_inside_when_it_is_about_to_be_dropped_then_it_stays
         seen: list[bool] = []
 
         class Interrupted(Committer):
-            async def commit(self, txn: Txn, *, procedure: str | None = None) -> Committed:
+            async def commit(
+                self, txn: Txn, *, procedure: str | None = None, origin: Origin | None = None
+            ) -> Committed:
                 if txn.writes.get(bytes(name), b"") is None and not seen:
                     seen.append(bytes(name) in cluster.stored())
                     await super().commit(await comes(cluster))
