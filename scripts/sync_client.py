@@ -50,6 +50,11 @@ FILES = (
         ),
     ),
     SyncFile(
+        "metasrv/sdk/sync_backups.py",
+        "Backups of a `Client`",
+        _renamed(f"{CONTROL}/backups.py", "Backups"),
+    ),
+    SyncFile(
         "metasrv/sdk/sync_table.py",
         "The rows of one table, for a `Client`",
         {"Table": ((f"{ROWS}/rows.py", "AsyncRows"), (f"{ROWS}/table.py", "AsyncTable"))},

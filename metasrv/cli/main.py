@@ -31,6 +31,11 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
         "metasrv.cli.tools.check",
         "Verify the invariants of a cluster on its keys and files.",
     ),
+    (
+        "backup",
+        "metasrv.cli.tools.backup",
+        "Write the metadata of a cluster to a file; verify a file.",
+    ),
     ("playground", "metasrv.cli.programs.playground", "Run a whole cluster on this machine."),
     (
         "doctor",

@@ -18,6 +18,7 @@ from metasrv_base.rng import SystemRng
 from metasrv_base.wire.http.client import HttpClient
 
 if TYPE_CHECKING:
+    from metasrv.sdk.control.backups import Backups
     from metasrv.sdk.control.namespaces import Catalogs, Schemas
     from metasrv.sdk.control.operations import (
         Cluster,
@@ -122,6 +123,12 @@ class AsyncClient:
         from metasrv.sdk.control.operations import Settings
 
         return Settings(self._service)
+
+    @cached_property
+    def backups(self) -> "Backups":
+        from metasrv.sdk.control.backups import Backups
+
+        return Backups(self._http, self._transport)
 
     @cached_property
     def _rows(self) -> "RowAccess":

@@ -21,6 +21,7 @@ from metasrv.sdk.sync_operations import (
 from metasrv.sdk.sync_tables import SyncCatalogs, SyncIndexes, SyncSchemas, SyncTables
 
 if TYPE_CHECKING:
+    from metasrv.sdk.sync_backups import SyncBackups
     from metasrv.sdk.sync_table import Table
 
 
@@ -74,6 +75,12 @@ class Client:
     @cached_property
     def settings(self) -> SyncSettings:
         return SyncSettings(self._portal, self._client.settings)
+
+    @cached_property
+    def backups(self) -> "SyncBackups":
+        from metasrv.sdk.sync_backups import SyncBackups
+
+        return SyncBackups(self._portal, self._client.backups)
 
     def table(self, name: str) -> "Table":
         """A handle; asks nothing yet. Keep it: it remembers where the regions are."""

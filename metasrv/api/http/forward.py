@@ -34,6 +34,8 @@ _LEADERS = (
     "/v1/regions",
     "/v1/schema-leases",
 )
+_ANYONES = ("/v1/backups",)
+"""Not changes, whatever their method says."""
 _HOP_BY_HOP = frozenset(
     {
         "connection",
@@ -155,7 +157,7 @@ class Forward:
 
 def is_the_leaders(method: str, path: str) -> bool:
     """Changes, and reads of what only the leader has in memory."""
-    if not path.startswith("/v1/"):
+    if not path.startswith("/v1/") or path in _ANYONES:
         return False
     return method != "GET" or path.startswith(_LEADERS)
 

@@ -4,7 +4,6 @@ The file appears under its name once it is whole.
 """
 
 import gzip
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,10 +14,11 @@ from typing import BinaryIO, cast
 import pyarrow as pa
 import typer
 
-from metasrv.cli.progress import EXIT_INTERRUPTED, bar
+from metasrv.cli.progress import bar
 from metasrv.cli.rows.row_format import GZIP, STDIN, RowFormat
 from metasrv.cli.rows.row_writers import row_writer
 from metasrv.cli.rows.rows_text import bound_of, types_of
+from metasrv.cli.rows.whole_file import whole_file
 from metasrv.sdk.sync import Client
 from metasrv_base.rows.layout import spelled
 
@@ -71,25 +71,14 @@ def must_hold(format: RowFormat, schema: pa.Schema) -> None:
 
 @contextmanager
 def opened(file: Path) -> Iterator[BinaryIO]:
-    """The file to write, beside its place until it is whole. Raises BadParameter; an interrupt
-    leaves no file and ends the command."""
+    """Standard output, or the file as `whole_file` writes it; packed if its name ends so."""
     if str(file) == STDIN:
         yield sys.stdout.buffer
         sys.stdout.flush()
         return
-    part = file.with_name(f".{file.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as plain:
-            if file.suffix == GZIP:
-                with gzip.open(plain, "wb") as packed:
-                    yield cast(BinaryIO, packed)
-            else:
-                yield plain
-        part.replace(file)
-    except OSError as error:
-        raise typer.BadParameter(f"FILE {file}: {error.strerror or error}") from error
-    except KeyboardInterrupt:
-        typer.echo(f"interrupted; {file} was not written", err=True)
-        raise typer.Exit(EXIT_INTERRUPTED) from None
-    finally:
-        part.unlink(missing_ok=True)
+    with whole_file(file) as plain:
+        if file.suffix == GZIP:
+            with gzip.open(plain, "wb") as packed:
+                yield cast(BinaryIO, packed)
+        else:
+            yield plain

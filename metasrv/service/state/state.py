@@ -97,6 +97,8 @@ class ServerState:
     """Whether our own lease surely lives: beyond it we no longer act as the leader."""
     streams: int = 0
     """Event streams that are open."""
+    backups: int = 0
+    """Backups that are being made."""
     is_stopping: bool = False
     """True: this server was told to end, and requests wait no longer."""
     on_term: list[Callable[[Term], None]] = field(default_factory=list)

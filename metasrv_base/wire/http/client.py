@@ -129,6 +129,15 @@ class HttpClient:
         learnt = [url.rstrip("/") for url in urls if not is_weaker(url, self._urls)]
         self._urls = tuple(dict.fromkeys([*self._urls, *learnt]))[:SERVERS_MAX]
 
+    def headers_for(self, url: str) -> Mapping[str, str]:
+        """The headers of every request to *url*. Raises Unavailable if the token may not go
+        there."""
+        shown = self._token.headers
+        if shown and is_weaker(url, self._named_by):
+            why = "no token goes there without TLS: a server with TLS named it"
+            raise Unavailable("not-ready", what=url, sent=False, reason=why)
+        return shown
+
     async def request(self, method: str, path: str, **options: Unpack[Options]) -> HttpAnswer:
         """The answer of the first server that gives one.
 
@@ -169,11 +178,7 @@ class HttpClient:
     async def _send(self, url: str, call: "_Call") -> httpx.Response:
         """The answer, read. Failures of the transport as ours: a connection that was never made
         carried nothing."""
-        now = asyncio.get_running_loop().time()
-        shown = self._token.headers
-        if shown and is_weaker(url, self._named_by):
-            why = "no token goes there without TLS: a server with TLS named it"
-            raise Unavailable("not-ready", what=url, sent=False, reason=why)
+        now, shown = asyncio.get_running_loop().time(), self.headers_for(url)
         try:
             async with asyncio.timeout(call.share(now)):
                 request = call.request(url, shown, now)

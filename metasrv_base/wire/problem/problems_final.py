@@ -188,6 +188,14 @@ REFUSALS = (
         "Read the latest version, or one that is kept.",
     ),
     ProblemKind(
+        "invalid-backup",
+        422,
+        Refused,
+        "The file is no backup that can be used",
+        ("The backup cannot be used: {reason}.", "The file is no backup that can be used."),
+        "Take another backup, or the same from where it was first written. Nothing was changed.",
+    ),
+    ProblemKind(
         "page-token-expired",
         410,
         Refused,

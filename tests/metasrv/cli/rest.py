@@ -32,7 +32,7 @@ class Asked:
 class Rest:
     url: str = ""
     answers: dict[tuple[str, str], tuple[int, Any] | MetaError] = field(default_factory=dict)
-    """By method and path without its query."""
+    """By method and path without its query. Bytes are sent as they are, everything else as JSON."""
     asked: list[Asked] = field(default_factory=list)
     """But for what every client asks first: which servers there are."""
     on_request: Callable[[str, str], None] = lambda method, path: None
@@ -52,7 +52,8 @@ class Rest:
         if isinstance(said, MetaError):
             status, _, problem = problem_of(said, path, "test")
             return status, orjson.dumps(problem)
-        return said[0], orjson.dumps(said[1])
+        status, content = said
+        return status, content if isinstance(content, bytes) else orjson.dumps(content)
 
 
 @contextmanager

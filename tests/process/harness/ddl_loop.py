@@ -20,6 +20,7 @@ import httpx
 from metasrv.playground.plan import PlaygroundOptions
 from metasrv.playground.playground import Playground
 from metasrv_base.errors import Unavailable
+from tests.process.harness.backups import BackupTaker
 from tests.process.harness.changed_table import (
     FIRST,
     Kept,
@@ -224,6 +225,7 @@ async def changed_under_load(folder: Path, plan: Plan) -> Seen:
             await changes.create_index(name, "word")
         urls = [f"{url}/v1/tables/main/public/t" for url in playground.frontend_urls.values()]
         writers = [RowWriter(url, FIRST * n, http) for n, url in enumerate(urls, start=1)]
+        backups = BackupTaker(rig)
         async with kept_running(rig) as ended:
             async with asyncio.TaskGroup() as tasks:
                 for writer in writers:
@@ -231,8 +233,9 @@ async def changed_under_load(folder: Path, plan: Plan) -> Seen:
                 await rig.clock.sleep_ms(plan.alone_ms)
                 alone = [len(writer.taken_ms) for writer in writers]
                 tasks.create_task(changes.run())
+                tasks.create_task(backups.run())
                 await _blows(rig, plan, changes, writers)
-                changes.is_over = True
+                changes.is_over = backups.is_over = True
                 for writer in writers:
                     writer.is_over = True
             await changes.drop_index("for_a_while")
@@ -248,16 +251,22 @@ async def changed_under_load(folder: Path, plan: Plan) -> Seen:
             *(await wrong_of_data(rig) if plan.fills else ()),
             *ended,
             *changes.faults,
+            *backups.faults,
             *(fault for writer in writers for fault in writer.faults),
         ]
     numbers = {
         "changes": changes.done,
         "rows": len(rows),
+        "backups": backups.sound,
         **taken(writers, alone),
         **{f"writer {n}": str(writer) for n, writer in enumerate(writers, start=1)},
     }
-    kept = must(columns_were_kept=bool(changes.kept), rows_were_written=bool(rows))
-    return Seen(numbers, (*kept, *wrong))
+    made = must(
+        columns_were_kept=bool(changes.kept),
+        rows_were_written=bool(rows),
+        backups_were_made=bool(backups.sound),
+    )
+    return Seen(numbers, (*made, *wrong))
 
 
 async def wrong_of_data(rig: Rig) -> list[str]:

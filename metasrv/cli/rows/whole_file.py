@@ -1,0 +1,44 @@
+"""A file that appears under its name once it is whole."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import typer
+
+from metasrv.cli.progress import EXIT_INTERRUPTED
+
+MODE = 0o666  # less what the user's umask takes
+
+
+@contextmanager
+def whole_file(file: Path, mode: int = MODE) -> Iterator[BinaryIO]:
+    """The file to write, beside its place until the block ends; it replaces one of that name, and
+    is on the disk then. Raises BadParameter; an interrupt leaves no file and ends the command."""
+    part = file.with_name(f".{file.name}.{os.getpid()}.part")
+    try:
+        opened = os.open(part, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, mode)
+        with os.fdopen(opened, "wb") as out:
+            yield out
+            out.flush()
+            os.fsync(out.fileno())
+        part.replace(file)
+        _sync(file.parent)
+    except OSError as error:
+        raise typer.BadParameter(f"FILE {file}: {error.strerror or error}") from error
+    except KeyboardInterrupt:
+        typer.echo(f"interrupted; {file} was not written", err=True)
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _sync(folder: Path) -> None:
+    """Without it a name may be gone after a loss of power."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

@@ -1,0 +1,100 @@
+"""A backup: every key of the cluster at one revision, as a file that is made while it is sent.
+
+Any server makes one, leader or not: what it reads is the store's, at one revision. Writers are not
+kept from anything, and a page of keys is all that is held here.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import structlog
+
+from keys.key import Range
+from keys.model.cluster import ClusterKey, ClusterRecord
+from keys.store.kv import Get
+from keys.store.scan import pages
+from keys.value import decode
+from metasrv.service.state.state import ServerState
+from metasrv_base.backup.backup_file import BackupFailure, BackupHeader, BackupKey
+from metasrv_base.backup.backup_writer import BackupWriter
+from metasrv_base.errors import MetaError, Unavailable
+
+EVERYTHING = Range(b"", b"\0")
+PAGE = Get(b"", limit=128)
+"""Keys that are held at once: mostly 100 KiB, and 192 MiB if each has a value of etcd's largest."""
+BACKUPS_MAX = 2
+"""Backups that one server makes at once: each takes half of a processor."""
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """A backup that has begun: it takes one of BACKUPS_MAX places until it has ended."""
+
+    state: ServerState
+    header: BackupHeader
+
+    def ended(self) -> None:
+        """Call it once, when its last part was sent, or its reader has gone."""
+        _give_place_back(self.state)
+
+    async def parts(self) -> AsyncGenerator[bytes]:
+        """Yields the file, part by part. One that cannot be finished ends with the reason."""
+        writer = BackupWriter()
+        yield writer.begin(self.header)
+        try:
+            async for part in self._keys(writer):
+                yield part
+        except MetaError as error:
+            log.warning("backup_failed", revision=self.header.revision, reason=str(error))
+            yield writer.fail(BackupFailure(failed=error.code, reason=str(error)))
+        else:
+            yield writer.end()
+
+    async def _keys(self, writer: BackupWriter) -> AsyncGenerator[bytes]:
+        deadline_ms, revision = self.state.facts.store_deadline_ms, self.header.revision
+        reader = pages(
+            self.state.kv, EVERYTHING, deadline_ms=deadline_ms, revision=revision, like=PAGE
+        )
+        async for page in reader:
+            if self.state.is_stopping:
+                raise Unavailable("not-ready", what="a server that ends")
+            keys = [BackupKey.of(*item) for item in page.items]
+            yield await asyncio.to_thread(writer.keys, keys)
+
+
+async def begun(state: ServerState) -> Backup:
+    """A backup of the newest revision. Raises Unavailable while too many are being made, before
+    there is a cluster, and if the store does not answer."""
+    if state.backups >= BACKUPS_MAX:
+        raise Unavailable("not-ready", what=f"a backup ({BACKUPS_MAX} are being made)")
+    state.backups += 1
+    with ExitStack() as undo:
+        undo.callback(_give_place_back, state)
+        backup = Backup(state, await _header(state))
+        undo.pop_all()
+    return backup
+
+
+def _give_place_back(state: ServerState) -> None:
+    state.backups -= 1
+
+
+async def _header(state: ServerState) -> BackupHeader:
+    deadline_ms, key = state.facts.store_deadline_ms, bytes(ClusterKey())
+    page = await state.kv.range(Get(key), deadline_ms=deadline_ms)
+    if not page.items:
+        raise Unavailable("not-ready", what="the cluster")
+    cluster = decode(ClusterRecord, page.items[0].value, key=key.decode())
+    count = Get(EVERYTHING.start, EVERYTHING.end, count_only=True)
+    counted = await state.kv.range(count, deadline_ms=deadline_ms, revision=page.revision)
+    return BackupHeader(
+        cluster_id=cluster.cluster_id,
+        revision=page.revision,
+        keys=counted.count,
+        made_at_ms=state.clock.wall_ms(),
+        made_by=state.facts.version,
+    )
