@@ -9,6 +9,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "datanode": ("datanode",),
     "frontend": ("datanode",),
     "playground": ("server", "datanode", "spark"),
+    "backup": ("server",),
     "check": ("server", "datanode"),
     "config": ("server", "datanode"),
     "demo": ("demo",),

@@ -23,7 +23,7 @@ BEGINNINGS: Mapping[str, tuple[str, ...]] = {
         "metasrv/cli/main.py",
         *(f"{module.replace('.', '/')}.py" for name, module, _ in COMMANDS if name not in NEEDED),
     ),
-    "server": ("metasrv/server/main.py",),
+    "server": ("metasrv/server/main.py", "metasrv/cli/tools/backup.py"),
     "datanode": ("dataplane/datanode/main.py", "dataplane/frontend/main.py"),
     "spark": ("dataplane/pipelines/driver.py",),
     "server,datanode": (

@@ -52,7 +52,7 @@ async def test_given_a_server_when_asked_then_the_request_arrives_as_said() -> N
     assert (answer.status, answer.json(), answer.headers["etag"]) == (201, {"ok": 1}, "7")
     (asked,) = one.asked
     assert (asked.method, asked.target) == ("POST", "/v1/x?dry_run=true&n=7")
-    assert json.loads(asked.body) == {"new_name": "b", "new_schema": None, "exchange": False}
+    assert json.loads(asked.body) == RenameRequest(new_name="b").model_dump()
     assert asked.headers["content-type"] == "application/json"
     assert asked.headers["idempotency-key"] == "k-1"
     assert asked.headers["authorization"] == "Bearer secret"
