@@ -1,8 +1,11 @@
 """Takes files that a job has made: entries of the region's rows, or rows from elsewhere."""
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from heapq import merge
+from itertools import islice
 
 import pyarrow as pa
 
@@ -16,15 +19,16 @@ from dataplane.region.format.columns import KEY, OP, PUT
 from dataplane.region.format.families import FAMILY, ROW, ROWS
 from dataplane.region.indexes.index_entries import IndexDef
 from dataplane.region.indexes.unique_recheck import (
+    Rivals,
     Seen,
     contested,
     recheck_bytes,
-    settled,
+    settle_some,
     written_since,
 )
 from dataplane.region.manifests.adoption import Ingest, adopted, entry_of, ingested, sync_attempt
 from dataplane.region.manifests.manifest import Manifest
-from metasrv_base.errors import MetaError
+from metasrv_base.errors import MetaError, Unavailable
 from metasrv_base.ids import RegionId, table_of
 from metasrv_base.wire.node.batches import BatchHeader
 from metasrv_base.wire.node.orders import DataFile
@@ -133,15 +137,27 @@ class FileIngest:
         return ingested(manifest, source, self._content.readable_version())
 
     def _put_again(self, source: Ingest, prepared: Prepared) -> None:
-        """Entries that would lose to what speaks of another row."""
-        with self._seen(source) as snapshot:
-            since = written_since(snapshot.entries, prepared.version)
-            puts = settled({*prepared.keys, *since}, snapshot)
-        for first in range(0, len(puts), PUTS_AT_ONCE):
-            batch = entry_batch(source.index, puts[first : first + PUTS_AT_ONCE])
-            (answer,) = self._writer.apply([(self._header(source.index), batch)])
-            if isinstance(answer, MetaError):
-                raise answer
+        """Puts the entries that would lose to what speaks of another row, part by part. Where two
+        rows have the values of one, those that were put before are true, and harmless."""
+        keys, start = sorted(prepared.keys), b""
+        rivals = Rivals(self._index_of(source))
+        while True:
+            with self._seen(source) as snapshot:
+                since = written_since(snapshot.entries, prepared.version, start)
+                ready = islice(keys, bisect_left(keys, start), None)
+                done = settle_some(merge(ready, since), snapshot, rivals)
+            puts = [] if rivals.total else done.puts
+            for first in range(0, len(puts), PUTS_AT_ONCE):
+                self._put(source.index, puts[first : first + PUTS_AT_ONCE])
+            if done.following is None:
+                rivals.check()
+                return
+            start = done.following
+
+    def _put(self, index: int, entries: Sequence[tuple[bytes, bytes]]) -> None:
+        (answer,) = self._writer.apply([(self._header(index), entry_batch(index, entries))])
+        if isinstance(answer, MetaError):
+            raise answer
 
     def _header(self, index: int) -> BatchHeader:
         """No other batch has its statement id: none was given these versions."""
@@ -158,13 +174,21 @@ class FileIngest:
     @contextmanager
     def _seen(self, source: Ingest) -> Iterator[Seen]:
         """Reserves the memory of a look at all entries, and of the keys that it finds, within the
-        block."""
-        index = IndexDef.of(source.index, source.unique_columns, self._content.columns, unique=True)
+        block. Raises Unavailable `not-ready` where there is no room."""
+        index = self._index_of(source)
         made = tuple(FileReader(self._place.files, entry_of(file)) for file in source.files)
         with self._reader.view([ROWS, source.index]) as views:
             snapshot = Seen(views[source.index], views[ROWS], made, index)
-            with self._place.budget.merging(recheck_bytes(snapshot) + PREPARED_BYTES_MAX):
+            size = recheck_bytes(snapshot) + PREPARED_BYTES_MAX
+            with self._place.budget.merging(size) as has_room:
+                if not has_room:
+                    reason = "the memory for merges and looks at entries is taken"
+                    raise Unavailable("not-ready", reason=reason, needed_bytes=size)
                 yield snapshot
+
+    def _index_of(self, source: Ingest) -> IndexDef:
+        columns = self._content.columns
+        return IndexDef.of(source.index, source.unique_columns, columns, unique=True)
 
 
 def entry_batch(index: int, entries: Sequence[tuple[bytes, bytes]]) -> pa.RecordBatch:

@@ -105,11 +105,13 @@ class RegionMaintenance:
             manifest, budget = self._manifest.value, self._place.budget
             columns = manifest.spec.columns
             plan, size = self._fitting_merge(manifest)
-            if plan is None or not budget.may_merge(size):
+            if plan is None:
                 return None
             reading = self._content.view([plan.family])  # an index may die meanwhile
             with ExitStack() as names, self._serving.stale_first(), reading:
-                with budget.merging(size):
+                with budget.merging(size) as has_room:
+                    if not has_room:
+                        return None
                     outputs = write_compacted(
                         self._place,
                         columns,

@@ -9,7 +9,7 @@ by the rows as they are.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from dataplane.region.files.file_reader import FileReader
 from dataplane.region.format.columns import KEY, OP, PUT, VERSION
 from dataplane.region.format.families import ENTRY_COLUMNS, ROW
-from dataplane.region.format.key_range import KeyRange
+from dataplane.region.format.key_range import KeyRange, key_after
 from dataplane.region.indexes.index_entries import IndexDef, duplicate, entry_keys, repeated, whole
 from dataplane.region.memory.memtable import sorted_by_key
 from dataplane.region.reads.lookup import (
@@ -33,6 +33,14 @@ from metasrv_base.errors import Refused
 from metasrv_base.wire.node.offenders import OFFENDERS_MAX, Duplicate, Offenders
 
 KEYS_AT_ONCE = 1024
+KEY_BYTES_AT_ONCE = 1 << 20
+"""The most bytes of keys that are looked up together."""
+SETTLED_BYTES_MAX = 8 << 20
+"""The most bytes of entries that are put at a time. Those of one lookup may be beyond it."""
+LOOKUP_BYTES = 24 << 20
+"""The memory that one lookup takes at most, about: `KEYS_AT_ONCE` keys, entries and keys of rows,
+as Arrow and as Python have them."""
+_PUT_BYTES = 200  # measured: two objects, a pair and its place in a list
 OFFENDERS_BYTES_MAX = 256 << 10
 """The most bytes of offenders in an answer, which the node keeps."""
 
@@ -57,8 +65,10 @@ class Wrong:
 
 
 def recheck_bytes(snapshot: Seen) -> int:
-    """The memory that a scan of all entries takes, the job's too. Reads footers."""
-    return scan_bytes(_all_entries(snapshot), KeyRange(), ENTRY_COLUMNS)
+    """The memory that a scan of all entries takes, the job's too, and what is to be put. Reads the
+    footers of the job's files."""
+    scan = scan_bytes(_all_entries(snapshot), KeyRange(), ENTRY_COLUMNS)
+    return scan + SETTLED_BYTES_MAX + LOOKUP_BYTES
 
 
 def contested(snapshot: Seen) -> Iterator[bytes]:
@@ -75,41 +85,81 @@ def _all_entries(snapshot: Seen) -> LookupView:
     return LookupView(entries.memtables, (*snapshot.made, *entries.files), entries.guard)
 
 
-def written_since(entries: LookupView, version: int) -> Iterator[bytes]:
-    """Keys of entries that were put or deleted behind that row version."""
+def written_since(entries: LookupView, version: int, start: bytes = b"") -> Iterator[bytes]:
+    """Keys from *start* on, in order, of entries that were put or deleted behind that row version;
+    a key may come several times."""
     files = tuple(file for file in entries.files if file.entry.max_version > version)
     newer = LookupView(entries.memtables, files, entries.guard)
-    for window in merge_versions(merge_sources(newer, KeyRange(), ENTRY_COLUMNS)):
+    for window in merge_versions(merge_sources(newer, KeyRange(start), ENTRY_COLUMNS)):
         recent = window.filter(pc.greater(window.column(VERSION), pa.scalar(version, pa.int64())))
         yield from recent.column(KEY).to_pylist()
 
 
-def settled(keys: Iterable[bytes], snapshot: Seen) -> list[tuple[bytes, bytes]]:
-    """Returns the entries that must be put for those keys, each with its row. Nobody writes
-    meanwhile.
+@dataclass
+class Rivals:
+    """Keys that more rows than one have: all counted, the first ones named."""
 
-    Raises Refused `unique-violation` with the facts of an `Offenders` if a key has more rows.
-    """
+    index: IndexDef
+    total: int = 0
+    duplicates: list[Duplicate] = field(default_factory=list)
+    _room: int = field(default_factory=lambda: OFFENDERS_BYTES_MAX)
+
+    def add(self, wrong: Wrong) -> None:
+        self.total += 1
+        named = duplicate(self.index, wrong.key, wrong.rows)
+        self._room -= len(named.model_dump_json())
+        if self._room > 0 and len(self.duplicates) < OFFENDERS_MAX:
+            self.duplicates.append(named)
+
+    def check(self) -> None:
+        """Raises Refused `unique-violation` with the facts of an `Offenders` if there are any."""
+        if self.total:
+            offenders = Offenders(
+                index=self.index.family, duplicates=self.duplicates, total=self.total
+            )
+            raise Refused("unique-violation", **offenders.model_dump())
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Entries that must be put for some keys, each with its row."""
+
+    puts: list[tuple[bytes, bytes]]
+    following: bytes | None
+    """Keys from this one on are not settled yet; None: all are."""
+
+
+def settle_some(keys: Iterable[bytes], snapshot: Seen, rivals: Rivals) -> Settled:
+    """Settles the first of those keys, which come in order and may come several times: as many as
+    have `SETTLED_BYTES_MAX` of entries to be put. Nobody writes meanwhile."""
     puts: list[tuple[bytes, bytes]] = []
-    duplicates: list[Duplicate] = []
-    ordered, total, room = sorted(set(keys)), 0, OFFENDERS_BYTES_MAX
-    for first in range(0, len(ordered), KEYS_AT_ONCE):
-        some = ordered[first : first + KEYS_AT_ONCE]
-        tables = [reader.rows_of(some, ENTRY_COLUMNS) for reader in snapshot.made]
-        tables.append(newest_rows(snapshot.entries, some, ENTRY_COLUMNS, as_seen=True))
+    room = SETTLED_BYTES_MAX
+    for part in _parts_of(keys):
+        tables = [reader.rows_of(part, ENTRY_COLUMNS) for reader in snapshot.made]
+        tables.append(newest_rows(snapshot.entries, part, ENTRY_COLUMNS, as_seen=True))
         for wrong in judged(sorted_by_key(pa.concat_tables(tables)), snapshot):
-            if len(wrong.rows) == 1:
+            if len(wrong.rows) > 1:
+                rivals.add(wrong)
+            else:
                 puts.append((wrong.key, wrong.rows[0]))
-                continue
-            total += 1
-            named = duplicate(snapshot.index, wrong.key, wrong.rows)
-            room -= len(named.model_dump_json())
-            if room > 0 and len(duplicates) < OFFENDERS_MAX:
-                duplicates.append(named)
-    if total:
-        offenders = Offenders(index=snapshot.index.family, duplicates=duplicates, total=total)
-        raise Refused("unique-violation", **offenders.model_dump())
-    return puts
+                room -= len(wrong.key) + len(wrong.rows[0]) + _PUT_BYTES
+        if room <= 0:
+            return Settled(puts, key_after(part[-1]))
+    return Settled(puts, None)
+
+
+def _parts_of(keys: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """The keys without repetitions, bounded in number and bytes; one at least."""
+    part: list[bytes] = []
+    size = 0
+    for key, _ in groupby(keys):
+        if part and (len(part) == KEYS_AT_ONCE or size + len(key) > KEY_BYTES_AT_ONCE):
+            yield part
+            part, size = [], 0
+        part.append(key)
+        size += len(key)
+    if part:
+        yield part
 
 
 def judged(entries: pa.Table, snapshot: Seen) -> Iterator[Wrong]:

@@ -139,26 +139,21 @@ class MemoryBudget:
     def merge_max(self) -> int:
         return int(MERGE * self.bytes_max)
 
-    def may_merge(self, size: int) -> bool:
-        """Whether *size* bytes fit beside what is held; or no merge is under way, and there is no
-        pressure: what is larger than all room is merged alone."""
+    @contextmanager
+    def merging(self, size: int) -> Iterator[bool]:
+        """Reserves *size* bytes for a merge, or for a look at all entries of a unique index, within
+        the block, and waits for nothing. False: with nothing reserved, they do not fit beside what
+        is held; what is larger than all room is served alone, where there is no pressure."""
         with self._changed:
             is_alone = not self._merge_bytes and not self.excess
-            return is_alone or self.bytes + self.work_bytes + size <= self.bytes_max
-
-    @contextmanager
-    def merging(self, size: int) -> Iterator[None]:
-        """Reserves *size* bytes for a merge, or for a look at all entries of a unique index, within
-        the block. Waits for nothing: `may_merge` is asked before."""
-        self._add_merge(size)
+            has_room = is_alone or self.bytes + self.work_bytes + size <= self.bytes_max
+            reserved = size if has_room else 0
+            self._merge_bytes += reserved
         try:
-            yield
+            yield has_room
         finally:
-            self._add_merge(-size)
-
-    def _add_merge(self, size: int) -> None:
-        with self._changed:
-            self._merge_bytes += size
+            with self._changed:
+                self._merge_bytes -= reserved
 
     @property
     def work_bytes(self) -> int:

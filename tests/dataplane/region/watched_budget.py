@@ -21,7 +21,7 @@ class WatchedBudget(MemoryBudget):
             yield
 
     @contextmanager
-    def merging(self, size: int) -> Iterator[None]:
+    def merging(self, size: int) -> Iterator[bool]:
         self.merged.append(size)
-        with super().merging(size):
-            yield
+        with super().merging(size) as has_room:
+            yield has_room

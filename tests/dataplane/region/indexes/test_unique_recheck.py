@@ -1,9 +1,7 @@
 """A unique index is filled beside writers: every living row has its entry, or rivals are named."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,18 +10,12 @@ from dataplane.region.compaction import compaction
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
 from dataplane.region.engine import file_ingest
 from dataplane.region.engine.region import Region
-from dataplane.region.files.file_writer import FileTarget, write_rows
-from dataplane.region.format.columns import KEY, VERSION
-from dataplane.region.format.families import ENTRY_COLUMNS, ROWS
+from dataplane.region.format.families import ROWS
 from dataplane.region.indexes import unique_recheck
-from dataplane.region.indexes.index_entries import IndexDef, entries_of
-from dataplane.region.manifests.adoption import Ingest, data_file
 from dataplane.region.place import RegionLimits
 from metasrv_base.errors import MetaError, Refused
-from metasrv_base.schema.entrycodec import encode_entry
-from metasrv_base.schema.types import parse_type
 from metasrv_base.wire.node.offenders import Duplicate, Offenders
-from tests.dataplane.region.attempts import ATTEMPT, MARK
+from tests.dataplane.region.attempts import MARK
 from tests.dataplane.region.entries import (
     INDEX,
     SCHEMA,
@@ -35,41 +27,18 @@ from tests.dataplane.region.entries import (
 )
 from tests.dataplane.region.entries import entries_of as index_of
 from tests.dataplane.region.power_loss import DEVICES, FAST, Life, cut_short
-from tests.dataplane.region.rig import SPEC, A, Row, contents, order, place
+from tests.dataplane.region.rig import contents, order, place
+from tests.dataplane.region.unique_entries import (
+    FILLED,
+    MADE,
+    SOURCE,
+    entry_key,
+    made,
+    marked,
+    offenders_of,
+    prepared_store,
+)
 from tests.dataplane.region.watched_budget import WatchedBudget
-
-BY_TEXT = IndexDef.of(INDEX, [2], SPEC.columns, unique=True)
-
-
-def entry_key(value: str | None, key: bytes) -> bytes:
-    return encode_entry([parse_type("string")], [value], key, unique=True)
-
-
-def made(region: Region) -> Ingest:
-    """Returns the ingest that a job makes of the rows as they are, while the mark is open."""
-    disk, root = region.place.disk, region.place.root
-    disk.make_folder(f"{root}/{ATTEMPT}")
-    parts = [entries_of(pa.Table.from_batches([part]), BY_TEXT) for part in region.reader.scan()]
-    files = []
-    if parts:
-        entries = pa.concat_tables(parts).sort_by([(KEY, "ascending"), (VERSION, "descending")])
-        target = FileTarget(disk, root, f"{ATTEMPT}/1.parquet", ENTRY_COLUMNS, INDEX)
-        files = [data_file(write_rows(target, [entries]))]
-    return Ingest("p-1", ATTEMPT, INDEX, MARK, files, (2,))
-
-
-def offenders_of(refused: Refused) -> Offenders:
-    assert refused.code == "unique-violation"
-    return Offenders.model_validate(refused.facts)
-
-
-def marked(*rows: Mapping[bytes, Row], disk: MemoryDisk | None = None) -> Region:
-    region = new_region(disk)
-    for number, some in enumerate(rows):
-        write_mixed(region, f"s-{number}", {(ROWS, key): row for key, row in some.items()})
-        region.maintenance.flush()
-    region.set_schema(SCHEMA, MARK)
-    return region
 
 
 @dataclass
@@ -276,24 +245,6 @@ def test_given_an_ingest_that_was_done_when_its_files_are_merged_and_it_comes_ag
     region.maintenance.collect()
 
     assert not region.file_ingest.ingest(source, region.file_ingest.prepare(source))
-
-
-def prepared_store() -> tuple[MemoryStore, Ingest]:
-    """Two entries lose to tombstones of other rows."""
-    store = MemoryStore()
-    rows = {b"a": (1, "x"), b"b": (2, "x"), b"c": (3, "y"), b"d": (4, "y"), b"e": (5, "z")}
-    region = marked(rows, disk=MemoryDisk(store))
-    source = made(region)
-    for folder in (f"{A}/{ATTEMPT}", f"{A}/attempts", A):
-        region.place.disk.sync_folder(folder)
-    for number, (key, value) in enumerate([(b"a", "x"), (b"c", "y")]):
-        gone: dict[Place, Value] = {(ROWS, key): None, (INDEX, entry_key(value, key)): None}
-        write_mixed(region, f"t-{number}", gone)
-    return store, source
-
-
-MADE, SOURCE = prepared_store()
-FILLED = {entry_key("x", b"b"): b"b", entry_key("y", b"d"): b"d", entry_key("z", b"e"): b"e"}
 
 
 def test_given_more_keys_than_memory_may_have_when_ingested_then_all_are_settled_part_by_part(

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from dataplane.region.engine.region import Region
 from dataplane.region.format.schema import RegionSchema
-from dataplane.region.indexes.unique_recheck import settled
+from dataplane.region.indexes.unique_recheck import Rivals, settle_some
 from dataplane.region.manifests.adoption import Ingest
 from dataplane.region.reads.index_scan import ENTRIES_AT_ONCE
 from tests.dataplane.region.rig import SPEC, header, place, write
@@ -100,7 +100,7 @@ def calls_of_judging_beside_an_update(statements: int) -> int:
     entries = [b"e" + key for key in UPDATED]
     with region.file_ingest._seen(ingest) as seen:
         write(region, "update", dict.fromkeys(UPDATED, (2, None)))
-        return counted(lambda: settled(entries, seen))
+        return counted(lambda: settle_some(entries, seen, Rivals(seen.index)))
 
 
 def test_given_rows_updated_since_when_keys_are_judged_then_other_batches_cost_nothing() -> None:
