@@ -80,6 +80,7 @@ CLOSED_LIST = [
     "statement-memory-full",
     "region-lost",
     "history-expired",
+    "invalid-backup",
     "page-token-expired",
     "too-many-procedures",
     "wrong-cluster",
