@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +64,15 @@ SALES = SCHEMA.model_copy(update={"name": "sales", "schema_id": 1025})
 FLIGHTS, WEATHER, DROPPED = 1024, 1025, 1026
 
 
+@cache
 def key_of(number: int) -> bytes:
     return encode_key((INT64,), (number,))
+
+
+@cache
+def home_of(regions: int, number: int) -> int:
+    """Returns the number of the region in which the rule of so many partitions wants a row."""
+    return region_number(HashRule(columns=(1,), count=regions), (INT64,), (number,))
 
 
 def info_of(table_id: int, name: str, schema: str, regions: int) -> TableInfo:
@@ -276,12 +284,8 @@ class Cluster:
     def write(self, info: TableInfo, numbers: range, statement: str) -> None:
         """A row for each number, in the region where the rule wants it."""
         for at in range(info.partition.regions):
-            mine = [n for n in numbers if region_number(info.partition, (INT64,), (n,)) == at]
+            mine = [n for n in numbers if home_of(info.partition.regions, n) == at]
             self.write_to(str(info.table_id << 32 | at), mine, statement)
-
-    def home_of(self, table_id: int, number: int) -> int:
-        """The number of the region in which the rule of two partitions wants a row."""
-        return region_number(info_of(table_id, "any", "any", 2).partition, (INT64,), (number,))
 
     def write_to(self, region: str, numbers: list[int], statement: str) -> None:
         served = self.regions[region]

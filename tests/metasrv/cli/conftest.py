@@ -1,9 +1,12 @@
 """A scripted service, and the command line as a function."""
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
+import typer
+from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from metasrv.cli.main import application
@@ -11,6 +14,13 @@ from metasrv.cli.playground_url import FOLDER_VARIABLE
 from tests.metasrv.cli.rest import Rest, serving
 
 Run = Callable[..., Result]
+kept_command = cache(get_command)
+"""A command keeps nothing of its call; to build one takes longer than most of these tests."""
+
+
+@cache
+def application_of(command: str) -> typer.Typer:
+    return application([command])
 
 
 @pytest.fixture
@@ -26,8 +36,9 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "no-playground"))
     monkeypatch.setattr("metasrv.cli.options.PATIENCE_MS", 1_000)
     monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr("typer.testing._get_command", kept_command)
 
     def call(*args: str, **environment: str) -> Result:
-        return CliRunner().invoke(application([args[0]]), list(args), env=environment)
+        return CliRunner().invoke(application_of(args[0]), list(args), env=environment)
 
     return call

@@ -29,7 +29,10 @@ class FakeCatalog(httpx.AsyncBaseTransport):
     """Holders of schema leases, as metasrv shows them: frontends. None: there is no leader, which
     alone knows them."""
     asked: list[httpx.Request] = field(default_factory=list)
-    network: httpx.AsyncHTTPTransport = field(default_factory=httpx.AsyncHTTPTransport)
+    network: httpx.AsyncHTTPTransport = field(
+        default_factory=lambda: httpx.AsyncHTTPTransport(verify=False)
+    )
+    """Without TLS: to load the certificates of the system takes longer than a test."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         if not str(request.url).startswith(URL):

@@ -18,7 +18,7 @@ from dataplane.region.manifests.manifest import (
 )
 from keys.model.removed import RemovedTableRouteKey
 from tests.metasrv.check.breaking.breaking import Breakage
-from tests.metasrv.check.cluster import DROPPED, FLIGHTS, WEATHER, Cluster
+from tests.metasrv.check.cluster import DROPPED, FLIGHTS, WEATHER, Cluster, home_of
 
 MOVED = str(WEATHER << 32)  # it borrows from its old root
 REOPENED = str(FLIGHTS << 32)  # it has a sealed segment of its own, and one that grows
@@ -205,7 +205,7 @@ async def borrow_that_nobody_reads(at: Cluster) -> str:
 
 async def row_of_another_region(at: Cluster) -> str:
     """Written past the router: a reader would look for it elsewhere."""
-    stray = next(n for n in range(5_000, 5_100) if at.home_of(FLIGHTS, n) == 0)
+    stray = next(n for n in range(5_000, 5_100) if home_of(2, n) == 0)
     at.write_to(PLAIN, [stray], "stray")
     return f"rows of region {PLAIN}"
 
