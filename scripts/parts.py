@@ -78,9 +78,10 @@ IN_REAL_TIME = (
     Part("process", 1_200),
     Part("spark", 600),
     Part("demo", 240),
-    Part("story", 420, ("metasrv", "demo", "--rows", "20000")),
 )
-LANES = (IN_MEMORY, IN_REAL_TIME)
+# Another cluster, which has ports of its own (scripts/run_tests.py): the lanes end together.
+STORY = Part("story", 420, ("metasrv", "demo", "--rows", "20000"))
+LANES = ((*IN_MEMORY, STORY), IN_REAL_TIME)
 
 LONG_IN_MEMORY = (Part("sim", 1_200), Part("drawn", 480, DRAWN, is_split=True))
 LONG_IN_REAL_TIME = (Part("long", 1_200),)

@@ -9,6 +9,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from metasrv.host.toolchain import read_toolchain
+from metasrv.playground.ports import PORTS, shares
 from metasrv_base.clock import SystemClock
 from scripts import children, lanes
 from scripts.parts import (
@@ -59,7 +60,7 @@ def main(args: Sequence[str]) -> int:
     lanes_of_all = [[*short, *long] for short, long in zip(LANES, LONG_LANES, strict=True)]
     wanted = [[part for part in lane if part.name in args] for lane in lanes_of_all]
     chosen = [lane for lane in wanted if lane] if args else LANES
-    run = Run(is_alone=len(chosen) == 1)
+    run = Run(is_alone=len(chosen) == 1, ports=ports_of(chosen))
     lanes.run_lanes(run.lane(parts) for parts in chosen)
     ended = [run.ended[name] for name in names if name in run.ended]
     took = [took for took, _ in ended]
@@ -68,10 +69,23 @@ def main(args: Sequence[str]) -> int:
     return 0 if total.passed and not total.failed and all(part.ok for part in took) else 1
 
 
+def ports_of(lanes_of_parts: Sequence[Sequence[Part]]) -> dict[str, str]:
+    """Returns by part the range of ports of its lane (`PORTS`): a cluster of one lane does not take
+    the port of a program of another's that is down."""
+    ranges = shares(len(lanes_of_parts))
+    return {
+        part.name: ports
+        for parts, ports in zip(lanes_of_parts, ranges, strict=True)
+        for part in parts
+    }
+
+
 class Run:
     """A lane that *is_alone* is seen as it goes; of several, each part whole when it has ended."""
 
-    def __init__(self, *, is_alone: bool) -> None:
+    def __init__(self, *, is_alone: bool, ports: Mapping[str, str] | None = None) -> None:
+        """*ports*: by part, the range that its clusters draw from; default: any."""
+        self._ports = ports or {}
         self.ended: dict[str, tuple[Took, Count]] = {}
         self._is_alone = is_alone
         self._seed = drawn_seed()
@@ -133,7 +147,7 @@ class Run:
             [*NICE, *argv] if self._gives_way(part) else argv,
             cwd=ROOT,
             log=None if self._is_alone else _log_of(part),
-            env=self._environment,
+            env={**self._environment, PORTS: self._ports.get(part.name, "")},
             limit_s=part.limit_s,
         )
 

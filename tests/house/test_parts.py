@@ -19,7 +19,7 @@ from scripts.parts import (
     selection,
 )
 from scripts.report import Took, table
-from scripts.run_tests import Count, Run, read_report
+from scripts.run_tests import Count, Run, ports_of, read_report
 from scripts.setup import LONG_FORMS
 
 ROOT = Path(__file__).parents[2]
@@ -80,6 +80,24 @@ def test_given_a_property_test_when_seeds_are_drawn_then_a_slow_one_runs_too(
 
 def test_given_a_part_that_is_split_then_one_in_real_time_is_not() -> None:
     assert {part.name for part in PARTS if part.is_split} < GIVING_WAY
+
+
+def test_given_lanes_side_by_side_then_parts_of_one_share_ports_that_no_other_lane_has() -> None:
+    ports = ports_of(LANES)
+
+    assert ports.keys() == {part.name for lane in LANES for part in lane}
+    ranges = [{ports[part.name] for part in lane} for lane in LANES]
+    assert [len(of_lane) for of_lane in ranges] == [1, 1]
+    (first, second) = [[int(at) for at in text.split("-")] for (text,) in ranges]
+    assert first[0] < first[1] <= second[0] < second[1]
+
+
+def test_given_the_story_then_it_is_beside_the_programs_and_does_not_give_way() -> None:
+    """Its servers miss their deadlines where they wait for a processor."""
+    (lane,) = [lane for lane in LANES if "story" in {part.name for part in lane}]
+
+    assert "process" not in {part.name for part in lane}
+    assert "story" not in GIVING_WAY
 
 
 def test_given_files_when_a_part_looks_then_it_takes_those_that_write_its_mark(

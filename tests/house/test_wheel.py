@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from metasrv.playground.ports import PORTS
 from metasrv_base.clock import SystemClock
 
 pytestmark = pytest.mark.packaging
@@ -42,7 +43,7 @@ class Installed:
     @property
     def env(self) -> dict[str, str]:
         mine = {"HOME": str(self.folder), "COLUMNS": "200"}
-        kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+        kept = {name: os.environ[name] for name in ("PATH", "LANG", PORTS) if name in os.environ}
         return {**kept, **mine}
 
 
