@@ -87,7 +87,8 @@ def _json(path: Path, changed: re.Match[str] | None) -> str | None:
             try:
                 row = json.loads(line)
             except ValueError as error:
-                return f"line {number}, character {getattr(error, 'colno', 1)}: {error.args[0]}"
+                reason = getattr(error, "msg", error)
+                return f"line {number}, character {getattr(error, 'colno', 1)}: {reason}"
             if not isinstance(row, dict):
                 return f"line {number} is no JSON object"
             value = None if changed is None else row.get(changed["column"])

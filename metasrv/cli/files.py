@@ -1,9 +1,10 @@
 """Files of rows as Arrow batches: Parquet, CSV and NDJSON, read as they are needed."""
 
 import codecs
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from io import BytesIO
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from metasrv_base.rows.layout import spelled
 BLOCK_BYTES = 8 << 20
 """Read at once; the first block of a text file decides the types of columns nobody has said."""
 PARQUET_ROWS = 20_000
+COLUMNS_SHOWN_MAX = 20
 ENDINGS = (".parquet", ".csv", ".ndjson", ".jsonl")
 
 
@@ -70,6 +72,32 @@ def row_file(
             _must_be_text(path, reader.schema, table_schema, dialect)
             batches = _as_known(_read(reader, path, dialect), table_schema)
             yield RowFile(reader.schema, batches, None)
+
+
+def must_have_columns(
+    path: Path, names: Sequence[str], columns: Sequence[str], dialect: Dialect
+) -> None:
+    """Raises Refused for the first of *names*, of a file's header, that is none of the table's
+    *columns*."""
+    for name in names:
+        if spelled(name, columns) in columns:
+            continue
+        close = get_close_matches(name, columns, n=1)
+        is_text = path.suffix.lower() == ".csv"
+        reason = f"the table has no column {name}"
+        if is_text and len(names) == 1 and (mark := _mark_in(name, dialect)):
+            reason += f"; if {mark} stands between the fields, say --delimiter {mark!r}"
+        elif close:
+            reason += f"; did you mean {close[0]}?"
+        else:
+            reason += f"; its columns: {', '.join(columns[:COLUMNS_SHOWN_MAX])}"
+        line = "line 1: " if is_text else ""
+        raise Refused("invalid-request", pointer=FILE, path=str(path), reason=line + reason)
+
+
+def _mark_in(header: str, dialect: Dialect) -> str | None:
+    """A character that often stands between fields, in a header that was not divided."""
+    return next((mark for mark in ";\t|," if mark in header and mark != dialect.delimiter), None)
 
 
 def _as_known(

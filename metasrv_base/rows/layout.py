@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 
 import pyarrow as pa
@@ -102,8 +103,9 @@ class Layout:
     def must_know(self, name: str, pointer: str) -> None:
         if name not in self.named:
             expected = f"a column of {self.name}"
-            close = self.spelled(name)
-            more = {} if close == name else {"did_you_mean": close}
+            near = [self.spelled(name), *get_close_matches(name, self.named, n=1)]
+            close = next((other for other in near if other != name), None)
+            more = {} if close is None else {"did_you_mean": close}
             raise Refused("invalid-request", pointer=pointer, found=name, expected=expected, **more)
 
     def spelled(self, name: str) -> str:

@@ -9,12 +9,13 @@ import pyarrow as pa
 import typer
 
 from metasrv.cli.file_faults import Dialect
-from metasrv.cli.files import row_file
+from metasrv.cli.files import must_have_columns, row_file
 from metasrv.cli.near import must_be_among
 from metasrv.cli.options import WAIT_S
 from metasrv.cli.output import show, show_json, show_table
 from metasrv.cli.progress import EXIT_INTERRUPTED, bar, procedure_bar
 from metasrv.cli.rows.plain_file import plain_file
+from metasrv.cli.rows.row_format import STDIN
 from metasrv.cli.skipping import Skipped
 from metasrv.sdk.control.infer import infer_spec
 from metasrv.sdk.control.names import TableName
@@ -69,7 +70,7 @@ class ImportFile:
 
 def run(client: Client, name: str, request: Import, *, as_json: bool) -> None:
     """Raises Refused, BadParameter, NotFound."""
-    with plain_file(request.file, request.ending) as path:
+    with plain_file(request.file, request.ending) as path, _named_as_given(request.file, path):
         skipped = Skipped() if request.skips else None
         source = ImportFile(path, request.dialect, skipped)
         if request.is_dry_run:
@@ -85,6 +86,18 @@ def run(client: Client, name: str, request: Import, *, as_json: bool) -> None:
             result = _load(table, source, request.batch_rows, request.op)
         kept = table.count() if is_made else None
     _say(name, result, kept, as_json, skipped)
+
+
+@contextmanager
+def _named_as_given(file: Path, path: Path) -> Iterator[None]:
+    """Names *file* in errors, where rows are read from an unpacked copy at *path*."""
+    try:
+        yield
+    except Refused as error:
+        if error.facts.get("path") != str(path):
+            raise
+        name = "stdin" if str(file) == STDIN else str(file)
+        raise type(error)(error.code, **{**error.facts, "path": name}) from error
 
 
 def _say(
@@ -129,10 +142,9 @@ def _judge(
         else:
             _show_columns(spec, create)
     else:
-        layout = Layout.of(client.tables.get(name))
-        with row_file(
-            source.file, client.table(name).schema(), source.dialect, source.skipped
-        ) as file:
+        layout, schema = Layout.of(client.tables.get(name)), client.table(name).schema()
+        with row_file(source.file, schema, source.dialect, source.skipped) as file:
+            must_have_columns(source.file, file.schema.names, schema.names, source.dialect)
             rows = 0
             for batch in file.batches:
                 rows += named_batch(layout, batch, fills=True).num_rows
@@ -144,8 +156,9 @@ def _judge(
 def infer(name: str, source: ImportFile, create: Creation) -> TableSpec:
     """Raises Refused, and BadParameter for the type of a column that the file does not have."""
     with row_file(first_of(source.file), None, source.dialect) as file:
-        for column in create.types:
-            must_be_among(column, file.schema.names, "--types", "column")
+        for option, columns in (("--types", create.types), ("--key", create.key)):
+            for column in columns:
+                must_be_among(column, file.schema.names, option, "column")
         table = TableName.parse(name).table
         return infer_spec(table, file.schema, create.key, create.partitions, create.types)
 
@@ -227,6 +240,7 @@ def _load(table: Table, source: ImportFile, batch_rows: int, op: LoadOp) -> Load
         row_file(source.file, schema, source.dialect, source.skipped) as file,
         bar(words) as shown,
     ):
+        must_have_columns(source.file, file.schema.names, schema.names, source.dialect)
 
         def tell(rows: int) -> None:
             nonlocal done
@@ -236,5 +250,6 @@ def _load(table: Table, source: ImportFile, batch_rows: int, op: LoadOp) -> Load
         try:
             return table.load(file.batches, batch_rows, tell, op)
         except KeyboardInterrupt:
-            typer.echo(f"interrupted: {done} rows or more were loaded before that", err=True)
+            rows = f"{done} rows or more were loaded" if done else "some rows may be loaded"
+            typer.echo(f"interrupted: {rows} before that", err=True)
             raise typer.Exit(EXIT_INTERRUPTED) from None

@@ -71,7 +71,7 @@ def delete(name: TableArg, key: KeyArg, metasrv: Url = None, as_json: AsJson = F
 
 
 def _write(name: str, values: list[str], op: str, url: str | None, as_json: bool) -> None:
-    with service(url, as_json) as client:
+    with service(url, as_json, {"/rows/0": "COLUMN=VALUE"}) as client:
         written = _written(client, name, values, op)
     done = {"table": name, "rows": written}
     show(done, as_json, lambda: typer.echo(f"{written} row {VERBS[op]} in {name}"))

@@ -22,7 +22,8 @@ def row_of(body: TableBody, words: Sequence[str]) -> dict[str, Value | None]:
     for word in words:
         name, is_given, text = word.partition("=")
         if not is_given:
-            raise typer.BadParameter(f"{word}: a value is COLUMN=VALUE, as note=hello")
+            example = f"{body.primary_key[0]}={word}"
+            raise typer.BadParameter(f"{word}: a value is COLUMN=VALUE, as {example} for the key")
         must_be_among(name, list(types), word, "column")
         row[name] = value_of(types[name], text, word)
     return row

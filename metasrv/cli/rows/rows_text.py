@@ -8,6 +8,7 @@ from difflib import get_close_matches
 
 import pyarrow as pa
 
+from metasrv.cli.catalog.column_text import default_of
 from metasrv_base.errors import NotFound, Refused
 from metasrv_base.schema.scalars import JsonScalar
 from metasrv_base.schema.types import ColumnType, parse_type
@@ -62,17 +63,17 @@ def first_values(
     Refused."""
     if text is None:
         return None
+    types = types_of(body)
     try:
         parsed = json.loads(text)
     except ValueError:
         parsed = text
-    values = parsed if isinstance(parsed, list) else [parsed]
-    types = types_of(body)
+    values = parsed if isinstance(parsed, list) else [default_of(types[columns[0]], text)]
     if len(values) > len(columns):
         expected = f"at most {len(columns)} values"
         raise Refused("invalid-request", pointer=option, found=len(values), expected=expected)
     return tuple(
-        None if value is None else from_json(types[name], value, f"{option}/{name}")
+        None if value is None else from_json(types[name], value, f"{option}, {name}")
         for name, value in zip(columns, values, strict=False)
     )
 

@@ -74,5 +74,5 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     from metasrv.cli.rows.scan_rows import ScanOptions, scan
 
     options = ScanOptions(columns, index, eq, from_, to, tuple(where or ()), limit)
-    with service(metasrv, as_json) as client:
+    with service(metasrv, as_json, {"/columns": "--columns"}) as client:
         scan(client, name, options, "json" if as_json else format)

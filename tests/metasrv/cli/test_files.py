@@ -1,5 +1,6 @@
 """Files of rows: read with the table's types, and a spec inferred from what they hold."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from metasrv.cli.file_faults import Dialect
-from metasrv.cli.files import row_file
+from metasrv.cli.files import must_have_columns, row_file
+from metasrv.cli.rows.export_rows import opened
 from metasrv.cli.rows.rows_text import bound_of, entry_of, json_rows, types_of
 from metasrv.sdk.control.infer import infer_spec
 from metasrv_base.elements.states import ElementState
@@ -143,6 +145,15 @@ def test_given_a_bound_as_text_then_it_is_the_first_values_of_a_key(
     assert bound_of(table_of(spec()), text, "--from") == values
 
 
+def test_given_a_number_where_an_index_has_a_text_then_it_is_that_text() -> None:
+    index = IndexBody(
+        id=1, name="by_text", columns=("text",), unique=False, state=ElementState.PUBLIC
+    )
+    body = table_of(spec()).model_copy(update={"indexes": (index,)})
+
+    assert entry_of(body, "by_text", "5", "--eq") == ("5",)
+
+
 @pytest.mark.parametrize("text", ["a", '"5"', '[5, "a", 1]', "5.5", "null", "[5, null]"])
 def test_given_a_bound_that_is_no_key_then_it_is_refused(text: str) -> None:
     with pytest.raises(Refused):
@@ -218,3 +229,42 @@ def test_given_an_index_that_is_not_there_when_scanned_then_the_near_one_is_name
         entry_of(body.model_copy(update={"indexes": (index,)}), "by_not", "5", "--eq")
 
     assert refused.value.facts["did_you_mean"] == "by_note"
+
+
+@pytest.mark.parametrize(
+    ("header", "delimiter", "said"),
+    [
+        ("id,prise", ",", "line 1: the table has no column prise; did you mean price?"),
+        ("id;price", ",", "if ; stands between the fields, say --delimiter ';'"),
+        ("id,zzz", ",", "the table has no column zzz; its columns: id, price"),
+    ],
+)
+def test_given_a_header_with_a_column_of_no_table_then_the_near_one_or_the_delimiter_is_said(
+    header: str, delimiter: str, said: str
+) -> None:
+    with pytest.raises(Refused) as refused:
+        must_have_columns(
+            Path("x.csv"), header.split(delimiter), ["id", "price"], Dialect(delimiter=delimiter)
+        )
+
+    assert said in str(refused.value.facts["reason"])
+
+
+def test_given_columns_that_differ_in_case_alone_then_they_are_the_tables() -> None:
+    must_have_columns(Path("x.parquet"), ["ID", "Price"], ["id", "price"], Dialect())
+
+
+def test_given_a_pipe_or_a_link_when_rows_are_exported_then_it_stays_one(tmp_path: Path) -> None:
+    pipe, link, target = tmp_path / "pipe", tmp_path / "link.csv", tmp_path / "target.csv"
+    os.mkfifo(pipe)
+    target.write_text("old")
+    link.symlink_to(target)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+
+    for file in (pipe, link):
+        with opened(file) as out:
+            out.write(b"new")
+
+    assert (os.read(reader, 9), pipe.is_fifo()) == (b"new", True)
+    assert (link.is_symlink(), target.read_text()) == (True, "new")
+    os.close(reader)
