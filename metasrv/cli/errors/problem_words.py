@@ -7,7 +7,7 @@ from metasrv.cli.errors.offenders import offending_rows
 from metasrv.cli.errors.places import NO_PLACES, Places, in_words, place_of
 from metasrv.cli.errors.unreachable import is_unreachable, reason_of
 from metasrv.cli.output import said
-from metasrv_base.errors import MetaError, Unknown
+from metasrv_base.errors import Corrupt, MetaError, Unknown
 from metasrv_base.wire.problem.problems import kind_of, problem_of
 
 LISTED = ("keys", "regions", "waits_for", "told")
@@ -19,8 +19,8 @@ def words(error: MetaError, urls: str = "the URL", places: Places = NO_PLACES) -
     if is_unreachable(error):
         reason, advice = reason_of(error, urls)
         yield f"error: {reason}"
-        if isinstance(error, Unknown):
-            yield "  The request was sent; it may have been done. Look before you repeat it."
+        if isinstance(error, Unknown | Corrupt):
+            yield "  If it was a change, it may have been done: look before you repeat it."
         yield f"  to do: {advice}"
         return
     kind = kind_of(error)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import httpx
 import orjson
 
-from metasrv_base.errors import MetaError, NotFound, Unavailable, Unknown
+from metasrv_base.errors import Corrupt, MetaError, NotFound, Unavailable, Unknown
 
 PROBE_S = 1.0
 """Seconds for one question to a server that does not know our paths."""
@@ -24,10 +24,19 @@ OWN = "server_id"
 
 
 def is_unreachable(error: MetaError) -> bool:
-    """Whether no metasrv answered: an answer has a detail, that of a proxy a status."""
+    """Whether no metasrv answered, or none of this version: an answer of one has a detail."""
     if isinstance(error, NotFound):
         return is_another_server(error)
+    if is_foreign(error):
+        return True
+    if isinstance(error, Corrupt):
+        return not SAID_BY_SERVERS & error.facts.keys()
     return isinstance(error, Unavailable | Unknown) and not SAID_BY_SERVERS & error.facts.keys()
+
+
+def is_foreign(error: MetaError) -> bool:
+    """Whether the answer was of a proxy or another program, and only its status is known."""
+    return "status" in error.facts and "detail" not in error.facts
 
 
 def is_another_server(error: MetaError) -> bool:
@@ -44,6 +53,17 @@ def reason_of(error: MetaError, urls: str) -> tuple[str, str]:
         return (
             f"{urls} is {kind}.",
             "give the URL of a metasrv with --metasrv or METASRV_URL",
+        )
+    if is_foreign(error):
+        return (
+            f"{urls} answered with HTTP status {error.facts['status']} and not as a metasrv does.",
+            "check the URL, and the proxy or other program that answers there",
+        )
+    if isinstance(error, Corrupt):
+        return (
+            f"{error.facts.get('url', urls)} gave an answer that no metasrv of this version gives.",
+            "check the URL, and whether a proxy answers there; `metasrv --version` shows the "
+            "version of this command",
         )
     for cause in _causes(error):
         match cause:

@@ -2,12 +2,21 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from string import Formatter
 from typing import Any
 
 from pydantic import Field, JsonValue, ValidationError
 
-from metasrv_base.errors import Conflict, MetaError, NotFound, Refused, Unavailable, Unknown
+from metasrv_base.errors import (
+    Conflict,
+    Corrupt,
+    MetaError,
+    NotFound,
+    Refused,
+    Unavailable,
+    Unknown,
+)
 from metasrv_base.wire.model import Int64, Listed, WireModel
 from metasrv_base.wire.problem.problem_kind import ProblemKind
 from metasrv_base.wire.problem.problems_final import REFUSALS
@@ -77,7 +86,7 @@ def problem_of(
     members = {name: facts.pop(name) for name in _MEMBERS if facts.get(name) is not None}
     wait = facts.pop("retry_after_s", None)
     retry_after = wait if isinstance(wait, int) and wait > 0 else kind.retry_after_s
-    all_facts = {**members, **facts, "request_id": request_id}
+    all_facts = {**members, **facts, **({"request_id": request_id} if request_id else {})}
     if all_facts.get("pointer") == "":  # the whole of it
         del all_facts["pointer"]
     body: dict[str, JsonValue] = {
@@ -127,6 +136,8 @@ def error_of(status: int, body: object) -> MetaError:
         if (value := getattr(problem, name)) is not None:
             facts[name] = value
     facts.setdefault("detail", problem.detail)
+    if kind.error is Corrupt:
+        facts["request_id"] = problem.request_id  # the log of the server has the cause under it
     return kind.error(kind.code, **facts)
 
 
@@ -167,7 +178,7 @@ def field_errors(errors: Iterable[Mapping[str, Any]], body: object) -> tuple[Fie
     """pydantic's errors with JSON pointers into `body`, as it was sent."""
     told = list(errors)
     entries = [
-        FieldError(pointer=_pointer(error["loc"], body), detail=_cut(str(error["msg"])))
+        FieldError(pointer=_pointer(error["loc"], body), detail=_cut(_fault(error)))
         for error in told
         if not _follows(error, told)
     ]
@@ -280,6 +291,23 @@ def _follows(error: Mapping[str, Any], told: Sequence[Mapping[str, Any]]) -> boo
     return error["type"] == "too_short" and any(
         len(other["loc"]) > len(here) and other["loc"][: len(here)] == here for other in told
     )
+
+
+def _fault(error: Mapping[str, Any]) -> str:
+    """pydantic's message, in plain words where it speaks of its own parts."""
+    match error["type"]:
+        case "missing":
+            return "a value is needed"
+        case "extra_forbidden":
+            return "there is no such field"
+        case "union_tag_invalid":
+            tag, tags = error["ctx"]["tag"], str(error["ctx"]["expected_tags"])
+            names = tags.replace("'", "").split(", ")
+            close = get_close_matches(str(tag), names, n=1)
+            hint = f"did you mean {close[0]}? " if close else ""
+            field = str(error["ctx"]["discriminator"]).replace("'", "")
+            return f"there is no {field} {tag}; {hint}All: {', '.join(names)}"
+    return str(error["msg"])
 
 
 def _pointer(loc: Sequence[int | str], body: object) -> str:

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from metasrv_base.errors import Corrupt
+from metasrv_base.wire.problem.problems import error_of, problem_of
+from tests.metasrv.cli.answers import TABLES
 from tests.metasrv.cli.conftest import Run
 from tests.metasrv.cli.rest import Rest
 
@@ -87,3 +90,43 @@ def test_given_an_address_without_a_scheme_then_http_is_meant(run: Run, rest: Re
     shown = run("table", "list", "--json", "--metasrv", rest.url.removeprefix("http://"))
 
     assert (shown.exit_code, json.loads(shown.stdout)) == (0, [])
+
+
+@pytest.mark.parametrize("body", [{"a": 1}, [], None, "oops"])
+def test_given_a_document_of_something_else_then_the_url_is_named_and_nothing_was_looked_at(
+    run: Run, rest: Rest, body: object
+) -> None:
+    rest.answers["GET", f"{TABLES}/t"] = (200, body)
+
+    shown = run("table", "get", "t", "--metasrv", rest.url)
+    as_json = run("table", "get", "t", "--json", "--metasrv", rest.url)
+
+    assert (shown.exit_code, as_json.exit_code) == (2, 2)
+    assert f"{rest.url} gave an answer that no metasrv of this version gives." in shown.stderr
+    assert "Internal error" not in shown.stderr
+    assert "request ." not in shown.stderr
+    assert "request ." not in json.loads(as_json.stderr)["detail"]
+
+
+@pytest.mark.parametrize("status", [301, 401, 418, 500, 502])
+def test_given_an_answer_of_a_proxy_then_its_status_is_said(
+    run: Run, rest: Rest, status: int
+) -> None:
+    rest.answers["GET", f"{TABLES}/t"] = (status, {"oops": 1})
+
+    shown = run("table", "get", "t", "--metasrv", rest.url)
+
+    assert shown.exit_code == 2
+    assert f"{rest.url} answered with HTTP status {status} and not as a metasrv" in shown.stderr
+
+
+def test_given_an_internal_error_then_the_id_of_its_request_is_kept() -> None:
+    status, _, body = problem_of(Corrupt("internal"), "/v1/x", "52eb3824a5935229")
+    error = error_of(status, body)
+
+    assert error.facts["request_id"] == "52eb3824a5935229"
+    assert "request 52eb3824a5935229" in str(error.facts["detail"])
+
+
+def test_given_no_request_then_none_is_named() -> None:
+    assert problem_of(Corrupt("internal"), "", "")[2]["detail"] == "Internal error."
