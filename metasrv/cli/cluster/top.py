@@ -36,12 +36,13 @@ def command(
     with service(metasrv, as_json=False) as client:
         if once or not sys.stdout.isatty():
             with console.capture() as capture:
-                console.print(page(look(client)))
+                console.print(page(look(client), console.width))
             typer.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
             return
-        with suppress(KeyboardInterrupt), Live(page(look(client)), console=console) as live:
+        first = page(look(client), console.width)
+        with suppress(KeyboardInterrupt), Live(first, console=console) as live:
             while not Event().wait(every):
-                live.update(page(look(client)))
+                live.update(page(look(client), console.width))
 
 
 def look(client: "Client") -> "Look":

@@ -8,11 +8,20 @@ from rich.table import Table
 from rich.text import Text
 
 from metasrv.cli.cluster.node import held_lines
+from metasrv.cli.cluster.procedure_text import short_ids
 from metasrv.cli.progress import wait_name
 from metasrv_base.wire.api.cluster import ClusterBody, MaintenanceBody, NodeBody, PauseBody
 from metasrv_base.wire.api.procedures import ProcedureBody, WaitingBody
 
 PROCEDURES_MAX = 20  # shown; the others are counted
+NARROW = 70
+"""Screens with fewer columns than that are narrow."""
+NODES = ("node", "state", "zone", "lease", "leads", "regions", "heard", "phi")
+NODES_NARROW = ("node", "state", "leads", "heard")
+PROCEDURES = ("procedure", "kind", "about", "state", "step", "done", "waits_for")
+PROCEDURES_NARROW = ("procedure", "about", "state")
+LONG = frozenset({"about", "regions", "waits_for"})
+"""Columns whose text goes on in a second line; the others end with a mark where they are cut."""
 STYLES = {"alive": "green", "suspect": "yellow", "dead": "red", "offline": "red"}
 
 
@@ -28,8 +37,11 @@ class Look:
     """The procedures that are not over, newest first."""
 
 
-def page(look: Look) -> RenderableType:
-    return Group(*(Text(line) for line in head(look)), "", _nodes(look), "", _procedures(look))
+def page(look: Look, width: int) -> RenderableType:
+    """*width*: columns of the screen; a narrow one has fewer columns of each table."""
+    is_narrow = width < NARROW
+    tables = _nodes(look, is_narrow), "", _procedures(look, is_narrow)
+    return Group(*(Text(line) for line in head(look)), "", *tables)
 
 
 def head(look: Look) -> Iterator[str]:
@@ -50,21 +62,22 @@ def _why(body: MaintenanceBody | PauseBody) -> str:
     return f" ({body.reason})" if body.reason else ""
 
 
-def _nodes(look: Look) -> Table:
-    table = _table("node", "state", "zone", "lease", "leads", "regions", "heard", "phi")
+def _nodes(look: Look, is_narrow: bool) -> Table:
+    table = ScreenTable(NODES_NARROW if is_narrow else NODES)
     for node in look.nodes:
         state = node.state if node.cordon is None else f"{node.state}, cordoned"
-        table.add_row(
-            node.id,
-            Text(state, STYLES[node.state]),
-            node.zone,
-            f"{node.lease_left_ms / 1000:.1f} s",
-            str(node.leads),
-            regions_of(node),
-            "never" if node.heard_ms_ago is None else f"{node.heard_ms_ago / 1000:.1f} s",
-            f"{node.phi:.1f}",
+        heard = "never" if node.heard_ms_ago is None else f"{node.heard_ms_ago / 1000:.1f} s"
+        table.add(
+            node=node.id,
+            state=Text(state, STYLES[node.state]),
+            zone=node.zone,
+            lease=f"{node.lease_left_ms / 1000:.1f} s",
+            leads=str(node.leads),
+            regions=regions_of(node),
+            heard=heard,
+            phi=f"{node.phi:.1f}",
         )
-    return table
+    return table.table
 
 
 def regions_of(node: NodeBody) -> str:
@@ -72,20 +85,22 @@ def regions_of(node: NodeBody) -> str:
     return ", ".join(f"{count} {state}" for state, count in sorted(node.reported.items())) or "-"
 
 
-def _procedures(look: Look) -> RenderableType:
-    table = _table("procedure", "kind", "about", "state", "step", "done", "waits for")
-    for procedure in look.procedures[:PROCEDURES_MAX]:
-        table.add_row(
-            procedure.id,
-            procedure.kind,
-            procedure.resource.name,
-            Text("stalled", "red") if procedure.stalled else procedure.state,
-            procedure.step,
-            _done(procedure),
-            "; ".join(waits(wait) for wait in procedure.waiting_for) or "-",
+def _procedures(look: Look, is_narrow: bool) -> RenderableType:
+    table = ScreenTable(PROCEDURES_NARROW if is_narrow else PROCEDURES)
+    shown = look.procedures[:PROCEDURES_MAX]
+    ids = short_ids([procedure.id for procedure in shown])
+    for id, procedure in zip(ids, shown, strict=True):
+        table.add(
+            procedure=id,
+            kind=procedure.kind,
+            about=procedure.resource.name,
+            state=Text("stalled", "red") if procedure.stalled else procedure.state,
+            step=procedure.step,
+            done=_done(procedure),
+            waits_for="; ".join(waits(wait) for wait in procedure.waiting_for) or "-",
         )
     more = len(look.procedures) - PROCEDURES_MAX
-    return Group(table, Text(f"and {more} more")) if more > 0 else table
+    return Group(table.table, Text(f"and {more} more")) if more > 0 else table.table
 
 
 def waits(wait: WaitingBody) -> str:
@@ -100,8 +115,19 @@ def _done(procedure: ProcedureBody) -> str:
     return f"{procedure.progress.done}/{procedure.progress.total} {procedure.progress.unit}"
 
 
-def _table(*names: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in names:
-        table.add_column(name, overflow="fold", no_wrap=name in ("node", "procedure"))
-    return table
+class ScreenTable:
+    """A table for a screen, of some columns of wider rows."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+        self.table = Table(box=None, pad_edge=False, header_style="bold")
+        for name in names:
+            is_long = name in LONG
+            self.table.add_column(
+                name.replace("_", " "),
+                overflow="fold" if is_long else "ellipsis",
+                no_wrap=not is_long,
+            )
+
+    def add(self, **cells: RenderableType) -> None:
+        self.table.add_row(*(cells[name] for name in self._names))

@@ -4,8 +4,13 @@ import re
 from typing import Any
 from urllib.parse import unquote
 
+from rich.console import Console
+
 from keys.model.records import ProcedureOutcome
+from metasrv.cli.cluster.top_view import Look, page
 from metasrv_base.errors import Unavailable
+from metasrv_base.wire.api.cluster import ClusterBody, NodeBody
+from metasrv_base.wire.api.procedures import ProcedureBody
 from tests.metasrv.cli.conftest import Run
 from tests.metasrv.cli.rest import Rest
 
@@ -95,7 +100,7 @@ def test_given_a_cluster_when_looked_at_once_then_leader_leases_regions_and_wait
     assert "PAUSED: no procedure begins a step (disks)" in lines
     assert "dn-1 alive, cordoned a 9.4 s 3 1 lost, 2 open 0.3 s 0.1" in lines
     waits = "main.public.flights running await_lease - region_lease of dn-1, 8 s"
-    assert f"{PROCEDURE['id']} failover_table {waits}" in lines
+    assert f"{PROCEDURE['id'][:13]} failover_table {waits}" in lines
     (asked,) = [unquote(one.path) for one in rest.asked if one.path.startswith("/v1/procedures")]
     wanted = re.search("state=([a-z_,]+)", asked)
     assert wanted is not None
@@ -123,3 +128,20 @@ def test_given_a_leader_that_goes_meanwhile_when_looked_at_then_the_rest_still_s
 
     assert shown.exit_code == 0, shown.output
     assert "metasrvs ms-1" in shown.output
+
+
+def test_given_a_narrow_screen_when_looked_at_then_ids_are_whole() -> None:
+    seen = Look(
+        ClusterBody.model_validate(CLUSTER),
+        nodes=[NodeBody.model_validate(NODE)],
+        procedures=[ProcedureBody.model_validate(PROCEDURE)],
+    )
+    console = Console(width=40)
+
+    with console.capture() as capture:
+        console.print(page(seen, console.width))
+
+    lines = capture.get().splitlines()
+    assert max(map(len, lines)) <= 40
+    assert any(line.startswith("dn-1  alive, cordoned  3") for line in lines)
+    assert any(line.startswith("019aa5d3-1c00") for line in lines)
