@@ -5,6 +5,7 @@ that, if it needs any, `settings` (arguments of Typer's `command`). Add a comman
 COMMANDS.
 """
 
+import errno
 import gc
 import importlib
 import os
@@ -104,6 +105,10 @@ OBJECTS = 50_000
 """New objects between two collections of garbage. Imports make many and leave none: with Python's
 700, collections are a tenth of a short command."""
 EXIT_NEEDS = 2
+EXIT_REFUSED = 1
+EXIT_INTERRUPTED = 130
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""Failures of a write to stdout; a pipe that nobody reads is none."""
 EXIT_CODES = (
     "Exit codes: 0 done, or accepted with --wait 0; 1 refused; 2 wrong usage, or no service "
     "answered; 3 a wait ran out and the change goes on; 130 interrupted."
@@ -124,7 +129,16 @@ def main(argv: Sequence[str] | None = None) -> None:
         leave_out_typer_values()
         first = _completed_command(os.environ)
     commands = [name for name, _, _ in COMMANDS if first == [name]]
-    application(commands)(args, prog_name="metasrv")
+    try:
+        application(commands)(args, prog_name="metasrv")
+    except KeyboardInterrupt:  # before the command began
+        sys.exit(EXIT_INTERRUPTED)
+    except OSError as error:
+        if error.filename is not None or error.errno not in FULL:
+            raise
+        print(f"error: the output cannot be written: {error.strerror}", file=sys.stderr)
+        leave_stdout()
+        sys.exit(EXIT_REFUSED)
 
 
 def application(commands: Collection[str]) -> typer.Typer:
@@ -169,6 +183,12 @@ def _needs(name: str, extras: tuple[str, ...]) -> Callable[[], None]:
         raise typer.Exit(EXIT_NEEDS)
 
     return command
+
+
+def leave_stdout() -> None:
+    """Sends the rest of the buffer of stdout nowhere, so that the interpreter does not fail on
+    it once more as it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _nothing() -> None:

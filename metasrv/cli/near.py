@@ -13,13 +13,19 @@ if TYPE_CHECKING:
     from metasrv.sdk.sync import Client
 
 
+ALL_MAX = 40
+"""Words that are listed where one is none of those allowed."""
+
+
 def must_be_among(word: str, allowed: Sequence[str], option: str, what: str) -> None:
     """Raises BadParameter for a word that is not *allowed*."""
     if word in allowed:
         return
     close = get_close_matches(word, allowed, n=1)
     hint = f"did you mean {close[0]}? " if close else ""
-    raise typer.BadParameter(f"{option}: there is no {what} {word}; {hint}all: {' '.join(allowed)}")
+    more = f" and {len(allowed) - ALL_MAX} more" if len(allowed) > ALL_MAX else ""
+    names = " ".join(allowed[:ALL_MAX]) + more
+    raise typer.BadParameter(f"{option}: there is no {what} {word}; {hint}all: {names}")
 
 
 @contextmanager

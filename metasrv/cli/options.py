@@ -15,7 +15,7 @@ from metasrv.cli.errors.places import NO_PLACES, Places
 from metasrv.cli.near import suggesting
 from metasrv.cli.output import show_json
 from metasrv.cli.playground_url import playground_url
-from metasrv.cli.progress import ways_on
+from metasrv.cli.progress import EXIT_INTERRUPTED, ways_on
 from metasrv.sdk.control.planned import Planned
 from metasrv_base.errors import MetaError, Refused, Unknown
 
@@ -168,7 +168,14 @@ def confirm(question: str, *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise typer.BadParameter(f"{question} Say --yes: there is no terminal to ask on")
-    typer.confirm(f"{question} Go on?", abort=True, err=True)
+    try:
+        is_sure = typer.confirm(f"{question} Go on?", err=True)
+    except typer.Abort:  # Ctrl-C, or the end of the input
+        typer.echo("", err=True)
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    if not is_sure:
+        typer.echo("nothing was changed", err=True)
+        raise typer.Exit(EXIT_REFUSED)
 
 
 def etag_at(client: "Client", name: str, version: int | None) -> str:
@@ -190,7 +197,8 @@ def told(as_json: bool, urls: str = "the URL", places: Places = NO_PLACES) -> It
         if isinstance(error, Unknown) and {"procedure_id", "state"} <= error.facts.keys():
             raise typer.Exit(_left(error, as_json)) from error
         if as_json:
-            print(json.dumps(problem_of(error, "", "")[2]), file=sys.stderr)
+            request_id = str(error.facts.get("request_id", ""))
+            print(json.dumps(problem_of(error, "", request_id)[2]), file=sys.stderr)
         else:
             print("\n".join(words(error, urls, places)), file=sys.stderr)
         code = EXIT_USAGE if is_unreachable(error) else EXIT_REFUSED

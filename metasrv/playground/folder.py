@@ -10,7 +10,7 @@ from pathlib import Path
 
 from metasrv.playground.document import NAME
 from metasrv.playground.holder import LOCK, record_of, this_process
-from metasrv_base.errors import Conflict
+from metasrv_base.errors import Conflict, Refused
 
 OURS = re.compile(r"etcd|logs|m-\d+|dn-\d+|fe-\d+")
 
@@ -18,9 +18,9 @@ OURS = re.compile(r"etcd|logs|m-\d+|dn-\d+|fe-\d+")
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
     """Locks the folder, and makes it if need be; removes the ready file of an earlier run, and
-    records this process. Raises Conflict `object-locked` while another playground runs in it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    opened = os.open(folder / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+    records this process. Raises Conflict `object-locked` while another playground runs in it;
+    Refused for a folder that cannot be written."""
+    opened = _opened(folder)
     try:
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -34,6 +34,16 @@ def held(folder: Path) -> Iterator[None]:
     finally:
         os.ftruncate(opened, 0)
         os.close(opened)
+
+
+def _opened(folder: Path) -> int:
+    """The lock file. Raises Refused for a folder that cannot be made or written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return os.open(folder / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        path = f"--data-dir {folder}"
+        raise Refused("invalid-request", path=path, reason=error.strerror) from error
 
 
 def cleared(folder: Path) -> None:

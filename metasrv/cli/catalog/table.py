@@ -1,6 +1,6 @@
 """`metasrv table`: made, looked at, renamed, altered, emptied, dropped and brought back."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -97,16 +97,16 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
     if (name is None) == (file is None):
         raise typer.BadParameter("give either a TABLE with --column and --key, or --file")
     if file is not None:
-        spec = read_spec(file)
+        spec, places = read_spec(file)
     else:
         assert name is not None
         with told(as_json):
             within = TableName.parse(name)
         schema = str(within.within)
         spec = spec_of(within.table, column or [], key or [], partitions)
-        spec["options"] = dict(pair(text, "=") for text in option or [])
+        spec["options"] = dict(pair(text, "NAME=VALUE", "--option") for text in option or [])
+        places = columns_and_key(column or [], key or [], option or [])
     spec["if_not_exists"] = if_not_exists or spec.get("if_not_exists", False)
-    places = columns_and_key(column or [], key or [], option or [])
     with service(metasrv, as_json, places) as client, procedure_bar("create") as tell:
         body = client.tables.create(
             spec,
@@ -160,7 +160,8 @@ def rename(  # noqa: PLR0913  # a parameter is an option of the command
     as_json: AsJson = False,
 ) -> None:
     """Give a table another name, or two tables each other's."""
-    with service(metasrv, as_json) as client, procedure_bar("rename") as tell:
+    places = {"/new_name": "NEW_NAME", "/new_schema": "--new-schema"}
+    with service(metasrv, as_json, places) as client, procedure_bar("rename") as tell:
         body = client.tables.rename(
             name,
             new_name,
@@ -204,7 +205,7 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
     as_json: AsJson = False,
 ) -> None:
     """Change a table: all of it or nothing, in the order file, columns, constraints, options."""
-    operations: list[dict[str, Any]] = read_operations(file) if file is not None else []
+    operations, of_file = read_operations(file) if file is not None else ([], {})
     from_file = len(operations)
     operations += column_operations(rename_column, add_column, drop_column, alter_type, set_default)
     operations += [{"op": "set_nullable", "name": n, "nullable": True} for n in drop_not_null or []]
@@ -214,7 +215,7 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
     operations += option_operations(set_option or [], unset_option or [])
     if not operations:
         raise typer.BadParameter("give at least one change, such as --add-column")
-    places = places_of(operations, from_file)
+    places = {**of_file, **places_of(operations, from_file)}
     with service(metasrv, as_json, places) as client, procedure_bar("alter") as tell:
         table = named(client, name, if_exists) if set_default or drop_column else None
         if table is not None:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from metasrv.cli.catalog.column_text import column_of, default_of, type_of
-from metasrv.cli.errors.places import Places
+from metasrv.cli.errors.json_places import file_places
+from metasrv.cli.errors.places import Places, reason_of
+from metasrv.cli.near import must_be_among
 from metasrv.cli.options import confirm
 from metasrv_base.errors import NotFound
 
@@ -26,6 +28,9 @@ def spec_of(
     if not columns or not key:
         raise typer.BadParameter("give at least one --column and one --key")
     column_specs = [column_of(text, "--column") for text in columns]
+    names = [spec["name"] for spec in column_specs]
+    for name_of_key in key:
+        must_be_among(name_of_key, names, f"--key {name_of_key}", "column")
     for spec in column_specs:
         spec["nullable"] = spec["nullable"] and spec["name"] not in key
     partition = {"by": "hash", "columns": list(key), "count": partitions}
@@ -45,9 +50,9 @@ def column_operations(
     defaults: Sequence[str] | None,
 ) -> list[dict[str, Any]]:
     """Operations of an alter on columns, in this order. Defaults are text: `typed_defaults`."""
-    names = (pair(text, ":") for text in renamed or ())
-    types = (pair(text, ":") for text in retyped or ())
-    values = (pair(text, "=") for text in defaults or ())
+    names = (pair(text, "OLD:NEW", "--rename-column") for text in renamed or ())
+    types = (pair(text, "COLUMN:TYPE", "--alter-type") for text in retyped or ())
+    values = (pair(text, "COLUMN=DEFAULT", "--set-default") for text in defaults or ())
     return [
         *({"op": "rename_column", "name": old, "new_name": new} for old, new in names),
         *({"op": "add_column", "column": column_of(text, "--add-column")} for text in added or ()),
@@ -73,7 +78,9 @@ def constraint_operations(
         *({"op": "set_nullable", "name": name, "nullable": False} for name in required),
         *(
             {"op": "add_constraint", "name": name, "check": condition, "not_valid": not_valid}
-            for name, condition in (pair(text, "=") for text in checks)
+            for name, condition in (
+                pair(text, "NAME=CONDITION, as 'paid=price > 0'", "--check") for text in checks
+            )
         ),
         *({"op": "validate_constraint", "name": name} for name in validated),
         *({"op": "drop_constraint", "name": name} for name in dropped),
@@ -82,7 +89,9 @@ def constraint_operations(
 
 def option_operations(given: Sequence[str], unset: Sequence[str]) -> list[dict[str, Any]]:
     """The operation of an alter that sets all options. *given*: NAME=VALUE."""
-    options: dict[str, str | None] = dict(pair(text, "=") for text in given)
+    options: dict[str, str | None] = dict(
+        pair(text, "NAME=VALUE", "--set-option") for text in given
+    )
     options.update(dict.fromkeys(unset))
     return [{"op": "set_options", "options": options}] if options else []
 
@@ -152,35 +161,41 @@ def must_be_sure(body: "TableBody", dropped: Sequence[str], *, yes: bool) -> Non
         confirm(f"{', '.join(dropped)} takes {', '.join(taken)} along.", yes=yes)
 
 
-def read_spec(path: Path) -> dict[str, Any]:
-    document = _read_json(path)
+def read_spec(path: Path) -> tuple[dict[str, Any], Places]:
+    """A TableSpec, and the places of its values."""
+    document, text = _read_json(path)
     if not isinstance(document, dict):
-        raise typer.BadParameter(f"{path} must hold a TableSpec: an object in JSON")
-    return document
+        raise typer.BadParameter(f"--file {path}: it must be a TableSpec: an object in JSON")
+    return document, file_places(text, str(path))
 
 
-def read_operations(path: Path) -> list[dict[str, Any]]:
-    """A list, or an object with `operations` as the API takes it."""
-    document = _read_json(path)
+def read_operations(path: Path) -> tuple[list[dict[str, Any]], Places]:
+    """A list, or an object with `operations` as the API takes it; and the places of its values."""
+    document, text = _read_json(path)
+    root = "/operations"
     if isinstance(document, dict):
-        document = document.get("operations")
+        root, document = "", document.get("operations")
     if not isinstance(document, list):
-        raise typer.BadParameter(f"{path} must hold a list of operations in JSON")
-    return document
+        raise typer.BadParameter(f"--file {path}: it must be a list of operations in JSON")
+    return document, file_places(text, str(path), root)
 
 
-def _read_json(path: Path) -> Any:
+def _read_json(path: Path) -> tuple[Any, str]:
+    """The document and its text. Raises BadParameter."""
     try:
-        return json.loads(sys.stdin.read() if str(path) == "-" else path.read_text())
+        text = sys.stdin.read() if str(path) == "-" else path.read_text()
+        return json.loads(text), text
     except (OSError, ValueError) as error:
         where = (
             f"{path}:{error.lineno}:{error.colno}" if isinstance(error, JSONDecodeError) else path
         )
-        raise typer.BadParameter(f"{where}: {getattr(error, 'msg', error)}") from error
+        raise typer.BadParameter(f"--file {where}: {reason_of(error)}") from error
 
 
-def pair(text: str, mark: str) -> tuple[str, str]:
+def pair(text: str, form: str, option: str) -> tuple[str, str]:
+    """Both sides of the mark in *form*, as `OLD:NEW`. Raises BadParameter, which names *option*."""
+    mark = ":" if ":" in form else "="
     left, separator, right = text.partition(mark)
     if not separator or not left or not right:
-        raise typer.BadParameter(f"{text!r} is not of the form A{mark}B")
+        raise typer.BadParameter(f"{option} {text}: it takes {form}")
     return left, right

@@ -54,7 +54,8 @@ def run(  # noqa: PLR0913  # a parameter is an option of the command
         targets=tuple(to or ()),
         force=force,
     )
-    with service(metasrv, as_json) as client:
+    places = {f"/region_ids/{number}": f"--region {id}" for number, id in enumerate(region or ())}
+    with service(metasrv, as_json, places) as client:
         started = client.failovers.start(request, dry_run=dry_run, idempotency_key=idempotency_key)
         procedures = [_watched(client, procedure, wait) for procedure in started]
     if as_json:

@@ -50,6 +50,9 @@ USER = getuser()
 SEARCHED_MAX = 1_000
 """Procedures among which the beginning of an id is looked up, newest first."""
 SHOWN_MAX = 5
+LOOK_S = 0.001
+"""The least that `watch` waits, in seconds: it started nothing, and its exit code says whether the
+procedure is over."""
 PERCENT_MAX = 95
 """As in metasrv_base/wire/api/control.py."""
 _BEGINNING = re.compile(r"[0-9a-f]{4}[0-9a-f-]*")
@@ -141,7 +144,7 @@ def get(id: IdArg, metasrv: Url = None, as_json: AsJson = False) -> None:
 def watch(id: IdArg, wait: WaitS = WAIT_S, metasrv: Url = None, as_json: AsJson = False) -> None:
     """Follow a procedure to its end. Exit 0: it succeeded."""
     with service(metasrv, as_json) as client, procedure_bar(id) as tell:
-        procedure = client.procedures.wait(full_id(client, id), wait, tell)
+        procedure = client.procedures.wait(full_id(client, id), max(wait, LOOK_S), tell)
     if as_json:
         show_json(procedure)
         return

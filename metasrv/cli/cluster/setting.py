@@ -68,7 +68,7 @@ def set_(
 ) -> None:
     """Change one setting: for the running service, and for every leader to come."""
     new_value = _parsed(value)
-    with service(metasrv, as_json) as client:
+    with service(metasrv, as_json, {"/value": f"VALUE {value}"}) as client:
         setting = client.settings.put(name, new_value, expected_version)
     _show(setting, as_json)
 

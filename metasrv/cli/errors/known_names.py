@@ -69,7 +69,7 @@ def _suggestion(client: "Client", error: NotFound) -> dict[str, object]:
     name = str(error.facts.get("name"))
     all_names = names_of(client, name)
     near = _near(name.rpartition(".")[2], all_names, NAME_CUTOFF)
-    if near or not all_names:
+    if near or not all_names or name in all_names:
         return near
     more = len(all_names) - SHOWN_MAX
     return {"existing": all_names[:SHOWN_MAX], **({"more": more} if more > 0 else {})}

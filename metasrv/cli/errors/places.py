@@ -5,8 +5,16 @@ from collections.abc import Mapping, Sequence
 Places = Mapping[str, str]
 """A JSON pointer into the request -> the option that made what it points to."""
 NO_PLACES: Places = {}
+QUERY = {"as_of": "--as-of", "since": "--since", "until": "--until"}
+"""A parameter of a query -> the option that made it."""
 FILE = "/file"
 """Pointer of what is wrong with a file of rows."""
+
+
+class FilePlace(str):
+    """`ops.json:3:5`, line and column of a value: a field below it is named too."""
+
+    __slots__ = ()
 
 
 def place_of(pointer: str, places: Places) -> str:
@@ -14,9 +22,10 @@ def place_of(pointer: str, places: Places) -> str:
     above = pointer
     while above:
         if above in places:
-            return places[above]
+            option = places[above]
+            return f"{option}: {field_of(pointer)}" if isinstance(option, FilePlace) else option
         above = above.rpartition("/")[0]
-    return field_of(pointer) if pointer.startswith("/") else pointer
+    return field_of(pointer) if pointer.startswith("/") else QUERY.get(pointer, pointer)
 
 
 def field_of(pointer: str) -> str:
@@ -33,7 +42,15 @@ def in_words(text: str, pointer: object, places: Places) -> str:
     if not isinstance(pointer, str) or not pointer:
         return text
     location = place_of(pointer, places)
-    return text.replace(f"At {pointer}:", f"{location}:").replace(pointer, location)
+    marked = f"At {pointer}:"
+    return text.replace(*((marked, f"{location}:") if marked in text else (pointer, location)))
+
+
+def reason_of(error: Exception) -> str:
+    """The fault of a file, without its name and without a number of the system."""
+    if isinstance(error, OSError):
+        return str(error.strerror or error).lower()
+    return str(getattr(error, "msg", error))
 
 
 def columns_and_key(columns: Sequence[str], key: Sequence[str], options: Sequence[str]) -> Places:

@@ -1,6 +1,7 @@
-"""Help texts without types of Python: `TABLE` instead of `TABLE <str>`, `--yes` instead of
-`--yes <bool>`."""
+"""Help texts without types of Python: `TABLE` instead of `TABLE <str>` and `{TABLE}`, `--yes`
+instead of `--yes <bool>`."""
 
+from functools import partial
 from typing import Any
 
 from typer.core import TyperArgument, TyperGroup
@@ -34,6 +35,16 @@ def _leave_out(params: list[Any]) -> None:
     for param in params:
         if getattr(param, "is_flag", False) or isinstance(param, TyperArgument):
             param.display_type_rich = _no_type
+        if isinstance(param, TyperArgument):
+            vars(param)["_usage_display_name"] = partial(_usage_name, param)
+
+
+def _usage_name(param: TyperArgument) -> str:
+    """`TABLE`, `[SCHEMA]`, `KEY...`; a name in brackets has them already."""
+    name = param.display_name_raw
+    if param.nargs != 1 and not name.endswith("..."):
+        name += "..."
+    return name if param.required or name.startswith("[") else f"[{name}]"
 
 
 def _no_type(ctx: Any) -> None:  # as the method that it stands for

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from metasrv.cli.errors.places import reason_of
 from metasrv.cli.near import must_be_among
 from metasrv.cli.options import AsJson
 from metasrv.playground.plan import KEY_PREFIX, PlaygroundOptions
@@ -24,7 +25,7 @@ def _defaults_from(context: typer.Context, file: Path | None) -> Path | None:
     try:
         table = table_of(file, "playground")
     except (ValueError, TypeError, OSError) as error:
-        raise typer.BadParameter(f"--config {file}: {error}") from error
+        raise typer.BadParameter(f"--config {file}: {reason_of(error)}") from error
     names = [str(param.name) for param in context.command.params]
     for name in table:
         must_be_among(name, names, f"--config {file}", "setting")

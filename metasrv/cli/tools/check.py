@@ -18,6 +18,7 @@ from metasrv.check.collect import Checked, check
 from metasrv.check.inspector import RealEyes
 from metasrv.check.rule import Severity
 from metasrv.check.rules import RULES
+from metasrv.cli.errors.places import reason_of
 from metasrv.cli.options import token_of
 from metasrv.cli.tools.check_data import CheckedData, check_tables
 from metasrv.cli.tools.store_options import (
@@ -109,7 +110,7 @@ def command(  # noqa: PLR0913
         checked = asyncio.run(check_target(target, deep=deep))
         checked_data = look_at_data(target) if data else None
     except (MetaError, OSError, ValueError) as error:
-        typer.echo(f"could not look: {error}", err=True)
+        typer.echo(f"could not look: {_fault(error)}", err=True)
         raise typer.Exit(BLIND) from error
     if checked_data is not None:
         checked = replace(checked, violations=(*checked.violations, *checked_data.violations))
@@ -206,6 +207,12 @@ def look_at_data(target: Target) -> CheckedData:
         raise ValueError("name the service: --metasrv URL, or --playground D/playground.json")
     with connect(target.metasrv, token=token_of(os.environ)) as client:
         return check_tables(client)
+
+
+def _fault(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {reason_of(error)}"
+    return str(error)
 
 
 def _listed(text: str | None) -> tuple[str, ...]:

@@ -59,5 +59,7 @@ class TableName:
 def _parts(text: str, most: int) -> list[str]:
     parts = text.split(".")
     if len(parts) > most or not all(parts):
-        raise Refused("invalid-identifier", name=text)
+        form = ".".join(("CATALOG", "SCHEMA", "TABLE")[:most])
+        reason = f"it is {form} at most, and no part is empty"
+        raise Refused("invalid-identifier", name=text or "the empty text", reason=reason)
     return parts

@@ -25,12 +25,12 @@ def refusal(*pointers: str) -> Refused:
 
 def test_given_a_wrong_column_when_created_then_the_option_is_named(run: Run, rest: Rest) -> None:
     rest.answers[("POST", TABLES)] = refusal("/columns/1/name", "/primary_key/0", "/options/a.b")
-    flags = ["--column", "id:int64", "--column", "é:string", "--key", "idd", "--option", "a.b=c"]
+    flags = ["--column", "id:int64", "--column", "é:string", "--key", "id", "--option", "a.b=c"]
 
     shown = run("table", "create", "t", *flags, "--metasrv", rest.url)
 
     assert shown.exit_code == 1
-    for said in ("--column é:string: is wrong", "--key idd: is wrong", "--option a.b=c: is wrong"):
+    for said in ("--column é:string: is wrong", "--key id: is wrong", "--option a.b=c: is wrong"):
         assert said in shown.stderr
     assert "/columns" not in shown.stderr
 
