@@ -15,9 +15,11 @@ from dataplane.datanode.regions import rows
 from dataplane.datanode.regions.leases import RegionLeases
 from dataplane.datanode.regions.rows import RowService
 from dataplane.frontend.lease.transactions import Transactions
+from keys.commit.change import change
 from keys.commit.committer import Committer
 from keys.commit.log_head import read_log_head
-from keys.commit.txn import Txn, snapshot
+from keys.commit.txn import Snapshot, Txn, snapshot
+from keys.model.log import Entry, TableAltered
 from keys.model.tables import TableInfo, TableInfoKey
 from metasrv.adapters.http_nodes import HttpNodes
 from metasrv.nodes.lease_table import LeaseTable
@@ -214,14 +216,11 @@ def pins_of_transactions(is_faulty: bool) -> list[str]:
 # ---- a floor that rises between the order to open and its announcement
 
 
-class OnlyTheRoute:
+def only_the_route(read: Snapshot, *entries: Entry) -> Txn:
     """Announces whatever became of TableInfo since it was sent."""
-
-    @staticmethod
-    def on(seen: Any) -> Txn:
-        txn, (start, end) = Txn.on(seen), TableInfoKey.under()
-        kept = {key: at for key, at in txn.expect.items() if not start <= key < end}
-        return replace(txn, expect=kept)
+    txn, (start, end) = change(read, *entries), TableInfoKey.under()
+    kept = {key: at for key, at in txn.expect.items() if not start <= key < end}
+    return replace(txn, expect=kept)
 
 
 def floor_raised(is_faulty: bool) -> list[str]:
@@ -275,7 +274,7 @@ async def raise_floor(cluster: Cluster) -> TableInfo:
     new = info.model_copy(update={"schema_floor": floor, "version": info.version + 1})
     committer = cluster.leader.committer
     assert committer is not None
-    await committer.commit(Txn.on(seen).put(key, new))
+    await committer.commit(change(seen, TableAltered(info=new)))
     return new
 
 
@@ -310,7 +309,7 @@ PLANTED = {
         Transactions, "pins", newest_pins, pins_of_transactions, "is used, told"
     ),
     "announced without a compare of the table": Seam(
-        open_and_publish, "Txn", OnlyTheRoute, floor_raised, "below the floor"
+        open_and_publish, "change", only_the_route, floor_raised, "below the floor"
     ),
 }
 
