@@ -1,13 +1,13 @@
 """create_catalog: one name at the top; schemas come into it one by one."""
 
-from keys.commit.change import change
+from keys.commit.txn import NOTHING
 from keys.model.catalogs import CatalogInfo, CatalogNameKey
-from keys.model.log import CatalogCreated
 from keys.model.records import Lock, Resource
+from procedures.commands.command import change_of
+from procedures.commands.namespace_commands import CreateCatalogCommand
 from procedures.context import Context
 from procedures.locking.locks import catalog_key, exclusive
 from procedures.machine import Done, Kind, Outcome, ProcedureState, Step
-from procedures.steps.existing import alike
 
 
 class CreateCatalog(ProcedureState):
@@ -18,13 +18,12 @@ class CreateCatalog(ProcedureState):
 
 async def create(state: CreateCatalog, context: Context) -> Outcome[CreateCatalog]:
     info = state.info
-    key = CatalogNameKey(info.name)
-    snapshot = await context.snapshot(key)
-    existing = alike(info, snapshot.get(key), if_not_exists=state.if_not_exists)
-    if existing is not None:
-        return Done(state, {"catalog_id": existing.catalog_id, "name": info.name})
-    txn = change(snapshot, CatalogCreated(info=info))
-    return Done(state, {"catalog_id": info.catalog_id, "name": info.name}, txn)
+    command = CreateCatalogCommand(info, state.if_not_exists)
+    snapshot = await context.snapshot(*command.keys())
+    txn = change_of(command, snapshot)
+    stands = snapshot.get(CatalogNameKey(info.name)) or info
+    result = {"catalog_id": stands.catalog_id, "name": info.name}
+    return Done(state, result, txn if txn.entries else NOTHING)
 
 
 def locks(state: CreateCatalog) -> tuple[Lock, ...]:

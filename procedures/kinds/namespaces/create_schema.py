@@ -1,14 +1,13 @@
 """create_schema: one name under a catalog."""
 
-from keys.commit.change import change
-from keys.model.catalogs import CatalogNameKey, SchemaInfo, SchemaNameKey
-from keys.model.log import SchemaCreated
+from keys.commit.txn import NOTHING
+from keys.model.catalogs import SchemaInfo, SchemaNameKey
 from keys.model.records import Lock, Resource
-from metasrv_base.errors import NotFound
+from procedures.commands.command import change_of
+from procedures.commands.namespace_commands import CreateSchemaCommand
 from procedures.context import Context
 from procedures.locking.locks import catalog_key, exclusive, schema_key, shared
 from procedures.machine import Done, Kind, Outcome, ProcedureState, Step
-from procedures.steps.existing import alike
 
 
 class CreateSchema(ProcedureState):
@@ -19,16 +18,12 @@ class CreateSchema(ProcedureState):
 
 async def create(state: CreateSchema, context: Context) -> Outcome[CreateSchema]:
     info = state.info
-    catalog, key = CatalogNameKey(info.catalog), SchemaNameKey(info.catalog, info.name)
-    snapshot = await context.snapshot(catalog, key)
-    if snapshot.get(catalog) is None:
-        raise NotFound(what="catalog", name=info.catalog)
-    full = f"{info.catalog}.{info.name}"
-    existing = alike(info, snapshot.get(key), if_not_exists=state.if_not_exists)
-    if existing is not None:
-        return Done(state, {"schema_id": existing.schema_id, "name": full})
-    txn = change(snapshot, SchemaCreated(info=info))
-    return Done(state, {"schema_id": info.schema_id, "name": full}, txn)
+    command = CreateSchemaCommand(info, state.if_not_exists)
+    snapshot = await context.snapshot(*command.keys())
+    txn = change_of(command, snapshot)
+    stands = snapshot.get(SchemaNameKey(info.catalog, info.name)) or info
+    result = {"schema_id": stands.schema_id, "name": f"{info.catalog}.{info.name}"}
+    return Done(state, result, txn if txn.entries else NOTHING)
 
 
 def locks(state: CreateSchema) -> tuple[Lock, ...]:

@@ -4,14 +4,16 @@ As of a schema: the first transaction hides it with all that it holds, children 
 with their tables, the last transaction deletes the name.
 """
 
-from keys.commit.change import change
-from keys.commit.txn import Snapshot
-from keys.model.catalogs import CatalogInfo, CatalogNameKey, SchemaInfo, SchemaNameKey
-from keys.model.log import CatalogDropped, CatalogDropping
+from dataclasses import replace
+
+from keys.commit.txn import Txn
+from keys.model.catalogs import SchemaInfo, SchemaNameKey
 from keys.model.records import Lock, Resource
 from keys.store.kv import KeyValue
 from keys.value import decode
-from metasrv_base.errors import Conflict, NotFound
+from metasrv_base.errors import Conflict
+from procedures.commands.command import change_of
+from procedures.commands.namespace_commands import DropCatalogCommand
 from procedures.context import Context
 from procedures.kinds.namespaces.drop_schema import DROP_SCHEMA, WIDTH, DropSchema
 from procedures.locking.locks import catalog_key, exclusive
@@ -38,22 +40,23 @@ class DropCatalog(Paged):
 
 async def drop(state: DropCatalog, context: Context) -> Outcome[DropCatalog]:
     """Deletes an empty catalog. One with schemas is refused, or (`cascade`) hidden with them."""
-    key = CatalogNameKey(state.name)
-    snapshot = await context.snapshot(key)
-    info = _same(state, snapshot.get(key))
-    if await first_inside(context, SchemaNameKey.under(state.name), 1):
-        if not state.cascade:
-            raise Conflict("not-empty", name=state.name)
-        hidden = info.model_copy(update={"dropping": context.procedure})
-        return Goto("look", state, change(snapshot, CatalogDropping(info=hidden)))
-    return _gone(state, snapshot)
+    command = DropCatalogCommand(state.name, state.catalog_id)
+    snapshot = await context.snapshot(*command.keys())
+    txn = change_of(command, snapshot)
+    if not await first_inside(context, SchemaNameKey.under(state.name), 1):
+        return _gone(state, txn)
+    if not state.cascade:
+        raise Conflict("not-empty", name=state.name)
+    command = replace(command, hidden_by=context.procedure)
+    return Goto("look", state, change_of(command, snapshot))
 
 
 async def look(state: DropCatalog, context: Context) -> Outcome[DropCatalog]:
     """Begins another round over the remaining schemas; if there are none, removes the catalog."""
     if await first_inside(context, SchemaNameKey.under(state.name), 1):
         return await next_round(state, context)
-    return _gone(state, await context.snapshot(CatalogNameKey(state.name)))
+    command = DropCatalogCommand(state.name, state.catalog_id)
+    return _gone(state, change_of(command, await context.snapshot(*command.keys())))
 
 
 async def submit(state: DropCatalog, context: Context) -> Outcome[DropCatalog]:
@@ -78,17 +81,7 @@ async def gather(state: DropCatalog, context: Context) -> Outcome[DropCatalog]:
     return Goto("look", state)
 
 
-def _same(state: DropCatalog, info: CatalogInfo | None) -> CatalogInfo:
-    if info is None:
-        raise NotFound(what="catalog", name=state.name)
-    if info.catalog_id != state.catalog_id:
-        raise Conflict("schema-conflict", name=state.name)
-    return info
-
-
-def _gone(state: DropCatalog, read: Snapshot) -> Done[DropCatalog]:
-    txn = change(read, CatalogDropped(name=state.name))
-    txn = txn.while_empty(SchemaNameKey.under(state.name))
+def _gone(state: DropCatalog, txn: Txn) -> Done[DropCatalog]:
     return Done(state, {"catalog_id": state.catalog_id, "name": state.name}, txn)
 
 

@@ -5,15 +5,16 @@ it `dropping`, which hides it and them from every reader; then each table is dro
 the last transaction deletes the name.
 """
 
-from keys.commit.change import change
-from keys.commit.txn import Snapshot
-from keys.model.catalogs import SchemaInfo, SchemaNameKey
-from keys.model.log import SchemaDropped, SchemaDropping
+from dataclasses import replace
+
+from keys.commit.txn import Txn
 from keys.model.records import Lock, Resource
 from keys.model.tables import TableNameKey, TableNameRecord
 from keys.store.kv import KeyValue
 from keys.value import decode
-from metasrv_base.errors import Conflict, NotFound
+from metasrv_base.errors import Conflict
+from procedures.commands.command import change_of
+from procedures.commands.namespace_commands import DropSchemaCommand
 from procedures.context import Context
 from procedures.kinds.tables.drop_table import DROP_TABLE, DropTable
 from procedures.locking.locks import catalog_key, exclusive, schema_key, shared
@@ -48,23 +49,23 @@ class DropSchema(Paged):
 
 async def drop(state: DropSchema, context: Context) -> Outcome[DropSchema]:
     """Deletes an empty schema. One with tables is refused, or (`cascade`) hidden with them."""
-    key = SchemaNameKey(state.catalog, state.name)
-    snapshot = await context.snapshot(key)
-    info = _same(state, snapshot.get(key))
-    tables = TableNameKey.under(state.catalog, state.name)
-    if await first_inside(context, tables, 1):
-        if not state.cascade:
-            raise Conflict("not-empty", name=_full(state))
-        hidden = info.model_copy(update={"dropping": context.procedure})
-        return Goto("look", state, change(snapshot, SchemaDropping(info=hidden)))
-    return _gone(state, snapshot)
+    command = _command(state)
+    snapshot = await context.snapshot(*command.keys())
+    txn = change_of(command, snapshot)
+    if not await first_inside(context, TableNameKey.under(state.catalog, state.name), 1):
+        return _gone(state, txn)
+    if not state.cascade:
+        raise Conflict("not-empty", name=_full(state))
+    command = replace(command, hidden_by=context.procedure)
+    return Goto("look", state, change_of(command, snapshot))
 
 
 async def look(state: DropSchema, context: Context) -> Outcome[DropSchema]:
     """Begins another round over the remaining tables; if there are none, removes the schema."""
     if await first_inside(context, TableNameKey.under(state.catalog, state.name), 1):
         return await next_round(state, context)
-    return _gone(state, await context.snapshot(SchemaNameKey(state.catalog, state.name)))
+    command = _command(state)
+    return _gone(state, change_of(command, await context.snapshot(*command.keys())))
 
 
 async def submit(state: DropSchema, context: Context) -> Outcome[DropSchema]:
@@ -93,17 +94,11 @@ async def gather(state: DropSchema, context: Context) -> Outcome[DropSchema]:
     return Goto("look", state)
 
 
-def _same(state: DropSchema, info: SchemaInfo | None) -> SchemaInfo:
-    if info is None:
-        raise NotFound(what="schema", name=_full(state))
-    if info.schema_id != state.schema_id:
-        raise Conflict("schema-conflict", name=_full(state))
-    return info
+def _command(state: DropSchema) -> DropSchemaCommand:
+    return DropSchemaCommand(state.catalog, state.name, state.schema_id)
 
 
-def _gone(state: DropSchema, read: Snapshot) -> Done[DropSchema]:
-    txn = change(read, SchemaDropped(catalog=state.catalog, name=state.name))
-    txn = txn.while_empty(TableNameKey.under(state.catalog, state.name))
+def _gone(state: DropSchema, txn: Txn) -> Done[DropSchema]:
     return Done(state, {"schema_id": state.schema_id, "name": _full(state)}, txn)
 
 

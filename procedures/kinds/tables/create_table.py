@@ -6,23 +6,15 @@ commit nobody sees the table; undone, it leaves nothing.
 
 from keys.commit.change import change
 from keys.commit.txn import NOTHING, Txn
-from keys.model.catalogs import SchemaNameKey
 from keys.model.cluster import DATANODE, NodeKey
-from keys.model.log import TableCreated
 from keys.model.records import Lock, Resource
-from keys.model.tables import (
-    TableInfo,
-    TableInfoKey,
-    TableNameKey,
-    TableRoute,
-    TableRouteKey,
-)
+from keys.model.tables import TableInfo, TableInfoKey, TableRoute
 from metasrv_base.elements.graphs import TABLE
-from metasrv_base.errors import Conflict, NotFound
+from metasrv_base.errors import Conflict
+from procedures.commands.table_commands import CreateTableCommand
 from procedures.context import Context
 from procedures.locking.locks import whole_table
 from procedures.machine import Done, Kind, Outcome, ProcedureState, Step
-from procedures.steps.existing import alike, must_be_free
 from procedures.steps.region_orders import create_order, drop_order, order_all
 
 
@@ -37,21 +29,17 @@ class CreateTable(ProcedureState):
 
 async def create(state: CreateTable, context: Context) -> Outcome[CreateTable]:
     info, route = state.info, state.route
-    name = TableNameKey(info.catalog, info.schema_name, info.name)
-    schema = SchemaNameKey(info.catalog, info.schema_name)
-    keys = (TableInfoKey(info.table_id), TableRouteKey(info.table_id))
-    snapshot = await context.known_snapshot(*keys, name, schema)
-    if snapshot.get(schema) is None:
-        raise NotFound(what="schema", name=f"{info.catalog}.{info.schema_name}")
-    existing = snapshot.get(name)
-    if not state.if_not_exists:
-        must_be_free("table", info.full_name, existing)
-    if existing is not None:
-        return await _stands(state, existing.table_id, context)
+    command = CreateTableCommand(info, route, state.if_not_exists)
+    snapshot = await context.known_snapshot(*command.keys())
+    bearer = snapshot.get(command.name_key)
+    if bearer is not None and state.if_not_exists:
+        snapshot = await context.snapshot(*command.keys(), TableInfoKey(bearer.table_id))
+    entries = command.plan(snapshot)
+    if bearer is not None and not entries:  # it was taken when the lock was granted: no region made
+        return Done(state, {"table_id": bearer.table_id, "name": info.full_name})
     answers = await order_all(context, info, route.region_routes, create_order)
     answers.must_all_succeed()
-    txn = change(snapshot, TableCreated(info=info, route=route))
-    txn = txn.also(await _while_registered(route, context))
+    txn = change(snapshot, *entries).also(await _while_registered(route, context))
     return Done(state, {"table_id": info.table_id, "name": info.full_name}, txn)
 
 
@@ -71,14 +59,6 @@ async def _while_registered(route: TableRoute, context: Context) -> Txn:
         if snapshot.get(key) is None:
             raise Conflict("node-not-eligible", node_id=key.node, reason="it was removed")
     return Txn.on(snapshot)
-
-
-async def _stands(state: CreateTable, table_id: int, context: Context) -> Outcome[CreateTable]:
-    """The name is taken, and was when this procedure got its lock: no region has been made."""
-    key = TableInfoKey(table_id)
-    existing = (await context.snapshot(key)).must(key)
-    alike(state.info, existing, if_not_exists=True)
-    return Done(state, {"table_id": table_id, "name": existing.full_name})
 
 
 async def drop_regions(state: CreateTable, context: Context) -> None:

@@ -6,19 +6,20 @@ that is lost or dead is in no drop's way (docs/decisions/0099). Never refused be
 moved: a failed compare reads again and goes on (docs/protocols.md P1.8).
 """
 
-from keys.commit.change import change
-from keys.model.log import TableAltered, TableDropped
+from dataclasses import replace
+
 from keys.model.records import Lock, Resource
-from keys.model.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
-from keys.model.tables import TableInfo, TableInfoKey, TableNameKey, TableRoute, TableRouteKey
+from keys.model.removed import RemovedTableInfoKey, RemovedTableRouteKey
+from keys.model.tables import TableInfo, TableInfoKey, TableNameKey, TableRoute
 from metasrv_base.elements.graphs import TABLE
-from metasrv_base.elements.states import ElementState
+from procedures.commands.command import change_of
+from procedures.commands.drop_commands import DropTableCommand, HideTableCommand, ShowTableCommand
 from procedures.context import Context
 from procedures.elements.transition_notes import hidden
 from procedures.locking.locks import exclusive, route_key, whole_table
 from procedures.machine import Back, Done, Goto, Kind, Outcome, ProcedureState, Step
 from procedures.steps.region_orders import close_order, order_all
-from procedures.steps.requirements import ends_if_missing, required_table
+from procedures.steps.requirements import ends_if_missing
 
 WAIT_MS = 600_000
 """Limit of the wait for holders of schema leases, which expire long before; then it is undone."""
@@ -38,43 +39,33 @@ class DropTable(ProcedureState):
 
 
 async def hide(state: DropTable, context: Context) -> Outcome[DropTable]:
-    snapshot, info = await required_table(context, state)
-    new = _in_state(info, TABLE.after(info.state, TABLE.drop))
-    context.note(hidden(info))
-    return Goto("remove", state, change(snapshot, TableAltered(info=new)))
+    command = HideTableCommand(_name(state), state.table_id, context.client)
+    snapshot = await context.snapshot(*command.keys())
+    txn = change_of(command, snapshot)
+    context.note(hidden(snapshot.must(TableInfoKey(state.table_id))))
+    return Goto("remove", state, txn)
 
 
 async def show(state: DropTable, context: Context) -> Back | None:
-    """Makes the table visible again at the version that it had: no holder could use another one."""
-    key = TableInfoKey(state.table_id)
-    snapshot = await context.snapshot(key)
-    info = snapshot.get(key)
-    if info is None or not info.is_hidden:
-        return None
-    new = _in_state(info, ElementState.PUBLIC)
-    return Back(change(snapshot, TableAltered(info=new)))
+    command = ShowTableCommand(state.table_id)
+    txn = change_of(command, await context.snapshot(*command.keys()))
+    return Back(txn) if txn.entries else None
 
 
-def _in_state(info: TableInfo, state: ElementState) -> TableInfo:
-    return info.model_copy(update={"state": state, "version": info.version + 1})
+def _name(state: DropTable) -> TableNameKey:
+    return TableNameKey(state.catalog, state.schema_name, state.name)
 
 
 async def remove(state: DropTable, context: Context) -> Outcome[DropTable]:
     """Removes the table once no holder uses it."""
-    table_id = state.table_id
-    name = TableNameKey(state.catalog, state.schema_name, state.name)
-    info_key, route_key_ = TableInfoKey(table_id), TableRouteKey(table_id)
-    removed_info, removed_route = RemovedTableInfoKey(table_id), RemovedTableRouteKey(table_id)
-    removed_name = RemovedTableNameKey(state.catalog, state.schema_name, state.name, table_id)
-    snapshot = await context.snapshot(
-        info_key, route_key_, name, removed_info, removed_route, removed_name
-    )
-    info = snapshot.must(info_key)
+    at_ms, table_id = context.ports.clock.wall_ms(), state.table_id
+    command = DropTableCommand(_name(state), table_id, at_ms, context.procedure)
+    snapshot = await context.snapshot(*command.keys())
+    info = snapshot.must(TableInfoKey(table_id))
     if info.is_hidden:  # not in a drop that a server of before began
         await context.drained(table_id, info.schema_version + 1)
-    now, by = context.ports.clock.wall_ms(), context.procedure
-    entry = TableDropped(table_id=table_id, dropped_at_ms=now, dropped_by=by)
-    return Goto("close", state, change(snapshot, entry))
+    command = replace(command, at_ms=context.ports.clock.wall_ms())
+    return Goto("close", state, change_of(command, snapshot))
 
 
 async def close(state: DropTable, context: Context) -> Outcome[DropTable]:

@@ -7,12 +7,11 @@ to the nodes that led them.
 from typing import Self
 
 from keys.catalog.catalog import CatalogTable
-from keys.commit.change import change
-from keys.model.log import TablePurged
 from keys.model.records import Lock, Resource
 from keys.model.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
 from keys.model.tables import TableInfo, TableRoute
-from metasrv_base.errors import NotFound
+from procedures.commands.command import change_of
+from procedures.commands.drop_commands import PurgeTableCommand
 from procedures.context import Context
 from procedures.locking.locks import exclusive, route_key, table_key
 from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
@@ -48,15 +47,14 @@ class PurgeTable(ProcedureState):
 
 async def forget(state: PurgeTable, context: Context) -> Outcome[PurgeTable]:
     """Raises NotFound for a table that is not there any more, or was dropped by another drop."""
-    info_key, route_key_ = RemovedTableInfoKey(state.table_id), RemovedTableRouteKey(state.table_id)
-    name = RemovedTableNameKey(state.catalog, state.schema_name, state.name, state.table_id)
-    snapshot = await context.snapshot(info_key, route_key_, name)
-    removed = snapshot.get(info_key)
-    if removed is None or removed.dropped_by != state.dropped_by:
-        raise NotFound("table-not-found", table_id=state.table_id)
-    route = snapshot.must(route_key_).route
-    txn = change(snapshot, TablePurged(table_id=state.table_id))
-    return Goto("delete", state.model_copy(update={"info": removed.info, "route": route}), txn)
+    table_id = state.table_id
+    name = RemovedTableNameKey(state.catalog, state.schema_name, state.name, table_id)
+    command = PurgeTableCommand(name, state.dropped_by)
+    snapshot = await context.snapshot(*command.keys())
+    txn = change_of(command, snapshot)
+    info = snapshot.must(RemovedTableInfoKey(table_id)).info
+    route = snapshot.must(RemovedTableRouteKey(table_id)).route
+    return Goto("delete", state.model_copy(update={"info": info, "route": route}), txn)
 
 
 async def delete(state: PurgeTable, context: Context) -> Outcome[PurgeTable]:

@@ -8,27 +8,16 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from keys.commit.change import change
-from keys.model.catalogs import SchemaInfo, SchemaNameKey
-from keys.model.log import TableUndropped
 from keys.model.records import Lock, Resource
 from keys.model.records import ProcedureOutcome as Ended
-from keys.model.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
-from keys.model.tables import (
-    RegionState,
-    TableInfo,
-    TableInfoKey,
-    TableNameKey,
-    TableRoute,
-    TableRouteKey,
-)
-from metasrv_base.elements.states import ElementState
-from metasrv_base.errors import Conflict, NotFound
+from keys.model.removed import RemovedTableNameKey, RemovedTableRouteKey
+from keys.model.tables import RegionState, TableNameKey, TableRouteKey
+from procedures.commands.command import change_of
+from procedures.commands.table_commands import UndropTableCommand
 from procedures.context import Context
 from procedures.kinds.failover.failover_table import FAILOVER_TABLE, FailoverTable
 from procedures.locking.locks import whole_table
 from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
-from procedures.steps.existing import must_be_free
 from procedures.steps.open_and_publish import grant, open_and_announce
 from procedures.steps.paged_children import rest_before_again
 
@@ -52,51 +41,17 @@ class UndropTable(ProcedureState):
 
 
 async def publish(state: UndropTable, context: Context) -> Outcome[UndropTable]:
-    name = TableNameKey(state.catalog, state.schema_name, state.new_name)
-    schema = SchemaNameKey(state.catalog, state.schema_name)
-    info_key, key = TableInfoKey(state.table_id), TableRouteKey(state.table_id)
-    old_info, old_route = RemovedTableInfoKey(state.table_id), RemovedTableRouteKey(state.table_id)
-    old_name = RemovedTableNameKey(state.catalog, state.schema_name, state.old_name, state.table_id)
-    snapshot = await context.snapshot(old_info, old_route, old_name, name, schema, info_key, key)
-    removed, removed_route = snapshot.get(old_info), snapshot.get(old_route)
-    if removed is None or removed_route is None:
-        raise NotFound("table-not-found", table_id=state.table_id)
-    _require_schema(state, snapshot.get(schema))
-    full = f"{state.catalog}.{state.schema_name}.{state.new_name}"
-    must_be_free("table", full, snapshot.get(name))
-    info = _back(removed.info, state)
-    route = _reopening(removed_route.route)
-    txn = change(snapshot, TableUndropped(info=info, route=route))
+    name = (state.catalog, state.schema_name)
+    command = UndropTableCommand(
+        RemovedTableNameKey(*name, state.old_name, state.table_id),
+        TableNameKey(*name, state.new_name),
+        state.schema_id,
+    )
+    snapshot = await context.snapshot(*command.keys())
+    txn = change_of(command, snapshot)
+    route = snapshot.must(RemovedTableRouteKey(state.table_id)).route
     region_ids = tuple(r.region_id for r in route.region_routes)
     return Goto("open", state.model_copy(update={"region_ids": region_ids}), txn)
-
-
-def _require_schema(state: UndropTable, schema: SchemaInfo | None) -> None:
-    """The name still means the schema that it resolved to at submit (docs/protocols.md P1)."""
-    name = f"{state.catalog}.{state.schema_name}"
-    if schema is None:
-        raise NotFound(what="schema", name=name)
-    if state.schema_id not in (None, schema.schema_id):
-        raise Conflict("schema-conflict", name=name, table_id=state.table_id, now=schema.schema_id)
-
-
-def _back(info: TableInfo, state: UndropTable) -> TableInfo:
-    update = {
-        "name": state.new_name,
-        "version": info.version + 1,
-        "state": ElementState.PUBLIC,
-    }
-    return info.model_copy(update=update)
-
-
-def _reopening(route: TableRoute) -> TableRoute:
-    """Every epoch rises, so that nothing from before the drop can still be taken for the leader."""
-    return route.with_regions(
-        tuple(
-            region.model_copy(update={"epoch": region.epoch + 1, "state": RegionState.OPENING})
-            for region in route.region_routes
-        )
-    )
 
 
 async def open_regions(state: UndropTable, context: Context) -> Outcome[UndropTable]:
