@@ -86,6 +86,11 @@ class Follower:
         """Returns the catalog at exactly that version; None: it is not kept any more."""
         return self._kept.get(version)
 
+    @property
+    def oldest_version(self) -> int:
+        """The oldest version that is kept; updates are kept of those above it."""
+        return next(iter(self._kept), self.catalog.version)
+
     def update(self, version: int) -> CatalogUpdate | None:
         """The update that made that version, if it is still kept; so is then the version itself."""
         return self._updates.get(version)

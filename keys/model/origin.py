@@ -4,10 +4,16 @@ import json
 from hashlib import sha256
 from typing import Self
 
-from keys.model.records import ClientRequirements
+from pydantic import Field
+
+from keys.model.records import ProcedureRecord
 from keys.value import StoredPart
 
 STATEMENT_BYTES_MAX = 4_096  # of one statement in the log: a table of some 50 columns
+
+
+def is_none(value: object) -> bool:
+    return value is None
 
 
 class CutStatement(StoredPart):
@@ -25,23 +31,27 @@ class Origin(StoredPart):
     request_id: str
     statement: str | None = None
     """{method, path, query, body} as sent, as JSON without white space, up to STATEMENT_BYTES_MAX.
-    Only the first update of a procedure has it."""
+    Only the first update of a procedure has it; that of a child has its parent's."""
     cut: CutStatement | None = None
     """None: `statement` is whole."""
+    parent: str | None = Field(default=None, exclude_if=is_none)
+    """The procedure that submitted the update's own; None: the client did."""
 
     @classmethod
-    def of(cls, client: ClientRequirements, *, is_first: bool) -> Self:
-        """*is_first*: the procedure has made no version yet."""
-        by, request_id = client.submitted_by, client.request_id
-        if not is_first:
-            return cls(by=by, request_id=request_id)
-        text = json.dumps(client.statement, separators=(",", ":"), ensure_ascii=False)
+    def of(cls, record: ProcedureRecord) -> Self:
+        """The origin of the next update of a procedure."""
+        by, request_id = record.client.submitted_by, record.client.request_id
+        parent = record.parent
+        if record.catalog_version is not None:
+            return cls(by=by, request_id=request_id, parent=parent)
+        text = json.dumps(record.client.statement, separators=(",", ":"), ensure_ascii=False)
         raw = text.encode(errors="replace")
         if len(raw) <= STATEMENT_BYTES_MAX:
-            return cls(by=by, request_id=request_id, statement=raw.decode())
+            return cls(by=by, request_id=request_id, statement=raw.decode(), parent=parent)
         return cls(
             by=by,
             request_id=request_id,
             statement=raw[:STATEMENT_BYTES_MAX].decode(errors="ignore"),
             cut=CutStatement(bytes=len(raw), sha256=sha256(raw).hexdigest()),
+            parent=parent,
         )

@@ -188,8 +188,7 @@ class Runner:
     async def _commit(self, held: StoredRecord, txn: Txn) -> Committed:
         origin = None
         if txn.entries:
-            is_first = held.record.catalog_version is None
-            origin = Origin.of(held.record.client, is_first=is_first)
+            origin = Origin.of(held.record)
         return await self.committer.commit(txn, procedure=held.procedure, origin=origin)
 
     def _beat(self, held: StoredRecord, began_ms: int) -> TimelineEntry:

@@ -62,6 +62,29 @@ class TablesQuery(PageQuery):
     include_dropped: Flag = False
 
 
+class TableVersionsQuery(PageQuery):
+    transitions: Flag = False
+    """Each version by itself, with the states of its elements, instead of each request."""
+
+
+class VersionsQuery(TableVersionsQuery):
+    operation: str | None = Field(default=None, max_length=64)
+    """Only changes with such an operation, as `add_column`."""
+    catalog: str | None = Field(default=None, max_length=128)
+    schema_name: str | None = Field(default=None, alias="schema", max_length=257)
+    """Its name, or `catalog.schema`."""
+    table_id: Whole | None = Field(default=None, ge=0)
+    by: str | None = Field(default=None, max_length=256)
+    """Only changes of this principal."""
+
+
+class DiffQuery(Query):
+    from_: Whole = Field(alias="from", ge=0)
+    """A version of the catalog."""
+    to: Whole | None = Field(default=None, ge=0)
+    """A version of the catalog; default: the newest."""
+
+
 class RegionsQuery(PageQuery):
     node: str | None = Field(default=None, max_length=64)
     """Only regions that it leads."""

@@ -16,20 +16,20 @@ from metasrv.api.routes import (
     indexes,
     nodes,
     procedures,
-    purges,
     settings,
     steering,
     tables,
     undrops,
+    versions,
 )
 
 TITLE = "metasrv"
 ROUTERS = (
     catalogs.router,
     tables.router,
+    versions.router,
     indexes.router,
     undrops.router,
-    purges.router,
     procedures.router,
     steering.router,
     events.router,

@@ -1,14 +1,18 @@
-"""Routes that bring back an index or a column within its grace time, at once."""
+"""Routes of what was dropped: an index or a column is brought back within its grace time, a table
+is deleted for good."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
 
-from metasrv.api.documents.documented import LEADER, OF_TABLE, Responses, problems
-from metasrv.api.http.request_context import OfTable, Server, Wait
+from metasrv.api.documents.documented import BODY, LEADER, OF_TABLE, Responses, change, problems
+from metasrv.api.http.request_context import AskedFor, OfTable, Server, Wait
+from metasrv.api.http.respond import changed
 from metasrv.api.routes.steering import Steered, cancel_procedure
 from metasrv.api.routes.tables import TABLE
-from metasrv.service.ddl import undrops
+from metasrv.service.ddl import purges, undrops
+from metasrv.service.requests.submit_ddl import execute as make
+from metasrv_base.wire.api.changes import PurgeRequest
 from metasrv_base.wire.api.procedures import ProcedureBody
 from procedures.elements.element_targets import What
 
@@ -37,3 +41,16 @@ async def undrop_column(
     """Cancel the alter that drops a column, with all its other operations, in its grace time."""
     drop = await undrops.drop_under_way(state, name, What.COLUMN, column)
     return await cancel_procedure(state, drop, steer, wait)
+
+
+@router.post(
+    "/purges",
+    status_code=204,
+    response_model=None,
+    responses=change(
+        204, None, *BODY, "invalid-identifier", "table-not-found", "ambiguous-dropped-table"
+    ),
+)
+async def purge_table(state: Server, context: AskedFor, request: PurgeRequest) -> Response:
+    """Delete a dropped table for good: its keys, then its files. There is no undrop of it."""
+    return await changed(state, context, await make(state, purges.purge_table(context, request)))

@@ -51,7 +51,8 @@ async def view(state: ServerState, freshness: Freshness) -> CatalogView:
         return CatalogView(state.follower.catalog, stale)
     catalog = state.follower.at(version)
     if catalog is None:
-        raise Refused("history-expired", version=version)
+        oldest = state.follower.oldest_version
+        raise Refused("history-expired", version=version, oldest=oldest)
     if at_ms is not None and version == 0:
         reason = "it is before the first version of this cluster's catalog"
         raise NotFound(what="catalog of", name=freshness.as_of, reason=reason)

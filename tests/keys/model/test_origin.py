@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from keys.model.log import CatalogUpdate
 from keys.model.origin import STATEMENT_BYTES_MAX, Origin
-from keys.model.records import ClientRequirements
+from keys.model.records import ClientRequirements, ProcedureRecord
 from keys.value import decode, encode
+from tests.keys.model.samples import RECORD
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False),
@@ -21,20 +22,22 @@ GOLDEN_1 = (
 )
 
 
-def client(body: object) -> ClientRequirements:
+def record(body: object, **more: object) -> ProcedureRecord:
     statement = {"method": "POST", "path": "/v1/x", "body": body}
-    return ClientRequirements(submitted_by="anna", request_id="r-1", statement=statement)
+    client = ClientRequirements(submitted_by="anna", request_id="r-1", statement=statement)
+    fresh = {"client": client, "catalog_version": None, "parent": None}
+    return RECORD.model_copy(update={**fresh, **more})
 
 
 @given(body=JSON)
 def test_given_any_statement_then_it_is_kept_whole_or_its_beginning_with_its_digest(
     body: object,
 ) -> None:
-    asked = client(body)
-    whole = json.dumps(asked.statement, separators=(",", ":"), ensure_ascii=False)
+    sent = record(body)
+    whole = json.dumps(sent.client.statement, separators=(",", ":"), ensure_ascii=False)
     raw = whole.encode(errors="replace")
 
-    origin = Origin.of(asked, is_first=True)
+    origin = Origin.of(sent)
 
     assert origin.statement is not None
     kept = origin.statement.encode()
@@ -44,10 +47,10 @@ def test_given_any_statement_then_it_is_kept_whole_or_its_beginning_with_its_dig
 
 
 def test_given_a_long_statement_then_4096_bytes_its_length_and_its_digest_are_kept() -> None:
-    asked = client({"comment": "\u00e9" * 100_000})
-    raw = json.dumps(asked.statement, separators=(",", ":"), ensure_ascii=False).encode()
+    sent = record({"comment": "\u00e9" * 100_000})
+    raw = json.dumps(sent.client.statement, separators=(",", ":"), ensure_ascii=False).encode()
 
-    origin = Origin.of(asked, is_first=True)
+    origin = Origin.of(sent)
 
     assert origin.statement is not None
     assert STATEMENT_BYTES_MAX - 1 <= len(origin.statement.encode()) <= STATEMENT_BYTES_MAX
@@ -56,9 +59,14 @@ def test_given_a_long_statement_then_4096_bytes_its_length_and_its_digest_are_ke
 
 
 def test_given_a_later_update_of_a_procedure_then_the_statement_is_not_kept_again() -> None:
-    origin = Origin.of(client({}), is_first=False)
+    origin = Origin.of(record({}, catalog_version=7))
 
     assert (origin.by, origin.request_id, origin.statement) == ("anna", "r-1", None)
+
+
+def test_given_a_child_then_its_updates_name_its_parent() -> None:
+    assert Origin.of(record({}, parent="p-1")).parent == "p-1"
+    assert Origin.of(record({}, parent="p-1", catalog_version=7)).parent == "p-1"
 
 
 def test_given_an_update_of_the_format_before_then_it_is_read_and_nobody_is_named() -> None:

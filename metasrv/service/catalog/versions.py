@@ -1,0 +1,152 @@
+"""Reads of the catalog's history: its changes page by page, one version, and two versions of a
+table."""
+
+from functools import cache
+
+from pydantic import TypeAdapter
+
+from keys.catalog.catalog import CatalogTable
+from metasrv.service.bodies.shapes import time_of
+from metasrv.service.catalog.change_text import altered, text_of
+from metasrv.service.catalog.history import (
+    Filters,
+    Group,
+    Kept,
+    change_of,
+    changes_after,
+    grouped,
+)
+from metasrv.service.catalog.listing import ListRequest, list_name, next_token
+from metasrv.service.catalog.reading import CatalogView, Freshness, page_view, view
+from metasrv.service.catalog.table_diff import difference
+from metasrv.service.nearby import hint
+from metasrv.service.pages import ListPage
+from metasrv.service.requests.ddl_request import FullTableName, table_named
+from metasrv.service.state.state import ServerState
+from metasrv_base.concurrency.turns import by_turns
+from metasrv_base.errors import NotFound, Refused
+from metasrv_base.wire.api.versions import (
+    CatalogChange,
+    CatalogOperation,
+    TableAt,
+    TableDiff,
+    VersionList,
+)
+
+
+@cache
+def operations() -> frozenset[str]:
+    """The names of all operations."""
+    document = TypeAdapter[object](CatalogOperation).json_schema()
+    return frozenset(document["discriminator"]["mapping"])
+
+
+async def versions(
+    state: ServerState, request: ListRequest, filters: Filters, transitions: bool
+) -> tuple[VersionList, CatalogView]:
+    """Raises Refused("invalid-request") for an operation that there is not, with what comes
+    close."""
+    if filters.operation is not None and filters.operation not in operations():
+        close = hint(filters.operation, operations())
+        raise Refused("invalid-request", expected="an operation", found=filters.operation, **close)
+    words = (filters.operation, filters.catalog, filters.schema, filters.table_id, filters.by)
+    name = await list_name(state, request, *words, transitions)
+    catalog_view, token = await page_view(state, request.freshness, name, request.token)
+    newest = catalog_view.catalog.version
+    kept = _kept(state, newest)
+    groups = await by_turns(grouped(kept, transitions=transitions))
+    below = int(token.after[0]) if token else newest + 1
+    left = [group for group in groups if group.version < below]
+    work = changes_after(left, kept, filters, request.size + 1, transitions=transitions)
+    changes = await by_turns(work)
+    shown = tuple(changes[: request.size])
+    after = (shown[-1].version,) if len(changes) > request.size else None
+    body = VersionList(
+        changes=shown,
+        catalog_version=newest,
+        oldest_version=kept.oldest,
+        next_page_token=next_token(name, newest, ListPage(shown, after)),
+    )
+    return body, catalog_view
+
+
+async def version(
+    state: ServerState, number: int, freshness: Freshness
+) -> tuple[CatalogChange, CatalogView]:
+    """Raises NotFound for a version that is not yet, Refused("history-expired") for an old one."""
+    catalog_view = await view(state, freshness)
+    newest = catalog_view.catalog.version
+    if not 0 < number <= newest:
+        raise NotFound("not-found", what="version", name=str(number))
+    kept = _kept(state, newest)
+    update = kept.update(number) if number > kept.oldest else None
+    change = update and change_of(
+        Group(update.procedure, [update]), kept, Filters(), transitions=True
+    )
+    if not change:
+        raise Refused("history-expired", version=number, oldest=kept.oldest + 1)
+    return change, catalog_view
+
+
+async def table_versions(
+    state: ServerState, name: FullTableName, request: ListRequest, transitions: bool
+) -> tuple[VersionList, CatalogView]:
+    """The changes of the table that bears the name, under whatever name they were made."""
+    catalog_view = await view(state, request.freshness)
+    table_id = table_named(catalog_view.catalog, name).info.table_id
+    return await versions(state, request, Filters(table_id=table_id), transitions)
+
+
+async def table_diff(
+    state: ServerState, name: FullTableName, before: int, after: int | None
+) -> tuple[TableDiff, CatalogView]:
+    """*before* and *after*: versions of the catalog; None: now. The table is the one that bears the
+    name at the later of the two."""
+    later = max(before, after) if after is not None else None
+    catalog_view = await view(state, _at(later))
+    last = table_named(catalog_view.catalog, name)
+    newest = catalog_view.catalog.version
+    table_id = last.info.table_id
+    to = newest if after is None else after
+    old, new = [(await view(state, _at(number))).catalog for number in (before, to)]
+    tables = [catalog.tables.get(table_id) for catalog in (old, new)]
+    for catalog, table in zip((old, new), tables, strict=True):
+        if table is None or table.dropped_at_ms is not None:
+            raise NotFound("table-not-found", name=f"{name.full} at version {catalog.version}")
+    was, now = tables
+    assert was is not None
+    assert now is not None
+    different = difference(was.info, now.info)
+    words = [altered(operation) for operation in different.alter]
+    words += [text_of(now.info.full_name, operation) for operation in different.indexes]
+    if was.info.full_name != now.info.full_name:
+        words.insert(0, f"rename {was.info.full_name} to {now.info.full_name}")
+    body = TableDiff(
+        table_id=table_id,
+        before=_table_at(was, old.version, old.at_ms),
+        after=_table_at(now, new.version, new.at_ms),
+        operations=different.alter,
+        indexes=different.indexes,
+        text=tuple(words),
+    )
+    return body, catalog_view
+
+
+def _at(version: int | None) -> Freshness:
+    return Freshness() if version is None else Freshness(as_of=f"version:{version}")
+
+
+def _table_at(table: CatalogTable, version: int, at_ms: int) -> TableAt:
+    info = table.info
+    return TableAt(
+        version=version,
+        committed_at=time_of(at_ms),
+        name=info.full_name,
+        table_version=info.version,
+        schema_version=info.schema_version,
+    )
+
+
+def _kept(state: ServerState, newest: int) -> Kept:
+    follower = state.follower
+    return Kept(follower.oldest_version, newest, follower.at, follower.update)
