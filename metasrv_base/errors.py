@@ -38,6 +38,8 @@ class MetaError(Exception):
         the facts that it tells."""
         if isinstance(detail := self.facts.get("detail"), str):
             return detail, {"detail"}
+        if isinstance(self, NotFound) and {"what", "name"} <= self.facts.keys():
+            return f"There is no {self.facts['what']} {self.facts['name']}.", {"what", "name"}
         words = self.code.replace("-", " ").capitalize()
         if "pointer" in self.facts:
             words += f" at {self.facts['pointer']}"

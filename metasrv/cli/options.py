@@ -150,7 +150,10 @@ def token_of(environment: Mapping[str, str]) -> str | None:
     """METASRV_TOKEN, or the first line of the file METASRV_TOKEN_FILE. Never a flag: flags are
     seen by whoever lists processes."""
     if TOKEN in environment:
-        return environment[TOKEN]
+        token = environment[TOKEN]
+        if not (token.isascii() and token.isprintable()):
+            raise typer.BadParameter(f"{TOKEN}: a token is printable ASCII, without line breaks")
+        return token
     path = environment.get(TOKEN_FILE)
     if not path:
         return None
@@ -176,6 +179,13 @@ def confirm(question: str, *, yes: bool) -> None:
     if not is_sure:
         typer.echo("nothing was changed", err=True)
         raise typer.Exit(EXIT_REFUSED)
+
+
+def one_id(text: str) -> str:
+    """*text*, an id in a path of the API. Raises BadParameter for one that no object has."""
+    if not text or set(text) & set("/?#%"):
+        raise typer.BadParameter(f"{text!r} is not an id")
+    return text
 
 
 def etag_at(client: "Client", name: str, version: int | None) -> str:

@@ -44,6 +44,11 @@ def show_facts(facts: Mapping[str, object]) -> None:
         typer.echo(line)
 
 
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """`1 row`, `2 rows`."""
+    return f"{count} {noun if count == 1 else plural or noun + 's'}"
+
+
 def terminal_width() -> int | None:
     """Columns of the terminal on stdout; None: stdout is no terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

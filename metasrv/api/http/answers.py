@@ -11,7 +11,7 @@ from metasrv.service.catalog.reading import CatalogView
 from metasrv_base.errors import Corrupt, MetaError, NotLeader, Unavailable
 from metasrv_base.wire.api.tables import CatalogBody, SchemaBody
 from metasrv_base.wire.model import WireModel
-from metasrv_base.wire.problem.problems import FieldError, field_errors
+from metasrv_base.wire.problem.problems import FieldError, fault_of, field_errors
 from serving.answers import answer_errors
 
 VERSION_HEADER = "Catalog-Version"
@@ -104,7 +104,7 @@ def _faults(error: RequestValidationError) -> tuple[FieldError, ...]:
     others = [detail for detail in error.errors() if detail not in in_body]
     return (
         *field_errors(details, error.body),
-        *(_parameter(detail["loc"], detail["msg"]) for detail in others),
+        *(_parameter(detail["loc"], fault_of(detail)) for detail in others),
     )
 
 

@@ -67,7 +67,7 @@ from metasrv.cli.options import (
     service,
     told,
 )
-from metasrv.cli.output import show, show_missed, show_table
+from metasrv.cli.output import counted, show, show_missed, show_table
 from metasrv.cli.progress import procedure_bar
 from metasrv.sdk.control.names import TableName
 
@@ -366,5 +366,6 @@ def _done(body: "TableBody | None", as_json: bool, what: str, missed: str = "") 
         show_missed(missed, as_json)
         return
     name = f"{body.catalog}.{body.schema_name}.{body.name}"
-    said = f"{name} {what}: id {body.id}, {len(body.regions)} regions, version {body.version}"
+    regions = counted(len(body.regions), "region")
+    said = f"{name} {what}: id {body.id}, {regions}, version {body.version}"
     show(body, as_json, lambda: typer.echo(said))

@@ -16,6 +16,8 @@ from metasrv_base.elements.proof.pairs import check_pairs
 from metasrv_base.elements.proofs import described, digest, is_proved
 from metasrv_base.elements.proved import PROVED
 
+READS = frozenset({"list", "get", "history", "route", "watch", "locks", "poisons"})
+"""Commands that have no plan, below the groups of commands."""
 HEAD = ("element", "states in use together", "verdict")
 settings = {"context_settings": {"ignore_unknown_options": True}}
 
@@ -58,6 +60,11 @@ def command(
 
 def _plan(change: Sequence[str], as_json: bool) -> None:
     """The command itself, which is told not to change anything."""
+    if len(change) > 1 and change[1] in READS:
+        raise typer.BadParameter(
+            f"{' '.join(change[:2])} changes nothing; give the command of a change, such as "
+            "`index create` or `table alter`"
+        )
     run = importlib.import_module("metasrv.cli.main").main
     run([*change, "--dry-run", *(["--json"] if as_json else [])])
 

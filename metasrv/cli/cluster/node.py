@@ -11,7 +11,7 @@ from metasrv.cli.cluster.procedure_text import show_procedures
 from metasrv.cli.complete import node_ids
 from metasrv.cli.forms import Form, Output, form_of, show_form
 from metasrv.cli.near import must_be_among
-from metasrv.cli.options import WAIT_S, AsJson, DryRun, IdempotencyKey, Url, WaitS, service
+from metasrv.cli.options import WAIT_S, AsJson, DryRun, IdempotencyKey, Url, WaitS, one_id, service
 from metasrv.cli.output import show_facts, show_json, show_table
 from metasrv.cli.progress import procedure_bar
 
@@ -23,7 +23,10 @@ app = typer.Typer(no_args_is_help=True)
 NODE_HEAD = ("node", "state", "address", "zone", "leads", "heard", "phi")
 WIDE_HEAD = ("root", "version", "registered")
 NodeArg = Annotated[
-    str, typer.Argument(metavar="NODE", help="Id of the node.", autocompletion=node_ids)
+    str,
+    typer.Argument(
+        metavar="NODE", help="Id of the node.", autocompletion=node_ids, callback=one_id
+    ),
 ]
 Reason = Annotated[str, typer.Option(help="A reason, shown with the node.", metavar="TEXT")]
 

@@ -20,7 +20,7 @@ from metasrv.cli.cluster.procedure_text import (
 from metasrv.cli.complete import procedure_ids
 from metasrv.cli.forms import Form, Output, form_of, show_form
 from metasrv.cli.near import must_be_among
-from metasrv.cli.options import WAIT_S, AsJson, Limit, Url, WaitS, service
+from metasrv.cli.options import WAIT_S, AsJson, Limit, Url, WaitS, one_id, service
 from metasrv.cli.output import show, show_facts, show_json, show_table
 from metasrv.cli.progress import procedure_bar
 from metasrv_base.errors import Refused
@@ -37,6 +37,7 @@ IdArg = Annotated[
         metavar="ID",
         help="Id of a procedure, or its first characters, as `list` shows them.",
         autocompletion=procedure_ids,
+        callback=one_id,
     ),
 ]
 Reason = Annotated[

@@ -8,7 +8,7 @@ import typer
 
 from metasrv.cli.complete import node_ids, table_names
 from metasrv.cli.forms import Form, Output, form_of, show_form
-from metasrv.cli.options import AsJson, AsOf, Url, service
+from metasrv.cli.options import AsJson, AsOf, Url, one_id, service
 from metasrv.cli.output import show_facts, show_json, show_table
 
 if TYPE_CHECKING:
@@ -54,7 +54,9 @@ def list_(  # noqa: PLR0913  # a parameter is an option of the command
 
 @app.command("get")
 def get(
-    region: Annotated[str, typer.Argument(metavar="REGION", help="Id of the region, decimal.")],
+    region: Annotated[
+        str, typer.Argument(metavar="REGION", help="Id of the region, decimal.", callback=one_id)
+    ],
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from metasrv.cli.complete import setting_names
 from metasrv.cli.forms import Form, Output, form_of, show_form
-from metasrv.cli.options import AsJson, Url, service
+from metasrv.cli.options import AsJson, Url, one_id, service
 from metasrv.cli.output import show_facts, show_json, show_table
 
 if TYPE_CHECKING:
@@ -21,7 +21,9 @@ AT_START = "as started"
 """The value in effect is a setting at the start of each server: `metasrv config` shows those."""
 NameArg = Annotated[
     str,
-    typer.Argument(metavar="NAME", help="Name of the setting.", autocompletion=setting_names),
+    typer.Argument(
+        metavar="NAME", help="Name of the setting.", autocompletion=setting_names, callback=one_id
+    ),
 ]
 
 

@@ -12,7 +12,7 @@ from metasrv.cli.file_faults import Dialect
 from metasrv.cli.files import must_have_columns, row_file
 from metasrv.cli.near import must_be_among
 from metasrv.cli.options import WAIT_S
-from metasrv.cli.output import show, show_json, show_table
+from metasrv.cli.output import counted, show, show_json, show_table
 from metasrv.cli.progress import EXIT_INTERRUPTED, bar, procedure_bar
 from metasrv.cli.rows.plain_file import plain_file
 from metasrv.cli.rows.row_format import STDIN
@@ -111,7 +111,8 @@ def _say(
         left_out = {} if skipped is None else {"skipped": skipped.count}
         show_json({"table": name, **done, "replaced": replaced, **left_out})
         return
-    typer.echo(f"{result.rows} rows loaded into {name} in {result.batches} batches")
+    rows, batches = counted(result.rows, "row"), counted(result.batches, "batch", "batches")
+    typer.echo(f"{rows} loaded into {name} in {batches}")
     if replaced:
         said = f"{result.read} rows were read; {replaced} of them were replaced"
         typer.echo(f"{said} by later ones with the same key")
@@ -121,7 +122,8 @@ def _say_skipped(skipped: Skipped | None) -> None:
     """On stderr, the first of them with their lines."""
     if skipped is None or not skipped.count:
         return
-    typer.echo(f"{skipped.count} lines were skipped:", err=True)
+    were = "was" if skipped.count == 1 else "were"
+    typer.echo(f"{counted(skipped.count, 'line')} {were} skipped:", err=True)
     for line, reason in skipped.first:
         typer.echo(f"  line {line}: {reason}", err=True)
     if skipped.count > len(skipped.first):

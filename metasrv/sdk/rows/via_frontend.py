@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from urllib.parse import urlencode
 
 import pyarrow as pa
@@ -142,7 +143,10 @@ class Through:
             bound = await self.binding.read_again(bound)
         named = {index_body.name: index_body for index_body in bound.body.indexes}
         if index not in named:
-            raise NotFound(what="index", name=index)
+            close = get_close_matches(index, named, n=1)
+            raise NotFound(
+                what="index", name=index, **({"did_you_mean": close[0]} if close else {})
+            )
         columns = [bound.layout.named[name] for name in named[index].columns]
         query: Query = [("index", index)]
         for name, values in bounds.items():

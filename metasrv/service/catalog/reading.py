@@ -12,7 +12,9 @@ from metasrv.service.state.state import ServerState
 from metasrv_base.errors import MetaError, NotFound, Refused, Unavailable
 from metasrv_base.schema.instants import parse_instant
 
-WAIT_MS_MAX = 5_000  # for a version that this server has not applied yet
+WAIT_MS_MAX = 4_000
+"""The time to wait for a version that this server has not applied yet: less than the 5 s for which
+a client lets one server be silent, so that it hears which version there is."""
 CLOSE_EVERY_MS = 200  # times that one write of the leader closes: readers of each moment share it
 _VERSION = re.compile(r"version:(0|[1-9][0-9]{0,15})")
 

@@ -178,7 +178,7 @@ def field_errors(errors: Iterable[Mapping[str, Any]], body: object) -> tuple[Fie
     """pydantic's errors with JSON pointers into `body`, as it was sent."""
     told = list(errors)
     entries = [
-        FieldError(pointer=_pointer(error["loc"], body), detail=_cut(_fault(error)))
+        FieldError(pointer=_pointer(error["loc"], body), detail=_cut(fault_of(error)))
         for error in told
         if not _follows(error, told)
     ]
@@ -293,7 +293,7 @@ def _follows(error: Mapping[str, Any], told: Sequence[Mapping[str, Any]]) -> boo
     )
 
 
-def _fault(error: Mapping[str, Any]) -> str:
+def fault_of(error: Mapping[str, Any]) -> str:
     """pydantic's message, in plain words where it speaks of its own parts."""
     match error["type"]:
         case "missing":

@@ -357,7 +357,11 @@ MOVES = (
         409,
         Conflict,
         "The object is not empty",
-        ("{name} holds {count} objects.", "{name} is not empty.", "The object is not empty."),
+        (
+            "{name} is not empty: objects in it: {count}.",
+            "{name} is not empty.",
+            "The object is not empty.",
+        ),
         "Drop what it holds first.",
     ),
     ProblemKind(

@@ -11,7 +11,10 @@ import pytest
 import typer
 
 from metasrv.cli.options import confirm
-from metasrv_base.errors import Refused
+from metasrv.cli.output import counted
+from metasrv.sdk.control.service import TRY_MS_MAX
+from metasrv.service.catalog.reading import WAIT_MS_MAX
+from metasrv_base.errors import NotFound, Refused
 from metasrv_base.wire.problem.problems import FieldError
 from tests.metasrv.cli.answers import TABLES
 from tests.metasrv.cli.conftest import Run
@@ -150,3 +153,41 @@ def test_given_ctrl_c_before_a_command_begins_then_there_is_no_traceback() -> No
     )
 
     assert (done.returncode, done.stderr) == (130, b"")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["node", "get", "a/b"], "'a/b' is not an id"),
+        (["procedure", "get", ""], "'' is not an id"),
+        (["region", "get", "1?x"], "'1?x' is not an id"),
+        (["setting", "get", "a%2fb"], "'a%2fb' is not an id"),
+        (["explain", "table", "list"], "table list changes nothing"),
+    ],
+)
+def test_given_a_word_that_is_no_id_or_no_change_then_it_is_usage_and_nothing_is_sent(
+    run: Run, rest: Rest, words: list[str], said: str
+) -> None:
+    shown = run(*words, METASRV_URL=rest.url)
+
+    assert (shown.exit_code, said in shown.stderr) == (2, True), shown.stderr
+    assert rest.asked == []
+
+
+def test_given_a_token_with_a_line_break_then_the_variable_is_named(run: Run, rest: Rest) -> None:
+    shown = run("node", "list", "--metasrv", rest.url, METASRV_TOKEN="a\nb")
+
+    assert (shown.exit_code, "METASRV_TOKEN: a token is printable" in shown.stderr) == (2, True)
+
+
+def test_a_server_tells_its_version_before_a_client_gives_it_up() -> None:
+    assert WAIT_MS_MAX < TRY_MS_MAX
+
+
+def test_given_something_that_is_not_found_then_the_error_says_what() -> None:
+    assert str(NotFound(what="index", name="by_nam")) == "There is no index by_nam. (not-found)"
+
+
+def test_given_one_or_more_then_they_are_counted_in_words() -> None:
+    assert counted(1, "row") == "1 row"
+    assert (counted(2, "batch", "batches"), counted(0, "row")) == ("2 batches", "0 rows")
