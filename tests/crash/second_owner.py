@@ -35,14 +35,15 @@ class SecondOwner:
         made.commit = partial(self._commit, made.commit)  # type: ignore[method-assign]
         return made
 
-    async def _commit(self, commit: Any, txn: Txn, *, procedure: str | None = None) -> Committed:
-        committed: Committed = await commit(txn, procedure=procedure)
-        if procedure is None:
+    async def _commit(self, commit: Any, txn: Txn, **of: Any) -> Committed:
+        """*of*: what the commit belongs to, passed on as it is."""
+        committed: Committed = await commit(txn, **of)
+        if of.get("procedure") is None:
             return committed
         if self.sent == self.at:
             self._held = txn
         if self._held is not None and self.sent == self.at + self.behind:
-            await self._again(partial(commit, self._held, procedure=procedure))
+            await self._again(partial(commit, self._held, **of))
             self._held = None
         self.sent += 1
         return committed
