@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, Literal, Unpack
 
-    from metasrv.sdk.control.namespaces import Catalogs, Schemas
+    from metasrv.sdk.control.namespaces import Catalogs, HistoryFilters, Schemas
     from metasrv.sdk.control.service import ChangeOptions
     from metasrv.sdk.control.tables import Indexes, Spec, Tables
     from metasrv.sdk.portal import Portal
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         TableBody,
         TableSummary,
     )
+    from metasrv_base.wire.api.versions import CatalogChange, TableDiff
     from metasrv_base.wire.node.checks import TableCheckBody
 
 
@@ -194,6 +195,18 @@ class SyncTables:
         """The place of each of its regions."""
         return self._portal.call(self._origin.route(name, as_of))
 
+    def versions(
+        self, name: str, limit: int = 100, transitions: bool = False, as_of: str | None = None
+    ) -> Sequence[CatalogChange]:
+        """Its changes, the newest first, under whatever name it had. *transitions*: each version
+        by itself."""
+        return self._portal.call(self._origin.versions(name, limit, transitions, as_of))
+
+    def diff(self, name: str, before: int, after: int | None = None) -> TableDiff:
+        """The difference between two versions of the catalog, as operations of an alter. None: as
+        it is now. Refused `history-expired`: *before* is not kept any more."""
+        return self._portal.call(self._origin.diff(name, before, after))
+
 
 class SyncIndexes:
     """`client.indexes`, of a table by its name."""
@@ -284,6 +297,13 @@ class SyncCatalogs:
     ) -> CatalogBody:
         """Creates a catalog without a schema."""
         return self._portal.call(self._origin.create(name, if_not_exists, **options))
+
+    def versions(
+        self, limit: int = 100, transitions: bool = False, **filters: Unpack[HistoryFilters]
+    ) -> Sequence[CatalogChange]:
+        """The changes of all catalogs, the newest first, that meet all *filters*. *transitions*:
+        each version by itself."""
+        return self._portal.call(self._origin.versions(limit, transitions, **filters))
 
     def get(self, name: str, as_of: str | None = None) -> CatalogBody:
         return self._portal.call(self._origin.get(name, as_of))

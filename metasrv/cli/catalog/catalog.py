@@ -1,6 +1,7 @@
 """`metasrv catalog`: the tenants, each with schemas of its own."""
 
 from metasrv.cli.catalog.namespaces import Namespace, commands
+from metasrv.cli.catalog.versions import catalog_versions
 from metasrv.cli.forms import Form, Output, form_of, show_form
 from metasrv.cli.options import AsJson, AsOf, Url, service
 from metasrv.cli.output import show_table
@@ -25,3 +26,6 @@ def list_(
     show_form(
         form, catalogs, names, lambda: show_table(("id", "catalog", "options", "created"), rows)
     )
+
+
+app.command("versions")(catalog_versions)

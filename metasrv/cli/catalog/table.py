@@ -46,6 +46,7 @@ from metasrv.cli.catalog.table_words import (
     spec_of,
     typed_defaults,
 )
+from metasrv.cli.catalog.versions import table_diff, table_versions
 from metasrv.cli.errors.places import columns_and_key
 from metasrv.cli.forms import Form, Output, form_of, show_form
 from metasrv.cli.options import (
@@ -334,6 +335,8 @@ def truncate(  # noqa: PLR0913  # a parameter is an option of the command
 
 
 app.command("history")(history)
+app.command("versions")(table_versions)
+app.command("diff")(table_diff)
 
 
 @app.command("route")

@@ -1,10 +1,11 @@
 """Schemas and catalogs as resources: made, read and dropped through metasrv."""
 
-from typing import Unpack
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from metasrv.sdk.control.names import SchemaName
 from metasrv.sdk.control.service import ChangeOptions, ControlService, past
-from metasrv.sdk.control.tables import dropping, model_of
+from metasrv.sdk.control.tables import changes, dropping, model_of
 from metasrv_base.wire.api.tables import (
     CatalogBody,
     CatalogList,
@@ -13,6 +14,22 @@ from metasrv_base.wire.api.tables import (
     SchemaList,
     SchemaSpec,
 )
+
+if TYPE_CHECKING:
+    from metasrv_base.wire.api.versions import CatalogChange
+
+
+class HistoryFilters(TypedDict, total=False):
+    """Conditions on a change and one of its objects; None: any."""
+
+    operation: str | None
+    """As `add_column`."""
+    catalog: str | None
+    schema: str | None
+    """Its name, or `catalog.schema`."""
+    table_id: int | None
+    by: str | None
+    """The principal."""
 
 
 class Schemas:
@@ -71,6 +88,15 @@ class Catalogs:
         if done.document is not None:
             return model_of(CatalogBody, done.document)
         return await self.get(name)
+
+    async def versions(
+        self, limit: int = 100, transitions: bool = False, **filters: Unpack[HistoryFilters]
+    ) -> "Sequence[CatalogChange]":
+        """The changes of all catalogs, the newest first, that meet all *filters*. *transitions*:
+        each version by itself."""
+        params = {name: value for name, value in filters.items() if isinstance(value, str | int)}
+        more = {"transitions": "true"} if transitions else {}
+        return await changes(self._service, "/v1/catalog/versions", {**params, **more}, limit)
 
     async def get(self, name: str, as_of: str | None = None) -> CatalogBody:
         return await self._service.read_catalog(CatalogBody, catalog_path(name), past(as_of))

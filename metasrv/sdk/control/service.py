@@ -23,10 +23,18 @@ if TYPE_CHECKING:
     from metasrv_base.wire.api.control import LockList
     from metasrv_base.wire.api.procedures import ProcedureBody, ProcedureList
     from metasrv_base.wire.api.tables import CatalogList, SchemaList, TableList
+    from metasrv_base.wire.api.versions import VersionList
 
 M = TypeVar("M", bound=BaseModel)
 P = TypeVar(
-    "P", "CatalogList", "SchemaList", "TableList", "RegionList", "ProcedureList", "LockList"
+    "P",
+    "CatalogList",
+    "SchemaList",
+    "TableList",
+    "RegionList",
+    "ProcedureList",
+    "LockList",
+    "VersionList",
 )
 PAGE = 500
 """Items of one answer of a list."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from metasrv.sdk.control.names import SchemaName, TableName
-from metasrv.sdk.control.service import ChangeOptions, ControlService, DoneChange, past
+from metasrv.sdk.control.service import ChangeOptions, ControlService, DoneChange, Params, past
 from metasrv_base.errors import Refused
 from metasrv_base.wire.api.coverage import IndexDuplicates
 from metasrv_base.wire.api.tables import (
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from metasrv_base.wire.api.changes import AlterOperation
     from metasrv_base.wire.api.imports import ImportBody
     from metasrv_base.wire.api.procedures import ProcedureBody
+    from metasrv_base.wire.api.versions import CatalogChange, TableDiff
     from metasrv_base.wire.node.checks import TableCheckBody
 
 M = TypeVar("M", bound=BaseModel)
@@ -241,6 +242,24 @@ class Tables:
         path = f"{TableName.parse(name).path}/route"
         return await self._service.read_catalog(RouteBody, path, past(as_of))
 
+    async def versions(
+        self, name: str, limit: int = 100, transitions: bool = False, as_of: str | None = None
+    ) -> "Sequence[CatalogChange]":
+        """Its changes, the newest first, under whatever name it had. *transitions*: each version
+        by itself."""
+        params = {**past(as_of), **({"transitions": "true"} if transitions else {})}
+        path = f"{TableName.parse(name).path}/versions"
+        return await changes(self._service, path, params, limit)
+
+    async def diff(self, name: str, before: int, after: int | None = None) -> "TableDiff":
+        """The difference between two versions of the catalog, as operations of an alter. None: as
+        it is now. Refused `history-expired`: *before* is not kept any more."""
+        from metasrv_base.wire.api.versions import TableDiff
+
+        params = {"from": before, **({} if after is None else {"to": after})}
+        path = f"{TableName.parse(name).path}/diff"
+        return await self._service.read(TableDiff, path, params)
+
     async def _after(self, done: DoneChange, name: TableName) -> TableBody:
         """The table as the change left it, or as it is by now."""
         if done.document is not None:
@@ -329,6 +348,20 @@ def model_of(model: type[M], value: object) -> M:
     except ValidationError as error:
         errors = field_errors([dict(item) for item in error.errors()], value)
         raise Refused("invalid-request", errors=errors) from error
+
+
+async def changes(
+    service: ControlService, path: str, params: Params, limit: int
+) -> "Sequence[CatalogChange]":
+    """The first *limit* changes of a history."""
+    from metasrv_base.wire.api.versions import VersionList
+
+    listed: list[CatalogChange] = []
+    async for page in service.pages(VersionList, path, params, of_catalog=True):
+        listed += page.changes
+        if len(listed) >= limit:
+            break
+    return listed[:limit]
 
 
 def dropping(*, cascade: bool = False, if_exists: bool = False) -> dict[str, str | int | bool]:

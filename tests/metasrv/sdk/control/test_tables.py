@@ -39,6 +39,24 @@ async def test_given_a_table_when_changed_if_it_exists_then_the_client_has_it() 
         assert not await client.tables.drop("u", if_exists=True)
 
 
+async def test_given_changes_then_the_client_reads_their_history_and_the_difference() -> None:
+    async with leader() as one, _sdk(one) as client:
+        await client.tables.create(spec())
+        before = one.version
+        await client.tables.alter("t", [{"op": "drop_column", "name": "carrier"}])
+
+        table = await client.tables.versions("t")
+        each = await client.tables.versions("t", transitions=True)
+        dropped = await client.catalogs.versions(operation="drop_column", catalog="main")
+        diff = await client.tables.diff("t", before)
+
+        assert [change.version for change in table] == [one.version, before]
+        assert len(each) == one.version - before + 1
+        assert [change.version for change in dropped] == [one.version]
+        assert [operation.op for operation in diff.operations] == ["drop_column"]
+        assert len(await client.catalogs.versions(1)) == 1
+
+
 async def test_given_a_change_that_is_followed_when_its_table_goes_then_the_client_is_told() -> (
     None
 ):

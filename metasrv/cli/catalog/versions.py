@@ -1,0 +1,87 @@
+"""`metasrv table versions` and `diff`, `metasrv catalog versions`: what changed, when, by whom."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from metasrv.cli.options import AsJson, Limit, TableArg, Url, service
+from metasrv.cli.output import show, show_table
+
+if TYPE_CHECKING:
+    from metasrv_base.wire.api.versions import CatalogChange
+
+HEAD = ("version", "time", "by", "change")
+Transitions = Annotated[
+    bool, typer.Option("--transitions", help="List each version, not each request.")
+]
+
+
+def table_versions(
+    name: TableArg,
+    limit: Limit = 50,
+    transitions: Transitions = False,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """List what changed a table, newest first, under whatever name it had."""
+    with service(metasrv, as_json) as client:
+        changes = client.tables.versions(name, limit, transitions)
+    show(changes, as_json, lambda: show_changes(changes))
+
+
+def table_diff(
+    name: TableArg,
+    before: Annotated[int, typer.Option("--from", min=0, metavar="VERSION")],
+    after: Annotated[
+        int | None, typer.Option("--to", min=0, metavar="VERSION", help="Default: now.")
+    ] = None,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show how a table differs between two versions of the catalog."""
+    with service(metasrv, as_json) as client:
+        diff = client.tables.diff(name, before, after)
+    text = "\n".join(diff.text) or "no difference"
+    show(diff, as_json, lambda: typer.echo(text))
+
+
+def catalog_versions(  # noqa: PLR0913  # a parameter is an option of the command
+    operation: Annotated[
+        str | None, typer.Option(help="Only such changes, as add_column.", metavar="OPERATION")
+    ] = None,
+    catalog: Annotated[str | None, typer.Option(metavar="CATALOG")] = None,
+    schema: Annotated[str | None, typer.Option(metavar="SCHEMA")] = None,
+    table_id: Annotated[int | None, typer.Option(min=0, metavar="ID")] = None,
+    by: Annotated[
+        str | None, typer.Option(help="Only changes of this principal.", metavar="PRINCIPAL")
+    ] = None,
+    limit: Limit = 50,
+    transitions: Transitions = False,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """List what changed the catalogs, newest first: a line for each request."""
+    with service(metasrv, as_json) as client:
+        changes = client.catalogs.versions(
+            limit,
+            transitions,
+            operation=operation,
+            catalog=catalog,
+            schema=schema,
+            table_id=table_id,
+            by=by,
+        )
+    show(changes, as_json, lambda: show_changes(changes))
+
+
+def show_changes(changes: "Sequence[CatalogChange]") -> None:
+    rows = [
+        (change.version, change.committed_at, change.by or "", _words(change)) for change in changes
+    ]
+    show_table(HEAD, rows)
+
+
+def _words(change: "CatalogChange") -> str:
+    states = (f"{each.name} {each.before} to {each.after}" for each in change.transitions)
+    return "; ".join([change.text, *states])
