@@ -7,7 +7,7 @@ import pytest
 
 from metasrv.server import collector
 
-SEEN_MAX = 24_000  # objects in one pass; at 2 us each, on a busy machine, 48 ms
+SEEN_MAX = 17_500  # objects in one pass; at 2.4 us each, as seen on a busy machine, 42 ms
 UNDER_WAY = 6_000  # objects of 32 creates that wait for one commit: 190 each
 
 
@@ -86,8 +86,9 @@ def test_given_requests_that_come_and_wait_then_no_pass_looks_through_more_than_
     sizes: list[int] = []
 
     def measure(phase: str, info: dict[str, int]) -> None:
-        if phase == "start" and info["generation"] == 2:
-            sizes.append(len(gc.get_objects()))
+        if phase == "start" and info["generation"] > 0:
+            made = range(info["generation"] + 1)
+            sizes.append(sum(len(gc.get_objects(generation=which)) for which in made))
 
     collector.begin()
     gc.callbacks.append(measure)
