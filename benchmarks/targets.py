@@ -63,7 +63,7 @@ TARGETS = (
     Target(METASTORES, "metasrv / Hive Metastore, 32 clients", ">", 2.5, 3),
 )
 
-_LINE = re.compile(r"\s*(\S.*?)\s{2,}([\d,]+(?:\.\d+)?)")
+_LINE = re.compile(r"\s*(\S.*?)\s{2,}(-?[\d,]+(?:\.\d+)?)")
 
 
 def figures(lines: Iterable[str], targets: Sequence[Target]) -> Iterator[tuple[Target, float]]:
