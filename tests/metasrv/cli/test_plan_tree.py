@@ -142,4 +142,4 @@ def test_given_a_command_that_changes_nothing_when_explained_then_it_has_no_plan
     done = run("explain", "table", "list")
 
     assert done.exit_code == 2
-    assert "--dry-run" in done.output
+    assert "table list changes nothing" in done.output
