@@ -16,7 +16,7 @@ import uvicorn
 import uvloop
 from fastapi import FastAPI, Response
 
-from metasrv.api.routes.tables import TABLE
+from metasrv.api.catalog.tables import TABLE
 
 
 @asynccontextmanager

@@ -14,10 +14,10 @@ from fastapi import Request, Response
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from starlette.routing import compile_path
 
+from metasrv.api.catalog import tables
 from metasrv.api.http.query import Query, ReadQuery
 from metasrv.api.http.request_context import holder_of, plainly_asked
 from metasrv.api.internal import holders, internal
-from metasrv.api.routes import tables
 from metasrv.service.requests.ddl_request import FullSchemaName, FullTableName
 from metasrv.service.state.state import ServerState
 from metasrv_base.concurrency.turns import TURN, Turns, by_turns

@@ -55,7 +55,7 @@ async def test_given_a_create_when_it_is_followed_then_it_passes_few_files() -> 
             await one.make()
 
     print(path)
-    assert {"metasrv/api/routes/tables.py", "keys/commit/batch.py"} <= set(path.files)
+    assert {"metasrv/api/catalog/tables.py", "keys/commit/batch.py"} <= set(path.files)
     assert len(path.files) <= CREATE_FILES_MAX, str(path)
 
 

@@ -1,4 +1,4 @@
-"""Answers that each route of tables documents beside its body: metasrv/api/routes/tables.py."""
+"""Answers that each route of tables documents beside its body: metasrv/api/catalog/tables.py."""
 
 from metasrv.api.documents.documented import BODY, MISSED, OF_TABLE, change, page, read
 from metasrv_base.wire.api.imports import ImportBody

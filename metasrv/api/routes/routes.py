@@ -4,23 +4,20 @@ from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
+from metasrv.api.catalog import catalogs, indexes, tables, versions
 from metasrv.api.http import answers
 from metasrv.api.internal import holders, internal
 from metasrv.api.routes import (
     admin,
-    catalogs,
     cluster,
     docs,
     events,
     failovers,
-    indexes,
     nodes,
     procedures,
     settings,
     steering,
-    tables,
     undrops,
-    versions,
 )
 
 TITLE = "metasrv"

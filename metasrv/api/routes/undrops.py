@@ -5,11 +5,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
 
+from metasrv.api.catalog.tables import TABLE
 from metasrv.api.documents.documented import BODY, LEADER, OF_TABLE, Responses, change, problems
 from metasrv.api.http.request_context import AskedFor, OfTable, Server, Wait
 from metasrv.api.http.respond import changed
 from metasrv.api.routes.steering import Steered, cancel_procedure
-from metasrv.api.routes.tables import TABLE
 from metasrv.service.ddl import purges, undrops
 from metasrv.service.requests.submit_ddl import execute as make
 from metasrv_base.wire.api.changes import PurgeRequest

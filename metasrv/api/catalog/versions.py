@@ -4,12 +4,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
+from metasrv.api.catalog.tables import TABLE
 from metasrv.api.documents.documented import OF_TABLE, page, read
 from metasrv.api.http.answers import read_answer
 from metasrv.api.http.page_query import freshness, page_query
 from metasrv.api.http.query import DiffQuery, ReadQuery, TableVersionsQuery, VersionsQuery, Whole
 from metasrv.api.http.request_context import OfTable, Server
-from metasrv.api.routes.tables import TABLE
 from metasrv.service.catalog import versions
 from metasrv.service.catalog.history import Filters
 from metasrv_base.wire.api.versions import CatalogChange, TableDiff, VersionList

@@ -4,13 +4,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
+from metasrv.api.catalog.tables import TABLE
 from metasrv.api.documents.documented import BODY, OF_TABLE, change, read
 from metasrv.api.http.answers import read_answer
 from metasrv.api.http.page_query import freshness
 from metasrv.api.http.query import ReadQuery
 from metasrv.api.http.request_context import AskedFor, AskedToDropElement, OfTable, Server
 from metasrv.api.http.respond import changed
-from metasrv.api.routes.tables import TABLE
 from metasrv.service.ddl import ddl_indexes
 from metasrv.service.requests.submit_ddl import execute as make
 from metasrv_base.wire.api.tables import IndexBody, IndexList, IndexSpec
