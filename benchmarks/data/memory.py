@@ -1,9 +1,10 @@
 """`benchmarks.data.memory`: memory of a datanode above that of an idle one, by its budget.
 
 One datanode, 200 regions, for each budget and each number of columns. It is filled over HTTP with
-rows of 8 bytes a column until it has flushed several times what its memory holds; then come one-row
-statements. It is killed and opens its regions again (replay). A second node opens them in the place
-of the first one, which was killed once more (takeover). Peaks are the kernel's (VmHWM), by phase.
+rows of 8 bytes a column until it has flushed several times what its memory holds, while others scan
+its regions; then come one-row statements. It is killed and opens its regions again (replay). A
+second node opens them in the place of the first one, which was killed once more (takeover). Peaks
+are the kernel's (VmHWM), by phase.
 """
 
 import argparse
@@ -23,6 +24,8 @@ COLUMN_BYTES = 10
 TIMES = 3
 """Rows of the benchmark as a multiple of the rows that the budget could hold."""
 BATCH_ROWS = 500
+READERS = 8
+"""Scans of whole regions under way beside the batches."""
 
 
 def rows_for(memory_bytes: int, columns: int) -> int:
@@ -45,8 +48,9 @@ def measured(one: Bench, memory_bytes: int, statements: int) -> bool:
 
     one.make_regions()
     rows = rows_for(memory_bytes, one.shape.columns)
-    refused = one.fill(rows // BATCH_ROWS, BATCH_ROWS).refused
-    show(f"{rows:,} rows, batches of {BATCH_ROWS}")
+    written = one.fill(rows // BATCH_ROWS, BATCH_ROWS, readers=READERS)
+    refused = written.refused
+    show(f"{rows:,} rows, batches of {BATCH_ROWS}, {written.scans.total():,} scans")
     refused += one.fill(statements, 1).refused
     show(f"{statements:,} one-row statements")
     one.restart()

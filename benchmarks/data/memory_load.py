@@ -1,12 +1,14 @@
 """One-row statements for many regions of a real datanode, and the memory that it takes."""
 
 import asyncio
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import orjson
 import pyarrow as pa
 
 from benchmarks.load import Connection, MakeRequest, connected, request_of
@@ -117,6 +119,8 @@ class Written:
 
     answers: Counter[bytes] = field(default_factory=Counter)
     """Responses by status: 200, and 503 for statements that were refused and sent again."""
+    scans: Counter[bytes] = field(default_factory=Counter)
+    """Responses to readers beside them, by status; each was read to its end."""
     seconds: float = 0.0
 
     @property
@@ -175,8 +179,9 @@ class Bench:
         results = self.node.order(*told).results
         assert not any(one.error for one in results), results
 
-    def fill(self, statements: int, rows: int) -> Written:
-        """Statements of *rows* rows, over all regions in turn."""
+    def fill(self, statements: int, rows: int, *, readers: int = 0) -> Written:
+        """Statements of *rows* rows, over all regions in turn. Beside them *readers* scan whole
+        regions, one after another."""
         first = self.sent
         self.sent += statements * rows
         one_row, loaded = OneRow(self.shape, self.epoch), Written()
@@ -194,8 +199,28 @@ class Bench:
             path = f"/node/v1/regions/{region}/batch"
             return request_of("POST", path, {"content-type": ARROW}, body)
 
-        asyncio.run(self._send(iter(range(statements)), request, loaded))
+        async def run() -> None:
+            async with asyncio.TaskGroup() as tasks:
+                regions = itertools.cycle(self.regions)
+                scans = [tasks.create_task(self._scan(regions, loaded)) for _ in range(readers)]
+                await self._send(iter(range(statements)), request, loaded)
+                for scan in scans:
+                    scan.cancel()
+
+        asyncio.run(run())
         return loaded
+
+    async def _scan(self, regions: Iterator[int], loaded: Written) -> None:
+        for region in regions:
+            asked = {"table_id": TABLE, "schema_version": 1, "epoch": self.epoch}
+            headers = {"accept": ARROW, "content-type": "application/json", "connection": "close"}
+            path = f"/node/v1/regions/{region}/scan"
+            async with connected(self.process.url) as connection:
+                connection.writer.write(request_of("POST", path, headers, orjson.dumps(asked)))
+                head = await connection.reader.readuntil(b"\r\n\r\n")
+                while await connection.reader.read(1 << 16):
+                    pass
+                loaded.scans[head.split(b" ", 2)[1]] += 1
 
     async def _send(self, numbers: Iterator[int], request: MakeRequest, loaded: Written) -> None:
         clock = SystemClock()

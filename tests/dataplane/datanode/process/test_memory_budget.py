@@ -16,6 +16,7 @@ BUDGET = 256 << 20
 BATCHES = {2: 500, 50: 200}
 """By columns: rows for more than the half of its memory for rows, at which a node flushes."""
 ONE_ROW = 400
+READERS = 8
 
 
 @pytest.mark.parametrize("columns", sorted(BATCHES))
@@ -25,9 +26,11 @@ def test_given_many_regions_when_written_replayed_and_taken_over_then_memory_kee
     with bench(tmp_path, Shape(columns), BUDGET) as one:
         one.make_regions()
 
-        one.fill(BATCHES[columns], BATCH_ROWS)
+        written = one.fill(BATCHES[columns], BATCH_ROWS, readers=READERS)
         one.fill(ONE_ROW, 1)
         assert one.node.metric('datanode_region_files{of="all"}') > 0, "nothing was flushed"
+        assert written.scans[b"200"] > READERS
+        assert set(written.scans) <= {b"200", b"503"}
         _must_keep(one)
         one.restart()
         _must_keep(one)
