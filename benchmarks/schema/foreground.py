@@ -265,6 +265,10 @@ def show(asked: Asked, found: dict[str, list[Phase]]) -> int:
             if name is not NOTHING:
                 before = [one.percentile_ms(percent) for one in found[NOTHING]]
                 ratio(f"{name}: p{percent} / {NOTHING}", values, before)
+            if name is PACED:
+                kept = [one.percentile_ms(percent) for one in found[KEPT]]
+                ratio(f"{name}: p{percent} / {KEPT}", values, kept)
+        line(f"{name}: the slowest", [max(one.taken_ms) for one in phases], "ms", 1)
     refused = [body for phases in found.values() for one in phases for body in one.refused]
     answered = sum(len(one.taken_ms) for phases in found.values() for one in phases)
     print(f"{f'refused, of {answered:,} statements (0 is asked)':52}{len(refused):12}")
