@@ -38,10 +38,16 @@ def packing_of(raw: bytes, newest: int) -> int:
     return number
 
 
-def inflated(raw: bytes, dictionary: bytes) -> bytes:
-    """Packing 2 of a history: RFC 1950, with its checksum. Raises ValueError for anything else, and
-    beyond JSON_BYTES_MAX."""
-    json, rest = _read(zlib.decompressobj(zdict=dictionary), raw[1:])
+def deflated(json: bytes) -> bytes:
+    """Packing 2 without a dictionary: RFC 1950 behind the mark."""
+    return bytes([DEFLATED]) + zlib.compress(json)
+
+
+def inflated(raw: bytes, dictionary: bytes = b"") -> bytes:
+    """Packing 2: RFC 1950, with its checksum. Raises ValueError for anything else, and beyond
+    JSON_BYTES_MAX."""
+    reader = zlib.decompressobj(zdict=dictionary) if dictionary else zlib.decompressobj()
+    json, rest = _read(reader, raw[1:])
     if rest:
         raise ValueError("followed by other bytes")
     return json

@@ -1,4 +1,4 @@
-"""One server's catalog: loaded from the log once, then moved forward by the log alone."""
+"""One server's catalog: loaded from a snapshot and the log, then moved forward by the log alone."""
 
 import asyncio
 import gc
@@ -7,9 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from keys.catalog.catalog import Catalog
+from keys.catalog.log_sizes import LogSizes
+from keys.catalog.snapshot_loading import load_snapshot, read_snapshots, snapshots_in
 from keys.commit.batch import VERSION_KEY
 from keys.key import Range
 from keys.model.log import CatalogUpdate, CatalogUpdateKey, CatalogVersion
+from keys.model.snapshot.snapshots import SnapshotVersion, SnapshotVersionKey
 from keys.store.kv import PAGE_KEYS_MAX, Event, Get, Kv, Watched
 from keys.store.scan import pages
 from keys.value import decode
@@ -21,13 +24,18 @@ HELD_MAX = 65_536  # versions kept for a reader of a snapshot: a quarter of an h
 PAUSE_MS = 200  # between attempts to reach a silent store
 NEW_OBJECTS_MAX = 8_000  # left to the collector after a load, as many as SURVIVORS_MAX of a server
 APPLIED_AT_ONCE = 128  # updates between two yields of the event loop: some 10 ms of small tables
+SNAPSHOTS_KEY = bytes(SnapshotVersionKey())
+WATCHED = Range(SNAPSHOTS_KEY, VERSION_KEY + b"\0")
+"""The key that names the snapshots, the updates and the version, in this order; parts of snapshots
+sort before them."""
 
 
 class Follower:
     """`catalog` is always a version that existed; versions never go back.
 
     Applying an update reads nothing from the store. The leader's committer hands its own updates
-    over directly (`offer`); everything else comes by watch.
+    over directly (`offer`); everything else comes by watch. A follower whose next update was
+    compacted away takes the newest snapshot instead, and goes on above it.
     """
 
     def __init__(self, kv: Kv, clock: Clock, *, deadline_ms: int) -> None:
@@ -39,6 +47,10 @@ class Follower:
         self._held: list[int] = []
         """Versions beyond which everything is kept."""
         self._moved = asyncio.Event()
+        self.sizes = LogSizes()
+        """Sizes of the updates above the newest snapshot."""
+        self.snapshots: SnapshotVersion | None = None
+        """The snapshots that are kept, as far as the watch has told; None: the log has all."""
         self.loaded = asyncio.Event()
         """Set once everything that stood in the log at the start has been applied."""
         self.catalog = Catalog()
@@ -82,6 +94,11 @@ class Follower:
             await self._moved.wait()
         return self.catalog
 
+    @property
+    def floor(self) -> int:
+        """The oldest version that the store still tells; the log has each update above it."""
+        return 0 if self.snapshots is None else self.snapshots.floor
+
     def at(self, version: int) -> Catalog | None:
         """Returns the catalog at exactly that version; None: it is not kept any more."""
         return self._kept.get(version)
@@ -103,6 +120,9 @@ class Follower:
         self._kept[self.catalog.version] = self.catalog
         self._updates[self.catalog.version] = update
         self._forget()
+        self._wake()
+
+    def _wake(self) -> None:
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
 
@@ -125,7 +145,7 @@ class Follower:
             self._updates.pop(version, None)
 
     async def load(self) -> int:
-        """Applies what the log holds beyond this catalog; the revision it was read at.
+        """Applies what the store holds beyond this catalog; the revision it was read at.
 
         Part by part: whoever else is to run has a turn in between. The parts are cut by number, for
         of a range that has many pages etcd counts all that is left for each of them.
@@ -134,11 +154,37 @@ class Follower:
         head = await self._kv.range(Get(VERSION_KEY), deadline_ms=self._deadline_ms)
         newest = _version_in(head.items[0].value).version if head.items else 0
         with _uncollected():
+            await self._jump(head.revision)
             for first in range(self.catalog.version + 1, newest + 1, PAGE_KEYS_MAX):
                 await self._load_part(first, head.revision)
+        if self.catalog.version < newest:
+            raise Corrupt(log="gap", expected=newest, found=self.catalog.version)
         self.heard_at_ms = before
         self.loaded.set()
         return head.revision
+
+    async def _jump(self, revision: int) -> None:
+        """Takes the newest snapshot where this catalog is empty, or the log does not reach back to
+        it."""
+        snapshots = await read_snapshots(self._kv, deadline_ms=self._deadline_ms, revision=revision)
+        self._note(snapshots)
+        version = self.catalog.version
+        if snapshots is None or (version and version >= snapshots.floor):
+            return
+        catalog = await load_snapshot(
+            self._kv, snapshots.newest, deadline_ms=self._deadline_ms, revision=revision
+        )
+        if catalog.version <= self.catalog.version:
+            return
+        self.catalog = catalog
+        self._kept = OrderedDict({catalog.version: catalog})
+        self._updates.clear()
+        self._wake()
+
+    def _note(self, snapshots: SnapshotVersion | None) -> None:
+        self.snapshots = snapshots
+        if snapshots is not None:
+            self.sizes.forget(snapshots.newest.version)
 
     async def _load_part(self, first: int, revision: int) -> None:
         behind = CatalogUpdateKey(first + PAGE_KEYS_MAX)
@@ -146,17 +192,17 @@ class Follower:
         async for page in pages(self._kv, part, deadline_ms=self._deadline_ms, revision=revision):
             for number, item in enumerate(page.items, start=1):
                 update = decode(CatalogUpdate, item.value, key=item.key.decode())
+                self.sizes.note(update.version, len(item.value))
                 self.offer(update, item.mod_revision)
                 if number % APPLIED_AT_ONCE == 0:
                     await asyncio.sleep(0)
 
     async def follow(self) -> None:
         """Loads, then follows for ever. Raises Corrupt if the log contradicts itself."""
-        log = CatalogUpdateKey.under()
         while True:
             try:
                 revision = await self.load()
-                watch = self._kv.watch(log.start, VERSION_KEY + b"\0", start_revision=revision + 1)
+                watch = self._kv.watch(*WATCHED, start_revision=revision + 1)
                 async for watched in watch:
                     self._take(watched)
             except Corrupt:
@@ -187,23 +233,36 @@ class Follower:
     def _take(self, watched: Watched) -> None:
         """The updates of one revision, up to the version that the same revision declares."""
         declared = [e for e in watched.events if e.key == VERSION_KEY]
-        if not watched.events:
+        for event in watched.events:
+            if event.key == SNAPSHOTS_KEY and event.value is not None:
+                self._note(snapshots_in(event.value))
+        logged = [e for e in watched.events if e.key not in (VERSION_KEY, SNAPSHOTS_KEY)]
+        added = [event for event in logged if not self._is_compacted(event)]
+        if not declared and not added:
             return
         if not declared or declared[-1].value is None:
             raise Corrupt(log="update without version", revision=watched.revision)
         stored = _version_in(declared[-1].value)
+        for event in sorted(added, key=lambda event: event.key):
+            self.sizes.note(CatalogUpdateKey.parse(event.key).version, len(event.value or b""))
         if stored.version <= self.catalog.version:  # a leader's own: its committer handed it over
             self.close(stored.at_ms)
             return
-        updates = sorted(
-            (_update_in(e) for e in watched.events if e.key != VERSION_KEY),
-            key=lambda update: update.version,
-        )
+        updates = sorted(map(_update_in, added), key=lambda update: update.version)
         if updates and updates[-1].version != stored.version:
             raise Corrupt(log="version", declared=stored.version, found=updates[-1].version)
         for update in updates:
             self.offer(update, watched.revision)
         self.close(stored.at_ms)
+
+    def _is_compacted(self, event: Event) -> bool:
+        """Whether the event is the deletion of an update that a snapshot holds."""
+        if event.value is not None:
+            return False
+        version = CatalogUpdateKey.parse(event.key).version
+        if version > self.floor:
+            raise Corrupt(log="deleted", key=event.key.decode())
+        return True
 
 
 @contextmanager
@@ -227,6 +286,5 @@ def _version_in(raw: bytes) -> CatalogVersion:
 
 
 def _update_in(event: Event) -> CatalogUpdate:
-    if event.value is None:
-        raise Corrupt(log="deleted", key=event.key.decode())
+    assert event.value is not None
     return decode(CatalogUpdate, event.value, key=event.key.decode())

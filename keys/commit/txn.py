@@ -119,6 +119,10 @@ class Txn:
         """A key that is written was read first, or its text is derived from one that was."""
         return self._write(key, encode(value), derived_from)
 
+    def put_stored(self, key: Key[Any], raw: bytes) -> "Txn":
+        """Writes a key like `put`, with a value that is in its stored form already."""
+        return self._write(key, raw, None)
+
     def put_stamped(
         self, key: Key[V], make: Callable[[Stamp], V], *, derived_from: Key[Any] | None = None
     ) -> "Txn":

@@ -19,6 +19,7 @@ from keys.model.log import CatalogUpdateKey, CatalogVersionKey
 from keys.model.poison import PoisonKey
 from keys.model.records import IdempotencyKey, ProcedureHistoryKey, ProcedureKey
 from keys.model.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
+from keys.model.snapshot.snapshots import SnapshotPartKey, SnapshotVersionKey
 from keys.model.tables import DatanodeTableKey, TableInfoKey, TableNameKey, TableRouteKey
 from metasrv_base.errors import Corrupt
 
@@ -41,7 +42,13 @@ class KeyFamily:
         return self.key.__name__.removesuffix("Key")
 
     def claims(self, raw: bytes) -> bool:
-        return raw.startswith(self.head) if "{" in self.key.template else raw == self.head
+        """A padded number begins with a digit: a word in its place is of another family."""
+        literal, _, part = self.key.template.partition("{")
+        if not part:
+            return raw == self.head
+        is_numbered = part.partition("}")[0].endswith(":020")
+        behind = raw[len(literal) : len(literal) + 1]
+        return raw.startswith(self.head) and (not is_numbered or behind.isdigit())
 
 
 FAMILIES: tuple[KeyFamily, ...] = (
@@ -56,7 +63,9 @@ FAMILIES: tuple[KeyFamily, ...] = (
     KeyFamily(RemovedTableNameKey, "drop, undrop and purge of a table"),
     KeyFamily(SequenceKey, "the bootstrap; every reservation of a block of ids"),
     KeyFamily(CatalogVersionKey, "every change of metadata"),
-    KeyFamily(CatalogUpdateKey, "every change of metadata, once"),
+    KeyFamily(CatalogUpdateKey, "every change of metadata, once; deleted below the snapshots"),
+    KeyFamily(SnapshotVersionKey, "the leader, when a snapshot is whole, or one goes"),
+    KeyFamily(SnapshotPartKey, "the leader, part by part; deleted with the snapshot"),
     KeyFamily(ProcedureKey, "submission; every step of a procedure; deleted by its last"),
     KeyFamily(ProcedureHistoryKey, "the last step of a procedure; deleted after retention"),
     KeyFamily(IdempotencyKey, "submission; deleted after retention"),

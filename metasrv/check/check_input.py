@@ -17,6 +17,12 @@ from keys.model.families import parse_any
 from keys.model.log import CatalogUpdate, CatalogUpdateKey, CatalogVersion, CatalogVersionKey
 from keys.model.records import ProcedureKey, ProcedureRecord
 from keys.model.removed import RemovedTableInfo, RemovedTableInfoKey, RemovedTableRouteKey
+from keys.model.snapshot.snapshots import (
+    SnapshotPart,
+    SnapshotPartKey,
+    SnapshotRef,
+    SnapshotVersionKey,
+)
 from keys.model.tables import (
     RegionRoute,
     RegionState,
@@ -27,6 +33,7 @@ from keys.model.tables import (
 )
 from keys.store.kv import KeyValue
 from keys.value import NewerFormat, StoredModel, decode
+from metasrv.check.stored_log import Fold, RawPart, StoredUpdate, fold, snapshot_catalog
 from metasrv_base.errors import Corrupt
 from metasrv_base.ids import RegionId, table_of
 from metasrv_base.wire.node.inspect import InspectedRoot
@@ -98,16 +105,6 @@ class Observations:
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
-    """The catalog that the log tells; None if it cannot be told. `broken_at`: an update that is
-    there and in its place, and cannot follow."""
-
-    catalog: Catalog | None
-    broken_at: CatalogUpdateKey | None = None
-    error: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class CheckInput:
     revision: int
     items: tuple[Item, ...]
@@ -115,6 +112,8 @@ class CheckInput:
     by_type: Mapping[type, Mapping[Any, Any]]
     """Values by key, for each type of key: rules ask for them some sixty times."""
     fold: Fold
+    parts: Mapping[int, Mapping[int, RawPart]] = field(default_factory=dict)
+    """Parts of snapshots by version and number, those that no snapshot names too."""
     world: Observations = field(default_factory=Observations)
 
     def of(self, key_type: type[Key[V]]) -> dict[Key[V], V]:
@@ -146,6 +145,20 @@ class CheckInput:
 
     def version(self) -> CatalogVersion | None:
         return self.get(CatalogVersionKey())
+
+    def snapshots(self) -> tuple[SnapshotRef, ...]:
+        """The snapshots that are kept, oldest first, as far as the key that names them is read."""
+        stored = self.get(SnapshotVersionKey())
+        return () if stored is None else stored.kept
+
+    @property
+    def floor(self) -> int:
+        """The version above which each update is stored."""
+        return min((ref.version for ref in self.snapshots()), default=0)
+
+    def snapshot_catalog(self, ref: SnapshotRef) -> Catalog:
+        """Raises Corrupt."""
+        return snapshot_catalog(ref, self.parts.get(ref.version, {}))
 
     def busy(self) -> frozenset[int]:
         """Tables that a living procedure may be changing: their nodes may be on the way."""
@@ -197,7 +210,8 @@ def read_facts(stored: Iterable[KeyValue], revision: int) -> CheckInput:
         if item.key is not None and item.value is not None:
             by_type[type(item.key)][item.key] = item.value
     by_name = {item.name: item for item in items}
-    return CheckInput(revision, items, by_name, by_type, _fold(items))
+    facts = CheckInput(revision, items, by_name, by_type, Fold(None), _parts(items))
+    return replace(facts, fold=_fold(facts))
 
 
 def _item(raw: KeyValue) -> Item:
@@ -213,19 +227,30 @@ def _item(raw: KeyValue) -> Item:
         return Item(raw, key, None, str(error))
 
 
-def _fold(items: Iterable[Item]) -> Fold:
-    catalog = Catalog()
+def _parts(items: Iterable[Item]) -> Mapping[int, Mapping[int, RawPart]]:
+    parts: dict[int, dict[int, RawPart]] = defaultdict(dict)
     for item in items:
-        if not isinstance(item.key, CatalogUpdateKey):
-            continue
-        if item.value is None or item.key.version != catalog.version + 1:
-            return Fold(None)  # unreadable, or behind a gap: other rules say so
-        assert isinstance(item.value, CatalogUpdate)
-        try:
-            catalog = catalog.apply(item.value, item.raw.mod_revision)
-        except (Corrupt, KeyError, AssertionError) as error:
-            return Fold(None, item.key, str(error))
-    return Fold(catalog)
+        if isinstance(item.key, SnapshotPartKey):
+            part = RawPart(cast("SnapshotPart | None", item.value), item.raw.value)
+            parts[item.key.version][item.key.part] = part
+    return parts
+
+
+def _fold(facts: CheckInput) -> Fold:
+    """The fold from the oldest snapshot; not told where that snapshot cannot be read."""
+    refs = facts.snapshots()
+    if facts.has(SnapshotVersionKey()) and not refs:
+        return Fold(None)
+    try:
+        base = facts.snapshot_catalog(refs[0]) if refs else Catalog()
+    except Corrupt:
+        return Fold(None)
+    updates = (
+        StoredUpdate(item.key, cast("CatalogUpdate | None", item.value), item.raw.mod_revision)
+        for item in facts.items
+        if isinstance(item.key, CatalogUpdateKey)
+    )
+    return fold(base, updates, frozenset(ref.version for ref in refs))
 
 
 def _locks_in(raw: bytes) -> list[str]:

@@ -1,13 +1,22 @@
-"""Rules about the catalog log: dense, ordered by time, written once, equal to the stored keys."""
+"""Rules about the catalog log and its snapshots: dense, ordered, written once, equal to the keys.
+
+The log begins above the oldest snapshot; of updates up to it, which are being deleted, none need
+be there.
+"""
 
 from collections.abc import Iterator
 
+from keys.catalog.catalog import Catalog
 from keys.catalog.stored_keys import stored_keys
 from keys.model.log import CatalogUpdateKey, CatalogVersionKey
+from keys.model.snapshot.snapshots import SnapshotPartKey, SnapshotVersionKey
 from keys.model.tables import DatanodeTableKey
 from keys.value import StoredModel, encode
 from metasrv.check.check_input import CheckInput
 from metasrv.check.rule import CheckFault, CheckRule
+from metasrv_base.errors import Corrupt
+
+SNAPSHOTS = str(SnapshotVersionKey())
 
 
 def dense(facts: CheckInput) -> Iterator[CheckFault]:
@@ -16,20 +25,26 @@ def dense(facts: CheckInput) -> Iterator[CheckFault]:
     if not facts.has(CatalogVersionKey()):
         yield CheckFault(str(CatalogVersionKey()), "missing", f"version {max(stored, default=1)}")
         return
-    version = facts.version()
-    last = version.version if version else max(stored, default=0)
-    for missing in sorted(set(range(1, max(stored, default=0) + 1)) - stored):
-        yield CheckFault(str(CatalogUpdateKey(missing)), "missing", f"each of 1 to {last}")
-    if version and max(stored, default=0) != last:
-        state = f"version {last}, and the last update is {max(stored, default=0)}"
+    version, floor = facts.version(), facts.floor
+    newest = max(stored, default=floor)
+    last = version.version if version else newest
+    for missing in sorted(set(range(floor + 1, newest + 1)) - stored):
+        yield CheckFault(
+            str(CatalogUpdateKey(missing)), "missing", f"each of {floor + 1} to {last}"
+        )
+    if version and max(newest, floor) != last:
+        state = f"version {last}, and the last update is {newest}"
         yield CheckFault(str(CatalogVersionKey()), state, "the version of the last update")
 
 
 def times(facts: CheckInput) -> Iterator[CheckFault]:
     """Reads as of a time need rising commit times."""
-    log, last = facts.log(), 0
+    log, last, floor = facts.log(), 0, facts.floor
+    held = {ref.version: ref.at_ms for ref in facts.snapshots()}
     for version in sorted(log):
         at_ms = log[version].at_ms
+        if version > floor:
+            last = max(last, held.get(floor, 0))
         if at_ms <= last:
             yield CheckFault(str(CatalogUpdateKey(version)), f"at {at_ms}", f"later than {last}")
         last = max(last, at_ms)
@@ -92,13 +107,15 @@ def written_once(facts: CheckInput) -> Iterator[CheckFault]:
 def one_transaction(facts: CheckInput) -> Iterator[CheckFault]:
     """A key without an update of the log was not written by a leader's transaction (G2, G5).
 
-    Not judged where updates are missing, since their revisions are unknown.
+    Not judged where updates are missing, since their revisions are unknown; for the same reason not
+    of keys that were last written before the oldest snapshot.
     """
     if any(dense(facts)):
         return
     commits = {
         item.raw.create_revision for item in facts.items if isinstance(item.key, CatalogUpdateKey)
     }
+    begins = max((ref.revision for ref in facts.snapshots()[:1]), default=0)
     for item in facts.items:
         if isinstance(item.key, CatalogVersionKey):
             if _is_closed(facts):
@@ -106,7 +123,7 @@ def one_transaction(facts: CheckInput) -> Iterator[CheckFault]:
         elif item.key is None or not item.key.is_logged:
             continue
         revision = item.raw.mod_revision
-        if revision not in commits:
+        if revision > begins and revision not in commits:
             state = f"last written at revision {revision}, without an update of the log"
             yield CheckFault(item.name, state, "written together with an update of the log")
 
@@ -114,7 +131,64 @@ def one_transaction(facts: CheckInput) -> Iterator[CheckFault]:
 def _is_closed(facts: CheckInput) -> bool:
     """Whether the leader has closed a time later than the last update."""
     stored, log = facts.version(), facts.log()
-    return stored is not None and stored.at_ms > log[stored.version].at_ms
+    if stored is None:
+        return False
+    update = log.get(stored.version)
+    return update is None or stored.at_ms > update.at_ms
+
+
+def listed(facts: CheckInput) -> Iterator[CheckFault]:
+    """Parts that the key does not name are of a snapshot that is being written, or deleted."""
+    stored = facts.get(SnapshotVersionKey())
+    if stored is None:
+        return
+    versions = [ref.version for ref in stored.kept]
+    if not versions or versions != sorted(set(versions)):
+        yield CheckFault(SNAPSHOTS, f"versions {versions}", "one version or more, rising")
+        return
+    head = facts.get(CatalogVersionKey())
+    if head is not None and versions[-1] > head.version:
+        state = f"a snapshot of version {versions[-1]}, and the catalog is at {head.version}"
+        yield CheckFault(SNAPSHOTS, state, "snapshots of versions that were committed")
+
+
+def whole(facts: CheckInput) -> Iterator[CheckFault]:
+    """A server that starts from a snapshot with a part missing cannot serve."""
+    for ref in facts.snapshots():
+        try:
+            facts.snapshot_catalog(ref)
+        except Corrupt as error:
+            yield CheckFault(str(SnapshotPartKey(ref.version, 0)), str(error), "all of its parts")
+
+
+def told(facts: CheckInput) -> Iterator[CheckFault]:
+    """A snapshot that lacks an update would make servers disagree for ever."""
+    for ref in facts.snapshots():
+        by_log = facts.fold.passed.get(ref.version)
+        if by_log is None:
+            continue
+        try:
+            held = facts.snapshot_catalog(ref)
+        except Corrupt:
+            continue
+        right, actual = _content(by_log), _content(held)
+        wrong = sorted(
+            name for name in right.keys() | actual.keys() if right.get(name) != actual.get(name)
+        )
+        stamps = (held.revision, held.at_ms) == (by_log.revision, by_log.at_ms)
+        if wrong or not stamps:
+            state = f"differs from the log at version {ref.version}: {', '.join(wrong[:3])}"
+            yield CheckFault(str(SnapshotPartKey(ref.version, 0)), state, "what the log leads to")
+
+
+def _content(catalog: Catalog) -> dict[str, object]:
+    """Its keys with their values, and what no key has: versions of tables, revisions of schemas."""
+    content: dict[str, object] = {str(key): value for key, value in stored_keys(catalog)}
+    for table_id, table in catalog.tables.items():
+        content[f"version of table {table_id}"] = table.catalog_version
+    for (name, schema), revision in catalog.schema_revisions.items():
+        content[f"revision of {name}.{schema}"] = revision
+    return content
 
 
 RULES = (
@@ -129,4 +203,7 @@ RULES = (
         "metadata is written in one transaction with its update of the log",
         one_transaction,
     ),
+    CheckRule("snapshot-listed", 2, "snapshots are of committed versions, in order", listed),
+    CheckRule("snapshot-whole", 2, "each snapshot that is kept has all its parts", whole),
+    CheckRule("snapshot-tells", 2, "each snapshot is the catalog that the log leads to", told),
 )

@@ -15,6 +15,7 @@ from keys.model.removed import (
     RemovedTableRoute,
     RemovedTableRouteKey,
 )
+from keys.model.snapshot.snapshots import CatalogItem, SchemaItem, SnapshotPartKey, TableItem
 from keys.model.tables import TableInfoKey, TableRouteKey
 from metasrv.check.check_input import CheckInput
 from metasrv.check.rule import CheckFault, CheckRule
@@ -97,8 +98,10 @@ def below_sequence(facts: CheckInput) -> Iterator[CheckFault]:
 
 
 def _created(facts: CheckInput) -> dict[str, list[int]]:
-    """Every id that an update of the log created, in order."""
+    """Every id that the oldest snapshot holds or an update of the log created, in order."""
     made: dict[str, list[int]] = {"table_id": [], "schema_id": [], "catalog_id": []}
+    for name, number in _held(facts):
+        made[name].append(number)
     for _, update in sorted(facts.log().items()):
         for entry in update.entries:
             for name, number in _ids_of(entry):
@@ -106,19 +109,29 @@ def _created(facts: CheckInput) -> dict[str, list[int]]:
     return made
 
 
+def _held(facts: CheckInput) -> Iterator[tuple[str, int]]:
+    """Yields the ids that the oldest snapshot holds. What was purged before it, nothing tells."""
+    for item in facts.of(SnapshotPartKey).values():
+        if item.version == facts.floor:
+            for held in item.items:
+                yield from _ids_of(held)
+
+
 def _ids_of(entry: object) -> Iterator[tuple[str, int]]:
-    if isinstance(entry, TableCreated):
+    if isinstance(entry, TableCreated | TableItem):
         yield "table_id", entry.info.table_id
-    elif isinstance(entry, SchemaCreated):
+    elif isinstance(entry, SchemaCreated | SchemaItem):
         yield "schema_id", entry.info.schema_id
-    elif isinstance(entry, CatalogCreated):
+    elif isinstance(entry, CatalogCreated | CatalogItem):
         yield "catalog_id", entry.info.catalog_id
 
 
 def never_again(facts: CheckInput) -> Iterator[CheckFault]:
     """A reused id would direct an old order, file or cache to a new table (G7)."""
-    used: set[tuple[str, int]] = set()
+    used = set(_held(facts))
     for version, update in sorted(facts.log().items()):
+        if version <= facts.floor:
+            continue
         for new_id in (new_id for entry in update.entries for new_id in _ids_of(entry)):
             if new_id in used:
                 state = f"{new_id[0]} {new_id[1]} is assigned a second time"

@@ -71,6 +71,7 @@ from keys.model.removed import (
     RemovedTableRoute,
     RemovedTableRouteKey,
 )
+from keys.model.snapshot.snapshots import TableItem
 from keys.model.tables import (
     Column,
     Constraint,
@@ -91,6 +92,7 @@ from keys.model.transitions import ElementChange, LateHolder, Transition, Went
 from keys.value import StoredModel
 from metasrv_base.elements.states import ElementState
 from metasrv_base.schema.partition import HashRule, RangeRule
+from tests.keys.model.snapshot_samples import snapshot_samples
 
 AT_MS = 1_763_721_600_000
 PROCEDURE = "019aa5d3-1c00-7abc-8def-0123456789ab"
@@ -280,6 +282,13 @@ NODE = NodeRecord(
     principal="dn-1",
 )
 
+SNAPSHOT_SAMPLES = snapshot_samples(
+    TableItem(info=INFO, route=ROUTE, catalog_version=17),
+    TableItem(
+        info=HASHED, route=ROUTE, catalog_version=16, dropped_at_ms=AT_MS, dropped_by=PROCEDURE
+    ),
+)
+
 SAMPLES: tuple[tuple[Key[Any], StoredModel], ...] = (
     (TableInfoKey(1024), INFO),
     (TableRouteKey(1024), ROUTE),
@@ -299,6 +308,7 @@ SAMPLES: tuple[tuple[Key[Any], StoredModel], ...] = (
     (SequenceKey("table_id"), Sequence(next=1088)),
     (CatalogVersionKey(), CatalogVersion(version=17, at_ms=AT_MS)),
     (CatalogUpdateKey(17), UPDATE),
+    *SNAPSHOT_SAMPLES,
     (ProcedureKey(PROCEDURE), RECORD),
     (
         ProcedureHistoryKey(PROCEDURE),

@@ -20,6 +20,7 @@ from keys.model.families import FAMILIES
 from keys.model.history_dictionary import DICTIONARY, TEMPLATES
 from keys.model.keyspace_page import PATH, keyspace_page
 from keys.model.records import IdempotencyKey, ProcedureHistory, ProcedureHistoryKey
+from keys.model.snapshot.snapshots import SnapshotPartKey
 from keys.packed import JSON_BYTES_MAX, Templates
 from keys.templated import NAME, NUMBER, own_of, restore, shorten
 from keys.value import NewerFormat, StoredModel, decode, encode
@@ -32,6 +33,7 @@ FILES = {type(key): GOLDEN / f"{type(key).__name__.removesuffix('Key')}.json" fo
 PACKED: dict[type[Key[Any]], tuple[str, ...]] = {
     ProcedureHistoryKey: ("ProcedureHistory.2.bin", "ProcedureHistory.3.bin"),
     IdempotencyKey: ("Idempotency.2.bin",),
+    SnapshotPartKey: ("SnapshotPart.2.bin",),
 }
 """Values that are stored in packings, the last of which is written; packing 1 is JSON, as others
 are stored."""

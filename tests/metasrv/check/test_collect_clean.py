@@ -5,8 +5,10 @@ import shutil
 import pytest
 
 from keys.model.log import CatalogVersionKey
+from keys.model.snapshot.snapshots import SnapshotPartKey, sealed
 from metasrv.check.collect import check
 from metasrv.cli.tools.check import CLEAN, exit_code
+from tests.metasrv.check.breaking.break_snapshots import compacted
 from tests.metasrv.check.cluster import DROPPED, Cluster
 
 
@@ -29,6 +31,19 @@ async def test_given_a_time_that_was_closed_when_checked_then_nothing_is_found(
     checked = await check(cluster.kv, cluster, cluster.clock, deep=False)
 
     assert [one.line for one in checked.violations] == []
+
+
+@pytest.mark.parametrize("versions", [(1,), (3,), (2, 4), (7,)])
+async def test_given_snapshots_and_a_log_above_them_when_checked_then_nothing_is_found(
+    cluster: Cluster, versions: tuple[int, ...]
+) -> None:
+    await compacted(cluster, *versions)
+    await cluster.put_raw(bytes(SnapshotPartKey(5, 9)), sealed(5, 9, ()))
+
+    checked = await check(cluster.kv, cluster, cluster.clock, deep=False)
+
+    assert [one.line for one in checked.violations] == []
+    assert checked.facts.fold.catalog is not None
 
 
 async def test_given_rows_in_files_segments_and_borrowed_roots_when_deep_then_all_are_counted(

@@ -8,6 +8,7 @@ from tests.metasrv.check.breaking import (
     break_keys,
     break_log,
     break_nodes,
+    break_snapshots,
 )
 from tests.metasrv.check.breaking.breaking import Breakage
 
@@ -17,4 +18,5 @@ BREAKAGES: tuple[Breakage, ...] = (
     *break_log.BREAKAGES,
     *break_files.BREAKAGES,
     *break_nodes.BREAKAGES,
+    *break_snapshots.BREAKAGES,
 )

@@ -1,0 +1,76 @@
+"""The catalog as snapshots and log have it: the oldest snapshot, then each update above it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from keys.catalog.catalog import Catalog
+from keys.catalog.snapshot_codec import catalog_of
+from keys.model.log import CatalogUpdate, CatalogUpdateKey
+from keys.model.snapshot.snapshots import PartsDigest, SnapshotPart, SnapshotRef
+from metasrv_base.errors import Corrupt
+
+FOLDING = (Corrupt, KeyError, AssertionError)
+"""Errors of an update that cannot follow the catalog before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """The catalog that the log tells; None if it cannot be told. `broken_at`: an update that is
+    there and in its place, and cannot follow."""
+
+    catalog: Catalog | None
+    broken_at: CatalogUpdateKey | None = None
+    error: str | None = None
+    passed: Mapping[int, Catalog] = field(default_factory=dict)
+    """The same at the version of each kept snapshot above the oldest, as far as it can be told."""
+
+
+class StoredUpdate(NamedTuple):
+    """An update as stored. `update` None: it cannot be read."""
+
+    key: CatalogUpdateKey
+    update: CatalogUpdate | None
+    revision: int
+
+
+class RawPart(NamedTuple):
+    """A part of a snapshot as stored. `part` None: it cannot be read."""
+
+    part: SnapshotPart | None
+    raw: bytes
+
+
+def snapshot_catalog(ref: SnapshotRef, parts: Mapping[int, RawPart]) -> Catalog:
+    """The catalog that a snapshot holds. *parts*: those stored under its version, by number.
+
+    Raises Corrupt unless they are exactly the parts that were adopted.
+    """
+    if sorted(parts) != list(range(ref.parts)):
+        raise Corrupt(reason=f"parts {sorted(parts)}", expected=f"parts 0 to {ref.parts - 1}")
+    digest, readable = PartsDigest(), list[SnapshotPart]()
+    for _, stored in sorted(parts.items()):
+        if stored.part is None:
+            raise Corrupt(reason="a part cannot be read")
+        digest.add(stored.raw)
+        readable.append(stored.part)
+    if str(digest) != ref.digest:
+        raise Corrupt(expected=f"digest {ref.digest}", found=str(digest))
+    return catalog_of(ref, readable)
+
+
+def fold(base: Catalog, updates: Iterable[StoredUpdate], passing: frozenset[int]) -> Fold:
+    """*updates*: in order of their versions; those up to the version of *base* are skipped."""
+    catalog, passed = base, dict[int, Catalog]()
+    for key, update, revision in updates:
+        if key.version <= base.version:
+            continue
+        if update is None or key.version != catalog.version + 1:
+            return Fold(None, passed=passed)  # unreadable, or behind a gap: other rules say so
+        try:
+            catalog = catalog.apply(update, revision)
+        except FOLDING as error:
+            return Fold(None, key, str(error), passed)
+        if catalog.version in passing:
+            passed[catalog.version] = catalog
+    return Fold(catalog, passed=passed)
