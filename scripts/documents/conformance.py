@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+from scripts.documents.catalog_cases import CATALOG
 from scripts.documents.catalogue import Catalogue
 from scripts.documents.conformance_cases import GREPTIME
 from scripts.documents.input_cases import INPUTS
@@ -19,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 Shown = Mapping[int, tuple[str, ...]]
 """Case -> the tests that are marked with it, as `path::test`."""
-CATALOGUES = (GREPTIME, INPUTS, ONLINE)
+CATALOGUES = (GREPTIME, INPUTS, ONLINE, CATALOG)
 
 
 def pages() -> Mapping[str, str]:

@@ -171,8 +171,9 @@ _HEADER = """\
 GreptimeDB has a metadata service of the same kind. This page lists the cases that its tests cover
 (procedures, stores, keys, DDL), in our words, and the tests that cover them here. Where its users
 report its behaviour as a defect, the test here asks for the correct behaviour.
-Online schema change ([online-change.md](online-change.md)) and wrong input
-([robustness.md](robustness.md)) have pages of their own.
+Online schema change ([online-change.md](online-change.md)), wrong input
+([robustness.md](robustness.md)) and the catalog ([catalog-cases.md](catalog-cases.md)) have pages
+of their own.
 
 Shown by a test: {shown} of {total}, {part} of them in part. Not built: {missing}. Not applicable to
 this design: {other}. Each such row gives its reason.

@@ -163,6 +163,7 @@ def test_given_a_record_of_before_some_fields_when_recovered_then_it_runs_and_sa
 
 
 @pytest.mark.case("greptime 12", "greptime 25")
+@pytest.mark.case("catalog 150")
 def test_given_a_leader_that_dies_at_the_answer_when_led_on_then_it_ends_for_who_asked() -> None:
     async def scenario(at: Office) -> None:
         at.let("a", "a again")
@@ -278,6 +279,7 @@ def test_given_a_store_that_refuses_when_a_child_is_submitted_then_it_is_there_o
 
 
 @pytest.mark.case("greptime 3", "greptime 8")
+@pytest.mark.case("catalog 10")
 def test_given_a_term_that_is_over_when_asked_to_submit_then_an_error_and_nothing_is_left() -> None:
     async def scenario(at: Office) -> None:
         await at.cluster.started("meta-2")

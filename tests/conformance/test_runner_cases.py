@@ -2,6 +2,7 @@
 
 import pytest
 
+from keys.commit.committer import StaleRead
 from keys.model.records import (
     Lock,
     ProcedureHistory,
@@ -9,7 +10,7 @@ from keys.model.records import (
     ProcedureKey,
     ProcedureOutcome,
 )
-from metasrv_base.errors import Refused, Unavailable
+from metasrv_base.errors import MetaError, Refused, Unavailable
 from procedures.engine.submit import SubmitRequest as Wish
 from procedures.kinds.failover.failover_node import FailoverNode
 from procedures.kinds.registry import KINDS
@@ -24,6 +25,7 @@ from tests.procedures.kinds.failover.runs import children_of
 
 FOR_A_WHILE = Unavailable(what="test")
 FOR_GOOD = Refused(reason="test")
+LOST_RACE = StaleRead(key="test")
 
 
 def steps_of(at: Office, name: str) -> list[tuple[str, str]]:
@@ -172,16 +174,20 @@ def test_given_a_step_that_fails_for_a_while_then_it_is_retried_visibly_and_succ
 
 
 @pytest.mark.case("greptime 39", "greptime 41", "online 72")
-def test_given_a_step_that_fails_for_ever_then_its_deadline_ends_it_and_it_is_undone_once() -> None:
+@pytest.mark.case("catalog 5")
+@pytest.mark.parametrize("error", [FOR_A_WHILE, LOST_RACE], ids=["unavailable", "a lost race"])
+def test_given_a_step_that_fails_for_ever_then_its_deadline_ends_it_and_it_is_undone_once(
+    error: MetaError,
+) -> None:
     async def scenario(at: Office, gates: Trouble) -> None:
-        gates.errors["a"] = [FOR_A_WHILE] * 1_000
+        gates.errors["a"] = [error] * 1_000
         at.let("undo a")
         await at.submit("a")
         history = await at.end("a")
 
         assert history.outcome is ProcedureOutcome.ROLLED_BACK
         assert history.last.error is not None
-        assert history.last.error.code == FOR_A_WHILE.code
+        assert history.last.error.code == error.code
         assert gates.ran.count("undo a") == 1
         took_ms = history.finished_at_ms - history.last.submitted_at_ms
         assert 5_000 <= took_ms <= 5_000 + 11_000  # the deadline, and one pause at most

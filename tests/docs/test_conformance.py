@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from scripts.documents.catalog_cases import CATALOG, SHOWN_MIN
 from scripts.documents.catalogue import Catalogue
 from scripts.documents.conformance import CATALOGUES, marked, shown_cases
 from scripts.documents.conformance_cases import APPLY_MIN, GREPTIME
 
 ROOT = Path(__file__).parents[2]
-SIZES = {"greptime": 109, "input": 108, "online": 80}
+SIZES = {"greptime": 109, "input": 108, "online": 80, "catalog": 150}
 
 
 @pytest.mark.parametrize("catalogue", CATALOGUES, ids=lambda one: one.source)
@@ -30,6 +31,7 @@ def test_given_the_cases_then_each_has_a_test_or_a_reason_and_never_both(
 
 def test_given_the_cases_then_enough_of_them_apply() -> None:
     assert len(shown_cases(ROOT / "tests", GREPTIME)) >= APPLY_MIN
+    assert len(shown_cases(ROOT / "tests", CATALOG)) >= SHOWN_MIN
 
 
 @pytest.mark.parametrize(

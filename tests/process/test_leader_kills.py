@@ -9,6 +9,7 @@ from tests.process.harness.leader_kills import Plan, leader_kills
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 
 
+@pytest.mark.case("catalog 147")
 async def test_given_six_clients_when_leaders_are_killed_then_what_was_acknowledged_holds(
     tmp_path: Path,
 ) -> None:

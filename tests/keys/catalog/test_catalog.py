@@ -24,6 +24,7 @@ from tests.procedures.harness.tables import table_info, table_route
 
 @given(st.integers(0, 10_000))
 @pytest.mark.slow
+@pytest.mark.case("catalog 148")
 def test_given_any_log_when_folded_then_the_catalog_is_the_world_at_each_version(seed: int) -> None:
     world, catalog = World(seed), Catalog().apply(first_update(), 1)
 

@@ -2,6 +2,7 @@
 
 import gc
 from collections import Counter
+from collections.abc import AsyncGenerator
 
 import pytest
 
@@ -14,7 +15,7 @@ from keys.model.log import (
     CatalogVersionKey,
     SchemaCreated,
 )
-from keys.store.kv import Get, KeyPage, Put, Request, TxnAnswer
+from keys.store.kv import Get, KeyPage, Put, Request, TxnAnswer, Watched
 from keys.store.memory import MemoryKv
 from keys.value import encode
 from metasrv_base.errors import Corrupt, Refused, Unavailable
@@ -40,6 +41,22 @@ class CountingKv(MemoryKv):
         if self.refuses:
             raise Refused("unauthenticated", details="permission denied")
         return await super().range(get, deadline_ms=deadline_ms, revision=revision)
+
+
+class WatchedKv(MemoryKv):
+    """Counts the watches that were begun, and those that have ended."""
+
+    begun = ended = 0
+
+    async def watch(
+        self, key: bytes, end: bytes, *, start_revision: int
+    ) -> AsyncGenerator[Watched, None]:
+        self.begun += 1
+        try:
+            async for seen in super().watch(key, end, start_revision=start_revision):
+                yield seen
+        finally:
+            self.ended += 1
 
 
 async def publish(kv: MemoryKv, *updates: CatalogUpdate, declared: int | None = None) -> TxnAnswer:
@@ -281,5 +298,70 @@ def test_given_a_long_log_when_loaded_then_others_have_turns_between_its_slices(
 
         assert follower.catalog.version == applied.total() == 999
         assert max(applied.values()) <= APPLIED_AT_ONCE
+
+    run(main, 1)
+
+
+@pytest.mark.case("catalog 118")
+def test_given_an_entry_that_nobody_knows_when_followed_then_it_stops_and_skips_nothing() -> None:
+    async def main(loop: SimLoop) -> None:
+        kv = CountingKv(SimClock(loop))
+        await publish(kv, first_update())
+        follower = Follower(kv, SimClock(loop), deadline_ms=DEADLINE_MS)
+        task = loop.spawn("server", follower.follow())
+        await follower.wait_for(1, deadline_ms=DEADLINE_MS)
+        known = update(2, SchemaCreated(info=schema_named(2)))
+        unknown = encode(known).replace(b"schema.created", b"schema.of_tomorrow")
+
+        await kv.txn(
+            Request(writes=(Put(bytes(CatalogUpdateKey(2)), unknown),)), deadline_ms=DEADLINE_MS
+        )
+        await publish(kv, update(3, SchemaCreated(info=schema_named(3))))
+        await SimClock(loop).sleep_ms(10)
+
+        assert isinstance(task.exception(), Corrupt)
+        assert follower.catalog.version == 1
+
+    run(main, 1)
+
+
+@pytest.mark.case("catalog 136")
+def test_given_readers_of_other_keys_that_take_nothing_then_the_catalog_is_not_delayed() -> None:
+    async def main(loop: SimLoop) -> None:
+        kv, follower = await following(loop)
+        other = kv.watch(b"__other/", b"__other0", start_revision=1)
+        writes = tuple(Put(b"__other/%d" % number, b"x") for number in range(50))
+        await kv.txn(Request(writes=writes), deadline_ms=DEADLINE_MS)
+
+        await publish(kv, update(2, SchemaCreated(info=schema_named(2))))
+        catalog = await follower.wait_for(2, deadline_ms=DEADLINE_MS)
+        with pytest.raises(Unavailable, match="stale"):  # the catalog's own keys are waited for
+            await follower.wait_for(3, deadline_ms=10)
+
+        assert catalog.version == 2
+        assert len((await anext(other)).events) == 50
+
+    run(main, 1)
+
+
+@pytest.mark.case("catalog 11")
+def test_given_a_server_that_starts_and_ends_then_its_log_is_followed_once_and_let_go_once() -> (
+    None
+):
+    async def main(loop: SimLoop) -> None:
+        kv = WatchedKv(SimClock(loop))
+        await publish(kv, first_update())
+        follower = Follower(kv, SimClock(loop), deadline_ms=DEADLINE_MS)
+        task = loop.spawn("server", follower.follow())
+        for version in range(2, 6):
+            await publish(kv, update(version, SchemaCreated(info=schema_named(version))))
+            await follower.wait_for(version, deadline_ms=DEADLINE_MS)
+        meanwhile = (kv.begun, kv.ended)
+
+        task.cancel()
+        await SimClock(loop).sleep_ms(10)
+
+        assert meanwhile == (1, 0)
+        assert (kv.begun, kv.ended) == (1, 1)
 
     run(main, 1)

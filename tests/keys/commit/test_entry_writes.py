@@ -70,6 +70,7 @@ def told(updates: Iterable[CatalogUpdate]) -> None:
 
 @given(st.integers(0, 10_000))
 @pytest.mark.slow
+@pytest.mark.case("catalog 148")
 def test_given_any_log_when_applied_then_the_keys_are_those_of_the_catalog_at_each_version(
     seed: int,
 ) -> None:
@@ -116,6 +117,7 @@ def test_given_a_catalog_that_comes_and_goes_when_applied_then_its_keys_do_too()
     told([first_update(), *(update(number, one) for number, one in enumerate(entries, start=2))])
 
 
+@pytest.mark.case("catalog 114")
 def test_given_every_kind_of_entry_then_a_log_of_these_tests_has_it() -> None:
     union, _ = get_args(Entry)
     seen: set[type] = {CatalogDropped, CatalogDropping, SchemaDropping}

@@ -34,6 +34,7 @@ def stored(world: World) -> CatalogVersion:
 
 
 @pytest.mark.parametrize("faults", [[], [lost_answer], [lost_request, lost_answer]])
+@pytest.mark.case("catalog 21")
 def test_given_a_closed_time_when_changes_follow_then_each_is_later(faults: list[Fault]) -> None:
     async def scenario(world: World) -> None:
         until_ms = soon_ms(world)
@@ -87,6 +88,7 @@ def test_given_closings_and_changes_at_once_then_the_version_is_written_once_in_
     led(scenario)
 
 
+@pytest.mark.case("catalog 146")
 def test_given_the_next_leader_then_it_begins_above_what_the_last_one_closed() -> None:
     async def scenario(world: World) -> None:
         until_ms = soon_ms(world)

@@ -48,6 +48,7 @@ each_sample = pytest.mark.parametrize(
 
 
 @each_sample
+@pytest.mark.case("catalog 114")
 def test_given_a_sample_when_encoded_then_it_is_the_golden_file(
     key: Key[Any], value: StoredModel
 ) -> None:
@@ -57,6 +58,7 @@ def test_given_a_sample_when_encoded_then_it_is_the_golden_file(
 
 
 @each_sample
+@pytest.mark.case("catalog 114")
 def test_given_a_golden_file_when_decoded_then_it_is_the_sample(
     key: Key[Any], value: StoredModel
 ) -> None:
@@ -177,6 +179,7 @@ def test_given_the_golden_folder_then_it_holds_nothing_else() -> None:
 
 
 @each_sample
+@pytest.mark.case("catalog 116")
 def test_given_a_higher_format_when_decoded_then_it_is_of_a_newer_server(
     key: Key[Any], value: StoredModel
 ) -> None:
@@ -260,3 +263,19 @@ def test_given_the_families_then_the_page_of_the_key_space_is_up_to_date() -> No
     page = (GOLDEN.parent.parent.parent / PATH).read_text()
 
     assert page == keyspace_page()
+
+
+@each_sample
+@pytest.mark.case("catalog 117")
+def test_given_a_family_then_it_writes_its_newest_format_and_reads_each_before_it(
+    key: Key[Any], value: StoredModel
+) -> None:
+    stored = json.loads(StoredModel.pack(value))
+
+    assert stored["format"] == type(value).newest_format
+    for number in range(1, type(value).newest_format + 1):
+        older = {**stored, "format": number}
+        assert decode(type(value), json.dumps(older).encode(), key=str(key)).format == number
+    for number in (0, -1):
+        with pytest.raises(Corrupt):
+            decode(type(value), json.dumps({**stored, "format": number}).encode(), key=str(key))

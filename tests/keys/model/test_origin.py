@@ -3,6 +3,7 @@
 import json
 from hashlib import sha256
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,6 +70,7 @@ def test_given_a_child_then_its_updates_name_its_parent() -> None:
     assert Origin.of(record({}, parent="p-1", catalog_version=7)).parent == "p-1"
 
 
+@pytest.mark.case("catalog 115")
 def test_given_an_update_of_the_format_before_then_it_is_read_and_nobody_is_named() -> None:
     update = decode(CatalogUpdate, GOLDEN_1, key="__catalog/update/2")
 

@@ -54,6 +54,7 @@ def test_given_no_holders_when_a_wait_begins_then_it_is_over() -> None:
 
 
 @pytest.mark.case("online 2")
+@pytest.mark.case("catalog 93")
 def test_given_a_holder_that_renews_and_does_not_follow_then_its_transaction_is_named() -> None:
     book = book_of("fe-1", "fe-2")
     wait, over = waits_for(book)
@@ -104,6 +105,7 @@ def test_given_a_silent_holder_when_asked_then_what_is_known_of_it_is_said() -> 
 
 
 @pytest.mark.case("online 21")
+@pytest.mark.case("catalog 141")
 def test_given_a_transaction_on_one_table_then_no_other_table_waits_for_it() -> None:
     book = book_of("fe-1")
     _, other = waits_for(book, OTHER)

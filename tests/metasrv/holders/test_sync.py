@@ -141,6 +141,7 @@ def test_given_a_deposed_leader_when_it_registers_or_removes_then_nothing_is_wri
     run(main, 1)
 
 
+@pytest.mark.case("catalog 139")
 def test_given_a_leader_whose_log_is_behind_what_it_read_then_it_waits_for_its_log() -> None:
     async def main(loop: SimLoop) -> None:
         office = Office(loop)

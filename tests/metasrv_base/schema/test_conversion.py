@@ -100,6 +100,7 @@ LOSSLESS = (
     ("float32", "float64"),
     ("float64", "string"),
     ("decimal(18,0)", "int64"),
+    ("decimal(4,2)", "decimal(5,2)"),
     ("decimal(4,2)", "decimal(6,3)"),
     ("decimal(15,5)", "float64"),
     ("boolean", "int8"),
@@ -115,6 +116,7 @@ LOSSY = (
     ("int64", "decimal(18,0)"),
     ("float64", "float32"),
     ("decimal(19,0)", "int64"),
+    ("decimal(4,2)", "decimal(3,2)"),
     ("decimal(4,2)", "decimal(4,3)"),
     ("decimal(16,5)", "float64"),
     ("string", "int64"),
@@ -208,6 +210,7 @@ def test_given_a_value_that_fits_when_converted_then_it_is_the_same_value(
 
 
 @pytest.mark.parametrize(("source", "target", "value"), MISFITS)
+@pytest.mark.case("catalog 63")
 def test_given_a_value_that_does_not_fit_when_converted_then_it_is_refused_never_rounded(
     source: str, target: str, value: Value
 ) -> None:
@@ -222,11 +225,13 @@ def test_given_a_value_that_does_not_fit_when_converted_then_it_is_refused_never
 
 
 @pytest.mark.parametrize(("source", "target"), LOSSLESS)
+@pytest.mark.case("catalog 61", "catalog 64")
 def test_given_a_wider_type_when_asked_then_every_value_fits(source: str, target: str) -> None:
     assert between(source, target).is_lossless
 
 
 @pytest.mark.parametrize(("source", "target"), LOSSY)
+@pytest.mark.case("catalog 61", "catalog 64")
 def test_given_a_narrower_type_when_asked_then_not_every_value_fits(
     source: str, target: str
 ) -> None:

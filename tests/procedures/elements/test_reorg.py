@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,6 +58,7 @@ def test_given_numbers_in_any_order_then_their_runs_hold_them_and_no_others(
     assert all(run[1] + 1 < later[0] for run, later in pairwise(runs))
 
 
+@pytest.mark.case("catalog 94")
 def test_given_a_region_then_it_is_pending_then_read_then_filled() -> None:
     begun = IndexReorg(index=3)
     read = with_made(begun, [made(1)], 1_000)

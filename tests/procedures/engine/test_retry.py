@@ -41,6 +41,7 @@ def test_given_jobs_that_fail_for_good_when_filled_then_it_is_undone_after_some_
     filling(scenario)
 
 
+@pytest.mark.case("catalog 92")
 def test_given_regions_that_refuse_for_good_when_told_then_it_is_undone_after_some_attempts() -> (
     None
 ):
@@ -63,6 +64,7 @@ def test_given_regions_that_refuse_for_good_when_told_then_it_is_undone_after_so
 
 @pytest.mark.parametrize("who", ["Spark", "nodes"])
 @pytest.mark.slow
+@pytest.mark.case("catalog 92", "catalog 93")
 def test_given_who_is_away_for_long_when_it_is_back_then_the_change_goes_on(who: str) -> None:
     async def scenario(at: Filling) -> None:
         if who == "Spark":

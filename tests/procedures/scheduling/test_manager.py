@@ -24,6 +24,7 @@ def test_given_a_submission_when_answered_then_it_is_in_the_store() -> None:
     office(scenario)
 
 
+@pytest.mark.case("catalog 150")
 def test_given_a_known_key_when_submitted_again_then_the_same_procedure_alive_or_over() -> None:
     async def scenario(at: Office) -> None:
         first = await at.submit("a", key="1")
@@ -50,6 +51,7 @@ def test_given_a_known_key_when_another_request_comes_then_refused() -> None:
     office(scenario)
 
 
+@pytest.mark.case("catalog 149")
 def test_given_two_at_once_with_one_key_then_one_procedure() -> None:
     async def scenario(at: Office) -> None:
         found = await asyncio.gather(*(at.submit("a", key="1") for _ in range(3)))

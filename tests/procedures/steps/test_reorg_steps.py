@@ -29,6 +29,7 @@ STEPS = {"mark": "mark", "fill": "fill", "ingest": "fill", "close": "fill"}
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.case("online 67")
+@pytest.mark.case("catalog 96")
 def test_given_a_reorg_anywhere_when_cancelled_then_nothing_of_it_is_left(place: str) -> None:
     async def scenario(at: Filling) -> None:
         await at.hold(place)
@@ -46,6 +47,7 @@ def test_given_a_reorg_anywhere_when_cancelled_then_nothing_of_it_is_left(place:
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.case("online 31", "online 69", "online 70")
+@pytest.mark.case("catalog 95")
 def test_given_a_reorg_anywhere_when_paused_and_led_on_and_resumed_then_it_finishes(
     place: str,
 ) -> None:

@@ -327,6 +327,7 @@ async def test_given_another_kind_of_body_or_method_when_sent_then_it_is_refused
     assert (text.status, put.status, long.status) == (415, 405, 400)
 
 
+@pytest.mark.case("catalog 135")
 async def test_given_a_version_that_is_on_its_way_when_it_must_be_known_then_it_is_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -247,6 +247,7 @@ def test_given_a_catalog_that_stands_still_when_acknowledged_then_it_renews_noth
     play(scenario)
 
 
+@pytest.mark.case("catalog 135", "catalog 137")
 def test_given_a_table_made_just_now_when_it_is_not_known_then_its_version_is_waited_for() -> None:
     async def scenario(at: Scene) -> None:
         at.leader.version = 2

@@ -111,6 +111,7 @@ def second(*elements: Any) -> FeedTable:
     return feed_table(*elements, schema_version=2)
 
 
+@pytest.mark.case("catalog 144")
 async def test_given_a_floor_that_rose_when_statements_run_then_they_end_under_the_new() -> None:
     later = second(A, B, column(4, "c", state=WRITE_ONLY, default=5, origin_default=5))
     async with running() as bench:
@@ -136,6 +137,7 @@ async def test_given_a_floor_that_rose_when_statements_run_then_they_end_under_t
         assert bench.transactions.pins(0) == ()
 
 
+@pytest.mark.case("catalog 143")
 async def test_given_rows_that_fit_the_new_schema_no_more_when_written_then_it_is_stale() -> None:
     async with running() as bench:
         later = second(A)

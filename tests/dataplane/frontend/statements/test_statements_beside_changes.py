@@ -27,6 +27,7 @@ RENAMED = B.model_copy(update={"name": "c"})
 
 
 @pytest.mark.case("online 17")
+@pytest.mark.case("catalog 143")
 async def test_given_transactions_that_began_when_a_version_comes_then_they_end_with_theirs() -> (
     None
 ):
@@ -95,6 +96,7 @@ async def test_given_a_column_that_is_renamed_when_its_old_name_is_used_then_a_d
 
 
 @pytest.mark.case("online 53")
+@pytest.mark.case("catalog 141")
 async def test_given_a_column_that_is_renamed_when_old_versions_end_then_its_users_are_stale() -> (
     None
 ):
@@ -147,6 +149,7 @@ async def test_given_a_table_that_is_renamed_when_its_old_name_is_used_then_it_i
 
 
 @pytest.mark.case("online 61")
+@pytest.mark.case("catalog 142")
 async def test_given_a_table_that_is_gone_when_statements_come_then_none_of_them_reaches_it() -> (
     None
 ):

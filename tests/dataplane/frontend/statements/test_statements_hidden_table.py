@@ -82,6 +82,7 @@ async def under_way(bench: Bench, meanwhile: Act, op: Op, changed: dict[str, Any
 
 
 @pytest.mark.case("online 61")
+@pytest.mark.case("catalog 142")
 async def test_given_a_scan_and_a_stream_when_their_table_is_hidden_then_they_end_with_it() -> None:
     async with running() as bench:
         await write(bench, Op.INSERT, ROWS)

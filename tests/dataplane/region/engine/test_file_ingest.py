@@ -304,6 +304,7 @@ class Writers:
 @settings(max_examples=40)
 @given(before=WRITES, during=WRITES, behind=WRITES)
 @pytest.mark.case("online 27-29")
+@pytest.mark.case("catalog 98")
 def test_given_writers_before_during_and_behind_a_backfill_then_the_index_is_that_of_the_rows(
     before: list[tuple[bytes | str, str | None]],
     during: list[tuple[bytes | str, str | None]],

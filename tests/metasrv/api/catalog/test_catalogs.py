@@ -32,6 +32,7 @@ async def test_given_a_name_when_a_catalog_is_made_then_it_is_there_once() -> No
 
 
 @pytest.mark.parametrize("path", [ACME, SALES])
+@pytest.mark.case("catalog 109")
 async def test_given_it_holds_something_when_dropped_then_only_with_cascade(path: str) -> None:
     async with leader() as one:
         await fill(one)
@@ -46,6 +47,7 @@ async def test_given_it_holds_something_when_dropped_then_only_with_cascade(path
 
 
 @pytest.mark.parametrize("path", [ACME, SALES])
+@pytest.mark.case("catalog 109")
 async def test_given_a_cascade_under_way_then_nothing_of_it_is_seen_or_made(path: str) -> None:
     async with leader() as one:
         await fill(one)

@@ -19,6 +19,7 @@ async def create(one: Server, **body: Any) -> httpx.Response:
 
 
 @pytest.mark.case("online 32")
+@pytest.mark.case("catalog 75", "catalog 78")
 async def test_given_an_empty_table_when_indexed_then_each_state_is_published_to_each_region() -> (
     None
 ):
@@ -43,6 +44,7 @@ async def test_given_an_empty_table_when_indexed_then_each_state_is_published_to
 
 
 @pytest.mark.case("online 35")
+@pytest.mark.case("catalog 84")
 async def test_given_an_index_when_another_takes_its_name_then_409() -> None:
     async with leader() as one:
         await one.make()
@@ -108,6 +110,7 @@ async def test_given_a_public_index_when_validated_then_nothing_is_to_be_done() 
         assert one.kv.revision == revision
 
 
+@pytest.mark.case("catalog 88")
 async def test_given_an_index_when_dropped_then_it_is_gone_and_its_id_is_dead() -> None:
     async with leader() as one:
         await one.make()
@@ -126,6 +129,7 @@ async def test_given_an_index_when_dropped_then_it_is_gone_and_its_id_is_dead() 
 
 
 @pytest.mark.case("input 60")
+@pytest.mark.case("catalog 85", "catalog 86")
 async def test_given_an_index_that_no_table_can_have_then_it_is_refused() -> None:
     async with leader() as one:
         await one.make(partition={"by": "hash", "columns": ["id"], "count": 2})

@@ -12,6 +12,7 @@ WAIT = {"Prefer": "wait=10"}
 
 
 @pytest.mark.case("input 77")
+@pytest.mark.case("catalog 137", "catalog 147")
 async def test_given_a_follower_when_it_is_asked_to_write_then_its_own_reads_show_it() -> None:
     async with leader() as led, follower_of(led) as other:
         made = await other.client.post(TABLES, json=spec(), headers=WAIT)

@@ -53,6 +53,7 @@ async def test_given_another_table_then_lists_have_moved_and_the_schema_has_not(
         assert after[1] == before[1]
 
 
+@pytest.mark.case("catalog 20")
 async def test_given_as_of_a_time_then_the_catalog_of_then_unless_it_is_to_come() -> None:
     async with leader() as one:
         await one.make("a")

@@ -45,6 +45,7 @@ async def test_given_a_long_poll_when_the_procedure_ends_then_it_is_answered() -
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.case("catalog 138")
 async def test_given_somebody_waits_when_the_server_is_told_to_end_then_it_answers(
     method: str,
 ) -> None:

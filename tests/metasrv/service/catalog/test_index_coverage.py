@@ -1,5 +1,7 @@
 """Progress of an index, region by region, as users see it."""
 
+import pytest
+
 from keys.catalog.catalog import CatalogTable
 from metasrv.service.catalog.index_coverage import coverage_of
 from procedures.elements.reorg import BuiltFiles, Taken, surveyed, with_made, with_taken
@@ -8,6 +10,7 @@ from tests.procedures.harness.tables import NODES, table_info, table_route
 TABLE = 1024
 
 
+@pytest.mark.case("catalog 94")
 def test_given_a_reorg_half_way_then_each_region_says_where_it_is() -> None:
     route = table_route(TABLE, (*NODES, NODES[0]))
     regions = route.region_routes

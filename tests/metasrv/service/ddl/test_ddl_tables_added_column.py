@@ -75,6 +75,7 @@ async def test_given_an_expression_when_a_column_is_added_then_it_is_evaluated_o
 
 
 @pytest.mark.case("online 49")
+@pytest.mark.case("catalog 46")
 async def test_given_a_column_when_dropped_then_it_is_gone_and_its_id_is_not_used_again() -> None:
     async with leader() as one:
         made = await one.make()
@@ -92,6 +93,7 @@ async def test_given_a_column_when_dropped_then_it_is_gone_and_its_id_is_not_use
         assert column["id"] not in taken
 
 
+@pytest.mark.case("catalog 45")
 async def test_given_a_column_of_that_name_when_added_then_it_is_refused_and_nothing_stored() -> (
     None
 ):

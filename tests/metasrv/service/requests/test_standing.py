@@ -11,6 +11,7 @@ KEY = {"Idempotency-Key": "k-1"}
 WAIT = {"Prefer": "wait=10"}
 
 
+@pytest.mark.case("catalog 149")
 async def test_given_a_key_when_repeated_then_the_first_procedure_is_answered() -> None:
     async with leader() as one:
         first = await one.client.post(TABLES, json=spec(), headers=KEY | WAIT)

@@ -51,6 +51,7 @@ def alter(one: ServerState, times: int) -> int:
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.case("online 13")
+@pytest.mark.case("catalog 148")
 async def test_given_any_log_when_a_reader_follows_it_then_it_has_what_a_new_one_is_given(
     seed: int,
 ) -> None:

@@ -92,6 +92,7 @@ def states(info: TableInfo) -> dict[str, str]:
         ),
     ],
 )
+@pytest.mark.case("catalog 47", "catalog 60", "catalog 66")
 def test_given_operations_that_cannot_be_then_the_place_is_named(
     operations: tuple[Operation, ...], pointer: str, code: str
 ) -> None:
@@ -109,6 +110,7 @@ def test_given_a_name_that_comes_close_when_there_is_no_such_index_then_it_is_su
     assert refused.value.facts["did_you_mean"] == "by_note"
 
 
+@pytest.mark.case("catalog 48", "catalog 79")
 def test_given_an_index_over_a_column_when_dropped_then_both_leave_in_the_same_versions() -> None:
     draft = drafted(INDEXED, (DropColumnOperation(name="note"),))
 
@@ -132,6 +134,7 @@ def test_given_an_index_over_a_column_when_dropped_then_both_leave_in_the_same_v
         (DropIndex(name="no"), "not-found"),
     ],
 )
+@pytest.mark.case("catalog 84", "catalog 86")
 def test_given_an_index_that_cannot_be_then_it_is_refused(operation: Operation, code: str) -> None:
     """The name stays taken until the index is gone, whatever state it is in."""
     hidden = INDEXED.indexes[0].model_copy(update={"state": ElementState.DELETE_ONLY})
@@ -150,6 +153,7 @@ def test_given_a_table_of_one_region_then_any_columns_may_be_unique() -> None:
     assert [index.columns for index in draft.entered.indexes] == [(2,)]
 
 
+@pytest.mark.case("catalog 65")
 def test_given_changes_of_all_sorts_then_each_goes_its_way_and_one_version_makes_all_public() -> (
     None
 ):
@@ -184,6 +188,7 @@ def test_given_a_column_without_any_default_when_it_goes_then_others_can_still_i
     assert again == wide_info()
 
 
+@pytest.mark.case("catalog 60")
 def test_given_not_null_when_it_goes_then_it_is_a_constraint_on_its_way() -> None:
     draft = drafted(wide_info(), (DropNotNull(name="code"),))
 

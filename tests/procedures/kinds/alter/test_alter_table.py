@@ -210,6 +210,7 @@ async def set_state(at: Change, state: RegionState) -> None:
     ("state", "code"),
     [(RegionState.OPENING, "not-ready"), (RegionState.LOST, "region-lost")],
 )
+@pytest.mark.case("catalog 92", "catalog 140")
 def test_given_a_region_that_is_not_open_then_nothing_is_published_and_it_is_said(
     state: RegionState, code: str
 ) -> None:
@@ -266,6 +267,7 @@ def test_given_a_leader_that_sleeps_while_the_next_undoes_when_it_wakes_then_it_
 
 
 @pytest.mark.case("online 62")
+@pytest.mark.case("catalog 91", "catalog 96")
 def test_given_an_index_that_is_made_when_its_table_is_dropped_then_one_after_the_other() -> None:
     async def main(loop: SimLoop) -> None:
         cluster = Cluster(loop)

@@ -149,6 +149,7 @@ REFUSED: dict[str, tuple[tuple[Operation, ...], str, str]] = {
 
 
 @pytest.mark.parametrize("why", REFUSED)
+@pytest.mark.case("catalog 64")
 def test_given_a_type_that_a_column_cannot_have_when_drafted_then_refused_with_the_reason(
     why: str,
 ) -> None:
@@ -298,6 +299,7 @@ def test_given_a_change_under_way_when_regions_are_told_then_a_hidden_column_may
 
 
 @pytest.mark.case("online 51")
+@pytest.mark.case("catalog 61")
 def test_given_rows_that_do_not_fit_when_looked_at_then_undone_and_they_are_named() -> None:
     scenario = Scenario(
         "alter_table, rows do not fit a type",
