@@ -56,6 +56,11 @@ class NewerFormat(Corrupt):
     """Written by a newer server: readable by nobody here, and never rewritten (S14)."""
 
 
+def is_none(value: object) -> bool:
+    """For `exclude_if` of a field that older servers do not know."""
+    return value is None
+
+
 def encode(value: StoredModel) -> bytes:
     return value.pack()
 

@@ -53,9 +53,18 @@ KEY_TEXT = re.compile(r"__[a-z]+[/_]")
 # What changes metadata -> the modules of the product that make one: all others return a change of
 # keys/commit/change.py, whose keys are derived from its log entries.
 CHANGE_MAKERS: dict[str, tuple[str, ...]] = {
-    "Put": ("keys/*", "metasrv/leadership/election.py", "metasrv/demo/sabotage.py"),
-    "Delete": ("keys/*", "metasrv/leadership/election.py"),
-    "CatalogUpdate": ("keys/commit/*", "procedures/dry_run/overlay_store.py"),
+    "Put": (
+        "keys/*",
+        "metasrv/leadership/election.py",
+        "metasrv/demo/sabotage.py",
+        "metasrv/restore/*",
+    ),
+    "Delete": ("keys/*", "metasrv/leadership/election.py", "metasrv/restore/restore_store.py"),
+    "CatalogUpdate": (
+        "keys/commit/*",
+        "procedures/dry_run/overlay_store.py",
+        "metasrv/restore/restore_chunks.py",
+    ),
     "writes_of": ("keys/commit/change.py", "keys/commit/bootstrap.py"),
 }
 TXN_FIELDS = ("keys/commit/txn.py", "keys/commit/change.py")  # make a Txn of writes and entries

@@ -3,21 +3,51 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from keys.key import Key
-from keys.value import StoredModel, StoredPart
+from keys.value import StoredModel, StoredPart, is_none
+
+
+class RestoredFrom(StoredPart):
+    """The backup from which a cluster was restored."""
+
+    cluster_id: str
+    """The cluster of which the backup is: nodes of it may be adopted, and no others."""
+    revision: int
+    """The revision of that cluster's store."""
+    made_at_ms: int
 
 
 class ClusterRecord(StoredModel):
-    """Written once, by the first leader of an empty prefix."""
+    """Written once, by the first leader of an empty prefix, or by a restore."""
 
     cluster_id: str
     created_at_ms: int
+    restored: RestoredFrom | None = Field(default=None, exclude_if=is_none)
+    """None: it was not restored."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterKey(Key[ClusterRecord]):
     template: ClassVar[str] = "__cluster"
     value_type: ClassVar[type[StoredModel]] = ClusterRecord
+
+
+class RestoreMark(StoredModel):
+    """Written before the first restored key, compared by every transaction of the restore, and
+    deleted by the last one, which writes the identity of the cluster."""
+
+    restore_id: str
+    """The run: another run that takes over writes its own."""
+    source: RestoredFrom
+    begun_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreMarkKey(Key[RestoreMark]):
+    template: ClassVar[str] = "__restore"
+    value_type: ClassVar[type[StoredModel]] = RestoreMark
 
 
 class Sequence(StoredModel):
@@ -128,6 +158,8 @@ class NodeRecord(StoredModel):
     principal: str | None = None
     """The holder of the token by which it registered: only that holder speaks for this node. None:
     it registered where nobody asks for tokens."""
+    restored_from: str | None = Field(default=None, exclude_if=is_none)
+    """The cluster that it belongs to until it is adopted (docs/protocols.md P8). None: this one."""
 
 
 @dataclass(frozen=True, slots=True)

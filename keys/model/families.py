@@ -11,6 +11,7 @@ from keys.model.cluster import (
     LeaderKey,
     NodeKey,
     RemovedNodeKey,
+    RestoreMarkKey,
     SequenceKey,
     SettingKey,
 )
@@ -75,7 +76,8 @@ FAMILIES: tuple[KeyFamily, ...] = (
     KeyFamily(NodeKey, "registration of a node; deleted when it is removed"),
     KeyFamily(RemovedNodeKey, "removal of a node; deleted when its id registers again"),
     KeyFamily(HolderKey, "registration and sign-off of a holder; its lease, when it has ended"),
-    KeyFamily(ClusterKey, "the bootstrap, once"),
+    KeyFamily(ClusterKey, "the bootstrap, once; or a restore, once"),
+    KeyFamily(RestoreMarkKey, "a restore, while it is under way"),
     KeyFamily(SettingKey, "operators, through the API"),
 )
 

@@ -7,13 +7,9 @@ from typing import Self
 from pydantic import Field
 
 from keys.model.records import ProcedureRecord
-from keys.value import StoredPart
+from keys.value import StoredPart, is_none
 
 STATEMENT_BYTES_MAX = 4_096  # of one statement in the log: a table of some 50 columns
-
-
-def is_none(value: object) -> bool:
-    return value is None
 
 
 class CutStatement(StoredPart):

@@ -163,6 +163,7 @@ INVARIANTS: tuple[Invariant, ...] = (
             "region-serves",
             "region-claimed",
             "node-root",
+            "node-adopted",
         ),
         (TAKEOVER, CHECK),
     ),

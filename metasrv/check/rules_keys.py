@@ -139,6 +139,14 @@ def node_roots(facts: CheckInput) -> Iterator[CheckFault]:
             )
 
 
+def adoptions(facts: CheckInput) -> Iterator[CheckFault]:
+    """Regions of a restored cluster are opened when its nodes have been adopted (P8)."""
+    for key, node in facts.of(NodeKey).items():
+        if node.restored_from is not None:
+            state = f"it belongs to the cluster {node.restored_from}, of the backup"
+            yield CheckFault(str(key), state, f"adopted: metasrv node adopt {node.node_id}")
+
+
 def settings(facts: CheckInput) -> Iterator[CheckFault]:
     """A server that cannot read its settings does not lead."""
     for key, setting in facts.of(SettingKey).items():
@@ -170,5 +178,12 @@ RULES = (
     CheckRule("candidate-leased", 3, "every candidate has a lease", candidates),
     CheckRule("holder-plain", 5, "no registered holder has a lease of the store", holders),
     CheckRule("setting-valid", 2, "every setting is known and has a valid value", settings),
+    CheckRule(
+        "node-adopted",
+        6,
+        "every node of a restored cluster is adopted",
+        adoptions,
+        severity=Severity.WARNING,
+    ),
     CheckRule("node-root", 6, "no two nodes share a storage root", node_roots),
 )

@@ -226,10 +226,12 @@ def leaving(facts: CheckInput) -> Iterator[CheckFault]:
 
 
 def lost(facts: CheckInput) -> Iterator[CheckFault]:
-    """A lost region is reported, and never replaced by an empty one (P5)."""
+    """A lost region is reported, and never replaced by an empty one (P5). Another rule tells of
+    those whose node is not adopted yet."""
+    awaited = {key for key, node in facts.of(NodeKey).items() if node.restored_from is not None}
     for route in facts.routes().values():
         for region in route.region_routes:
-            if region.state is RegionState.LOST:
+            if region.state is RegionState.LOST and NodeKey(DATANODE, region.leader) not in awaited:
                 subject = f"region {region.region_id}"
                 yield CheckFault(subject, f"lost at {region.leader}: {region.root}", _HEAL)
 

@@ -35,7 +35,7 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
     (
         "backup",
         "metasrv.cli.tools.backup",
-        "Write the metadata of a cluster to a file; verify a file.",
+        "Write the metadata of a cluster to a file; verify and restore a file.",
     ),
     ("playground", "metasrv.cli.programs.playground", "Run a whole cluster on this machine."),
     (

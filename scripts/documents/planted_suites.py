@@ -49,6 +49,12 @@ SUITES: Mapping[str, Suite] = {
         "tests/keys/catalog/test_follower.py",
         ("test_given_no_load_behind_a_compaction_when_watched_then_it_never_gets_there",),
     ),
+    "restores": Suite(
+        "In what a restore raises; found by numbers that are given out again.",
+        "tests/metasrv/restore/test_restored_values.py"
+        "::test_given_a_planted_bug_when_restored_then_a_number_is_given_again",
+        ("tests/metasrv/restore/test_restored_values.py::PLANTED",),
+    ),
     "pages": Suite(
         "In what goes on from page to page; found by what whole lists, ranges and tables hold.",
         "tests/metasrv/service/test_pages_planted.py"

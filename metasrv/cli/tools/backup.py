@@ -1,4 +1,4 @@
-"""`metasrv backup`: every key of a cluster in one file, and whether a file can be trusted."""
+"""`metasrv backup`: every key of a cluster in one file, and a cluster made of such a file."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -7,9 +7,19 @@ import typer
 
 from metasrv.cli.options import EXIT_REFUSED, AsJson, Url, service, told
 from metasrv.cli.output import show_facts, show_json
+from metasrv.cli.tools.store_options import (
+    CaFile,
+    CertFile,
+    KeyFile,
+    PasswordFile,
+    ServerName,
+    User,
+)
 
 if TYPE_CHECKING:
     from metasrv.check.rule import Violation
+    from metasrv.restore.backup_facts import BackupFacts
+    from metasrv.restore.restore import RestoredCluster
 
 app = typer.Typer(no_args_is_help=True)
 FileArg = Annotated[Path, typer.Argument(metavar="FILE", help="e.g. cluster.backup.gz")]
@@ -59,6 +69,80 @@ def verify(file: FileArg, as_json: AsJson = False) -> None:
             typer.echo(violation.line)
         show_facts({**facts, "violations": len(broken)})
     raise typer.Exit(EXIT_REFUSED if broken else 0)
+
+
+@app.command("restore")
+def restore(  # noqa: PLR0913  # a parameter is an option of the command
+    file: FileArg,
+    etcd: Annotated[
+        str | None, typer.Option(help="Endpoints of etcd, separated by commas.", metavar="URL")
+    ] = None,
+    prefix: Annotated[
+        str | None,
+        typer.Option(
+            help="Prefix for the keys of the new cluster, with none yet.", metavar="PREFIX"
+        ),
+    ] = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Show what would be restored; write nothing.")
+    ] = False,
+    again: Annotated[
+        bool,
+        typer.Option("--again", help="Delete what a restore that was ended has left, first."),
+    ] = False,
+    as_json: AsJson = False,
+    ca_file: CaFile = None,
+    cert_file: CertFile = None,
+    key_file: KeyFile = None,
+    server_name: ServerName = None,
+    user: User = None,
+    password_file: PasswordFile = None,
+) -> None:
+    """Make a new cluster of a backup, in etcd. Then start its servers, and adopt its nodes."""
+    from metasrv.cli.tools.backup_restore import RestoreTarget, planned, restored
+
+    access = {
+        "ca_file": ca_file,
+        "cert_file": cert_file,
+        "key_file": key_file,
+        "server_name": server_name,
+        "user": user,
+        "password_file": password_file,
+    }
+    if not plan and (etcd is None or prefix is None):
+        raise typer.BadParameter("--etcd and --prefix say where the new cluster is to be")
+    try:
+        with told(as_json):
+            if plan:
+                _show_plan(planned(file), as_json)
+            else:
+                target = RestoreTarget(etcd or "", prefix or "", access)
+                _show_restored(restored(file, target, again=again), as_json)
+    except OSError as error:
+        raise typer.BadParameter(f"FILE {file}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _show_plan(facts: "BackupFacts", as_json: bool) -> None:
+    from metasrv.cli.tools.backup_restore import plan_document, show_plan
+
+    if as_json:
+        show_json(plan_document(facts))
+    else:
+        show_plan(facts)
+
+
+def _show_restored(made: "RestoredCluster", as_json: bool) -> None:
+    from metasrv.cli.tools.backup_restore import result_document, ways_on
+
+    said = result_document(made)
+    if as_json:
+        show_json(said)
+        return
+    show_facts({**said, "nodes_to_adopt": ", ".join(made.facts.nodes)})
+    for line in ways_on(made):
+        typer.echo(line, err=True)
 
 
 def _fault(violation: "Violation") -> dict[str, str]:

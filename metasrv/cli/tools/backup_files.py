@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import typer
 
@@ -14,6 +14,9 @@ from metasrv.sdk.sync import Client
 from metasrv_base.backup.backup_file import BackupHeader
 from metasrv_base.backup.backup_reader import BackupReader
 from metasrv_base.errors import MetaError
+
+if TYPE_CHECKING:
+    from metasrv.restore.backup_facts import BackupFacts
 
 MODE = 0o600
 """A backup holds names, comments and addresses: it is for its owner alone."""
@@ -57,12 +60,27 @@ def pieces(opened: BinaryIO, words: str) -> Iterator[bytes]:
             shown.tell(words, done, size)
 
 
+def source_facts(facts: "BackupFacts") -> dict[str, object]:
+    """A backup that was read, as it is shown."""
+    source = facts.source
+    return {
+        "cluster_id": source.cluster_id,
+        "revision": source.revision,
+        "keys": facts.keys,
+        "made_at": _time_of(source.made_at_ms),
+    }
+
+
+def _time_of(wall_ms: int) -> str:
+    made_at = datetime.fromtimestamp(wall_ms / 1000, UTC)
+    return made_at.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
 def facts_of(header: BackupHeader) -> dict[str, object]:
-    made_at = datetime.fromtimestamp(header.made_at_ms / 1000, UTC)
     return {
         "cluster_id": header.cluster_id,
         "revision": header.revision,
         "keys": header.keys,
-        "made_at": made_at.isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "made_at": _time_of(header.made_at_ms),
         "made_by": f"metasrv {header.made_by}",
     }

@@ -1,6 +1,6 @@
 """Problem codes of requests that will never be done as asked: 4xx, mostly 400, 404, 410 and 422."""
 
-from metasrv_base.errors import NotFound, Refused
+from metasrv_base.errors import Conflict, NotFound, Refused
 from metasrv_base.wire.problem.problem_kind import ProblemKind
 
 REFUSALS = (
@@ -194,6 +194,14 @@ REFUSALS = (
         "The file is no backup that can be used",
         ("The backup cannot be used: {reason}.", "The file is no backup that can be used."),
         "Take another backup, or the same from where it was first written. Nothing was changed.",
+    ),
+    ProblemKind(
+        "prefix-not-empty",
+        409,
+        Conflict,
+        "There are keys of a cluster under the prefix",
+        ("The prefix is not empty: {reason}.", "The prefix is not empty."),
+        "Name another prefix, in which there is nothing; or pass what the reason says.",
     ),
     ProblemKind(
         "page-token-expired",

@@ -131,6 +131,15 @@ class NextIds(StoredPart):
             constraint=info.next_constraint_id,
         )
 
+    def or_later(self, info: TableInfo) -> "NextIds":
+        """The later ones of these and those of *info*: a restore may have raised them since."""
+        other = NextIds.of(info)
+        return NextIds(
+            column=max(self.column, other.column),
+            index=max(self.index, other.index),
+            constraint=max(self.constraint, other.constraint),
+        )
+
     def on(self, info: TableInfo) -> TableInfo:
         update = {
             "next_column_id": self.column,

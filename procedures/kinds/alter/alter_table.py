@@ -176,7 +176,8 @@ async def advance(state: AlterTable, context: Context) -> Outcome[AlterTable]:
     base = info
     if not state.has_entered:
         assert state.first is not None, "reserved when it began"
-        base = drafted(state.first.on(info), state.operations).entered
+        entered_info = drafted(state.first.on(info), state.operations).entered
+        base = NextIds.of(entered_info).or_later(info).on(entered_info)
     new = moved(base, state.moves, to_last_undoable)
     entered = state.model_copy(update={"has_entered": True})
     if new == info:  # another alter has left all in its last undoable state

@@ -18,6 +18,9 @@ from keys.model.cluster import (
     RemovedNode,
     RemovedNodeKey,
     Resources,
+    RestoredFrom,
+    RestoreMark,
+    RestoreMarkKey,
     Returned,
     Sequence,
     SequenceKey,
@@ -281,6 +284,7 @@ NODE = NodeRecord(
     returned=Returned(removal=REMOVAL, folders=("4398046511104-1",), folder_count=1),
     principal="dn-1",
 )
+RESTORED_FROM = RestoredFrom(cluster_id=CHILD, revision=40_017, made_at_ms=AT_MS + 1)
 
 SNAPSHOT_SAMPLES = snapshot_samples(
     TableItem(info=INFO, route=ROUTE, catalog_version=17),
@@ -340,7 +344,7 @@ SAMPLES: tuple[tuple[Key[Any], StoredModel], ...] = (
         CandidateKey("meta-1"),
         Candidate(server="meta-1", url="http://127.0.0.1:4000", version="0.1.0"),
     ),
-    (NodeKey("datanode", "dn-1"), NODE),
+    (NodeKey("datanode", "dn-1"), NODE.model_copy(update={"restored_from": CHILD})),
     (RemovedNodeKey("datanode", "dn-1"), RemovedNode(node=NODE, removal=REMOVAL)),
     (
         HolderKey("fe-1"),
@@ -352,7 +356,14 @@ SAMPLES: tuple[tuple[Key[Any], StoredModel], ...] = (
             registered_at_ms=AT_MS,
         ),
     ),
-    (ClusterKey(), ClusterRecord(cluster_id=PROCEDURE, created_at_ms=AT_MS)),
+    (
+        ClusterKey(),
+        ClusterRecord(cluster_id=PROCEDURE, created_at_ms=AT_MS, restored=RESTORED_FROM),
+    ),
+    (
+        RestoreMarkKey(),
+        RestoreMark(restore_id=PROCEDURE, source=RESTORED_FROM, begun_at_ms=AT_MS + 2),
+    ),
     (
         SettingKey("maintenance"),
         SettingRecord(

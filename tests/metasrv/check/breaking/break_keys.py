@@ -29,6 +29,7 @@ from keys.model.tables import (
 )
 from metasrv_base.schema.partition import HashRule
 from tests.keys.commit.changes import absent
+from tests.keys.model.samples import PROCEDURE
 from tests.metasrv.check.breaking.breaking import Breakage
 from tests.metasrv.check.cluster import DROPPED, FLIGHTS, WEATHER, Cluster, removed_keys
 
@@ -116,6 +117,10 @@ async def eternal_candidate(at: Cluster) -> str:
     key = CandidateKey("meta-7")
     await at.put(key, Candidate(server="meta-7", url="http://127.0.0.1:7", version="0.1.0"))
     return str(key)
+
+
+async def node_to_adopt(at: Cluster) -> str:
+    return await at.edit(NodeKey("datanode", "dn-2"), restored_from=PROCEDURE)
 
 
 async def shared_storage(at: Cluster) -> str:
@@ -321,6 +326,7 @@ BREAKAGES = (
     Breakage("setting-valid", unknown_setting),
     Breakage("setting-valid", setting_of_another_type),
     Breakage("node-root", shared_storage),
+    Breakage("node-adopted", node_to_adopt),
     Breakage("table-name", name_of_nothing),
     Breakage("table-name", second_name),
     Breakage("table-name", nameless_table),

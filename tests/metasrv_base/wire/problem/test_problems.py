@@ -50,6 +50,7 @@ CLOSED_LIST = [
     "idempotency-key-reused",
     "not-found",
     "table-not-found",
+    "prefix-not-empty",
     "procedure-not-found",
     "already-exists",
     "schema-conflict",

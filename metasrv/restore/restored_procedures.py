@@ -1,0 +1,125 @@
+"""Procedures that were under way when a backup was made: parked, or ended. Pure.
+
+The cluster that was backed up may have finished them since, so none goes on by itself. One that
+moves only the catalog is parked: an operator resumes or cancels it, and its locks stand meanwhile.
+One that moves regions or rows is ended: its plan names folders, epochs and files that may be
+another's by now, and adoption finds out where each region is.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from keys.model.poison import Poison, PoisonKey
+from keys.model.records import (
+    CONTROLS_MAX,
+    Controlled,
+    ProcedureHistory,
+    ProcedureHistoryKey,
+    ProcedureKey,
+    ProcedureOutcome,
+    ProcedurePhase,
+    ProcedureRecord,
+    StoredError,
+)
+from keys.store.kv import Put
+from keys.value import encode
+
+BY = "metasrv backup restore"
+ENDED_KINDS = frozenset(
+    {
+        "check_table",
+        "decommission_node",
+        "failover_node",
+        "failover_table",
+        "import_table",
+        "purge_table",
+        "truncate_table",
+    }
+)
+"""Kinds whose plan is of regions, files or rows."""
+PARKED_KINDS = frozenset(
+    {
+        "alter_table",
+        "create_catalog",
+        "create_index",
+        "create_schema",
+        "create_table",
+        "drop_catalog",
+        "drop_index",
+        "drop_schema",
+        "drop_table",
+        "rename_table",
+        "undrop_table",
+        "validate_index",
+    }
+)
+
+
+class RestoredProcedure(NamedTuple):
+    """The keys that take the place of a record, and what became of it."""
+
+    puts: tuple[Put, ...]
+    is_parked: bool
+
+
+def restored_procedure(
+    key: ProcedureKey, record: ProcedureRecord, now_ms: int
+) -> RestoredProcedure:
+    """A kind that this program does not know stays as it is: no server that knows it no better runs
+    it, and it keeps its locks."""
+    if record.kind in ENDED_KINDS or _never_began(record):
+        history = _ended(record, now_ms)
+        put = Put(bytes(ProcedureHistoryKey(key.procedure)), encode(history))
+        return RestoredProcedure((put,), is_parked=False)
+    if record.kind not in PARKED_KINDS:
+        return RestoredProcedure((Put(bytes(key), encode(record)),), is_parked=True)
+    return RestoredProcedure(tuple(_parked(key, record, now_ms)), is_parked=True)
+
+
+def _never_began(record: ProcedureRecord) -> bool:
+    """Whether it had surely done nothing, and nobody waits for it."""
+    began = record.started_at_ms or record.resumed or record.timeline or record.trail
+    return not began and record.parent is None
+
+
+def _parked(key: ProcedureKey, record: ProcedureRecord, now_ms: int) -> Iterator[Put]:
+    """One that was being undone bears a poison: `retry` goes on with the undo."""
+    if record.phase is ProcedurePhase.FORWARD:
+        mark = _mark("pause", now_ms)
+        # One that was paused already has stood since then.
+        since_ms = record.paused_at_ms if record.paused_at_ms is not None else now_ms
+        update = {"paused_at_ms": since_ms, "controls": _controls(record, mark)}
+        yield Put(bytes(key), encode(record.model_copy(update=update)))
+        return
+    yield Put(bytes(key), encode(record.model_copy(update={"poisoned": True})))
+    if not record.poisoned:
+        poison = Poison(
+            procedure=key.procedure,
+            kind=record.kind,
+            resource=record.resource,
+            step=record.step,
+            error=record.error or StoredError(code="not-ready", facts={"what": "the cluster"}),
+            at_ms=now_ms,
+        )
+        yield Put(bytes(PoisonKey.of(record.resource)), encode(poison))
+
+
+def _ended(record: ProcedureRecord, now_ms: int) -> ProcedureHistory:
+    mark = _mark("cancel", now_ms)
+    update = {"cancel": True, "paused_at_ms": None, "controls": _controls(record, mark)}
+    return ProcedureHistory(
+        outcome=ProcedureOutcome.CANCELLED,
+        last=record.model_copy(update=update),
+        result=None,
+        finished_at_ms=now_ms,
+        catalog_version=record.catalog_version,
+    )
+
+
+def _mark(action: str, now_ms: int) -> Controlled:
+    reason = "the cluster was restored from a backup that was made while this went on"
+    return Controlled(action=action, by=BY, at_ms=now_ms, reason=reason)
+
+
+def _controls(record: ProcedureRecord, mark: Controlled) -> tuple[Controlled, ...]:
+    return (*record.controls, mark)[-CONTROLS_MAX:]
