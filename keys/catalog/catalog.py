@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from immutables import Map
 
+from keys.catalog.maps import counted, kept, without
 from keys.catalog.ordered import Names
+from keys.catalog.schema_versions import SchemaVersion, are_alike, followed
 from keys.model.catalogs import CatalogInfo, SchemaInfo
 from keys.model.log import (
     CatalogCreated,
@@ -31,8 +33,6 @@ from metasrv_base.errors import Corrupt, NotFound
 from metasrv_base.intern_fields import Shapes, intern_fields
 
 SchemaName = tuple[str, str]
-K = TypeVar("K")
-V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,51 @@ class CatalogTable:
     catalog_version: int
     dropped_at_ms: int | None = None
     dropped_by: str | None = None
+    columns_schema_version: int = 0
+    """Schema version of the table when its public columns became what they are."""
+    columns_catalog_version: int = 0
+    """The version of the catalog that made them so."""
+    columns_at_ms: int = 0
+    """Commit time of that version."""
+    earlier: tuple[SchemaVersion, ...] = ()
+    """Sets of columns that it had before, the oldest first."""
+
+    @classmethod
+    def created(
+        cls, info: TableInfo, route: TableRoute, version: int, at_ms: int
+    ) -> "CatalogTable":
+        return cls(
+            info,
+            route,
+            version,
+            columns_schema_version=info.schema_version,
+            columns_catalog_version=version,
+            columns_at_ms=at_ms,
+        )
+
+    def changed(self, info: TableInfo, version: int, at_ms: int) -> "CatalogTable":
+        """The table with *info* as its definition, as of a version of the catalog."""
+        if are_alike(self.info, info):
+            return replace(self, info=info, catalog_version=version)
+        return replace(
+            self.created(info, self.route, version, at_ms),
+            earlier=followed(self.earlier, self.columns_set),
+        )
+
+    @property
+    def columns_set(self) -> SchemaVersion:
+        """The columns that users see, and since when."""
+        return SchemaVersion(
+            self.columns_schema_version,
+            self.columns_catalog_version,
+            self.columns_at_ms,
+            self.info.public_columns,
+        )
+
+    @property
+    def schema_versions(self) -> tuple[SchemaVersion, ...]:
+        """All sets of columns that are kept, the current one last."""
+        return (*self.earlier, self.columns_set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,13 +261,14 @@ class Catalog:
     def _table_created(self, entry: TableCreated, version: int) -> "Catalog":
         if entry.info.table_id in self.tables:
             raise Corrupt(entry=entry.op, table_id=entry.info.table_id)
-        return self._named(CatalogTable(entry.info, entry.route, version))
+        return self._named(CatalogTable.created(entry.info, entry.route, version, self.at_ms))
 
     def _table_undropped(self, entry: TableUndropped, version: int) -> "Catalog":
         gone = self.tables.get(entry.info.table_id)
         if gone is None or gone.dropped_at_ms is None:
             raise Corrupt(entry=entry.op, table_id=entry.info.table_id)
-        return self._forgotten(gone)._named(CatalogTable(entry.info, entry.route, version))
+        table = replace(gone, route=entry.route, dropped_at_ms=None, dropped_by=None)
+        return self._forgotten(gone)._named(table.changed(entry.info, version, self.at_ms))
 
     def _table_dropped(self, entry: TableDropped, version: int) -> "Catalog":
         table = self._living(entry.table_id, entry)
@@ -245,15 +291,14 @@ class Catalog:
 
     def _table_changed(self, entry: TableRenamed | TableAltered, version: int) -> "Catalog":
         table = self._living(entry.info.table_id, entry)
-        new = replace(table, info=entry.info, catalog_version=version)
-        return self._unnamed(table)._named(new)
+        return self._unnamed(table)._named(table.changed(entry.info, version, self.at_ms))
 
     def _tables_exchanged(self, entry: TablesExchanged, version: int) -> "Catalog":
         state, named = self, list[CatalogTable]()
         for info in (entry.first, entry.second):
             table = self._living(info.table_id, entry)
             state = state._unnamed(table)
-            named.append(replace(table, info=info, catalog_version=version))
+            named.append(table.changed(info, version, self.at_ms))
         for table in named:
             state = state._named(table)
         return state
@@ -276,7 +321,7 @@ class Catalog:
         """Without *gone* among the dropped tables of the schema it was dropped from."""
         schema = (gone.info.catalog, gone.info.schema_name)
         left = self.gone[schema].delete(gone.info.table_id)
-        return replace(self, gone=_kept(self.gone, schema, left))
+        return replace(self, gone=kept(self.gone, schema, left))
 
     def _named(self, table: CatalogTable) -> "Catalog":
         info, route = table.info, table.route
@@ -298,7 +343,7 @@ class Catalog:
             ordered=self.ordered.set(schema, self.ordered.get(schema, Names()).added(info.name)),
             nodes=nodes,
             led=led,
-            states=_counted(self.states, route, 1),
+            states=counted(self.states, route, 1),
             shapes=shapes,
         )
 
@@ -317,32 +362,17 @@ class Catalog:
         names, nodes, led = self.names[schema].delete(info.name), self.nodes, self.led
         for node, numbers in table.route.numbers_by_node().items():
             held = nodes[node].delete(info.table_id)
-            nodes = _kept(nodes, node, held)
+            nodes = kept(nodes, node, held)
             led = led.set(node, led[node] - len(numbers)) if held else led.delete(node)
         ordered = self.ordered[schema].without(info.name)
         return replace(
             self,
-            names=_kept(self.names, schema, names),
-            ordered=_kept(self.ordered, schema, ordered),
+            names=kept(self.names, schema, names),
+            ordered=kept(self.ordered, schema, ordered),
             nodes=nodes,
             led=led,
-            states=_counted(self.states, table.route, -1),
+            states=counted(self.states, table.route, -1),
         )
-
-
-def without(collection: Map[K, V], key: K) -> Map[K, V]:
-    return collection.delete(key) if key in collection else collection
-
-
-def _counted(states: Map[RegionState, int], route: TableRoute, by: int) -> Map[RegionState, int]:
-    for region in route.region_routes:
-        states = states.set(region.state, states.get(region.state, 0) + by)
-    return states
-
-
-def _kept(collection: Map[K, V], key: K, value: V) -> Map[K, V]:
-    """*collection* with *value*; a collection in which nothing is left is not kept."""
-    return collection.set(key, value) if value else collection.delete(key)
 
 
 _Apply = Callable[[Catalog, Any, int], Catalog]
