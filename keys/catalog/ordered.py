@@ -5,7 +5,7 @@ one group of chunks and the list of groups, not a sort of all names: some 400 pl
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
@@ -22,6 +22,13 @@ class Names:
     """No name twice, no chunk or group empty, and each below the next."""
 
     groups: tuple[Group, ...] = ()
+
+    @classmethod
+    def of(cls, names: Iterable[str]) -> "Names":
+        """*names*: each once, in rising order."""
+        left = iter(names)
+        chunks = iter(lambda: tuple(islice(left, CHUNK_MAX)), ())
+        return cls(tuple(iter(lambda: tuple(islice(chunks, CHUNK_MAX)), ())))
 
     def __len__(self) -> int:
         return sum(map(len, self.chunks))

@@ -18,7 +18,7 @@ class SchemaVersion:
     """A set of columns, and since when users saw it."""
 
     schema_version: int
-    """Of the table, when its columns became these."""
+    """Schema version of the table when its columns became these."""
     catalog_version: int
     """The version of the catalog that made them so."""
     at_ms: int
@@ -40,9 +40,9 @@ def _shown(info: TableInfo) -> Iterator[tuple[Any, ...]]:
 def followed(earlier: tuple[SchemaVersion, ...], last: SchemaVersion) -> tuple[SchemaVersion, ...]:
     """Returns *earlier* with *last*, which the current one is to follow: as many as are kept."""
     if earlier:
-        known = {column.id: column for column in earlier[-1].columns}
+        before = {column.id: column for column in earlier[-1].columns}
         columns = tuple(
-            known[column.id] if known.get(column.id) == column else column
+            before[column.id] if before.get(column.id) == column else column
             for column in last.columns
         )
         last = SchemaVersion(last.schema_version, last.catalog_version, last.at_ms, columns)

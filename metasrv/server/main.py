@@ -88,6 +88,7 @@ async def run(config: ServerConfig) -> None:
             tasks.create_task(follower.follow()),
             tasks.create_task(settle(follower)),
             tasks.create_task(follower.listen()),
+            tasks.create_task(state.old.run()),
             tasks.create_task(state.addresses.follow()),
             tasks.create_task(jobs.run()),
             tasks.create_task(

@@ -13,7 +13,6 @@ from metasrv_base.schema.values import Value, from_json, from_python, to_json
 from metasrv_base.wire.api.tables import TableBody
 
 PUBLIC = "public"
-TEXTS = frozenset({"string", "binary"})
 
 
 def row_of(body: TableBody, words: Sequence[str]) -> dict[str, Value | None]:
@@ -23,8 +22,8 @@ def row_of(body: TableBody, words: Sequence[str]) -> dict[str, Value | None]:
     for word in words:
         name, is_given, text = word.partition("=")
         if not is_given:
-            example = f"{body.primary_key[0]}={word}" if word.isalnum() else "note=hello"
-            raise typer.BadParameter(f"{word}: a value is COLUMN=VALUE, as {example}")
+            example = f"{body.primary_key[0]}={word}"
+            raise typer.BadParameter(f"{word}: a value is COLUMN=VALUE, as {example} for the key")
         must_be_among(name, list(types), word, "column")
         row[name] = value_of(types[name], text, word)
     return row
@@ -37,21 +36,13 @@ def key_of(body: TableBody, words: Sequence[str]) -> tuple[Value, ...]:
         columns = " ".join(body.primary_key).upper()
         raise typer.BadParameter(f"the key of {body.name} is {columns}, not {' '.join(words)}")
     values = (
-        value_of(types[name], _alone(name, types[name], word), name)
+        value_of(types[name], word, name)
         for name, word in zip(body.primary_key, words, strict=True)
     )
     key = tuple(value for value in values if value is not None)
     if len(key) < len(words):
         raise typer.BadParameter("a value of a key is never null")
     return key
-
-
-def _alone(column: str, type: ColumnType, word: str) -> str:
-    """The word of a key, which has no name: only text may begin with that of its column."""
-    if word.startswith(f"{column}=") and type.name not in TEXTS:
-        value = word.partition("=")[2]
-        raise typer.BadParameter(f"{word}: a key has no names; give {value}")
-    return word
 
 
 def value_of(type: ColumnType, text: str, location: str) -> Value | None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
 from keys.catalog.catalog import Catalog
-from metasrv.leadership.term import Term
 from metasrv.service.pages import ListName, PageToken, unseal
 from metasrv.service.state.state import ServerState
 from metasrv_base.errors import MetaError, NotFound, Refused, Unavailable
@@ -15,7 +14,6 @@ from metasrv_base.schema.instants import parse_instant
 WAIT_MS_MAX = 4_000
 """The time to wait for a version that this server has not applied yet: less than the 5 s for which
 a client lets one server be silent, so that it hears which version there is."""
-CLOSE_EVERY_MS = 200  # times that one write of the leader closes: readers of each moment share it
 _VERSION = re.compile(r"version:(0|[1-9][0-9]{0,15})")
 
 
@@ -39,8 +37,8 @@ class CatalogView:
 
 async def view(state: ServerState, freshness: Freshness) -> CatalogView:
     """Raises Unavailable("stale") if it cannot be had in time, or has to be fresh and is not;
-    Refused("history-expired") for a version that is not kept any more; Unavailable("not-ready") for
-    a time that is not over as far as the log tells."""
+    Refused("history-expired") for a version below the log; Unavailable("not-ready") for a time that
+    is not over as far as the log tells, and for a version that takes long to rebuild."""
     version, at_ms = as_of(freshness.as_of)
     await _reached(state, max(freshness.min_version, version or 0))
     stale = state.is_stale
@@ -48,24 +46,28 @@ async def view(state: ServerState, freshness: Freshness) -> CatalogView:
         raise Unavailable("stale", version=state.follower.catalog.version)
     if at_ms is not None:
         await _closed(state, at_ms)
-        version = _version_at(state, at_ms)
+        version = await _version_at(state, at_ms)
     if version is None:
         return CatalogView(state.follower.catalog, stale)
-    catalog = state.follower.at(version)
-    if catalog is None:
-        oldest = state.follower.oldest_version
-        raise Refused("history-expired", version=version, oldest=oldest)
     if at_ms is not None and version == 0:
         reason = "it is before the first version of this cluster's catalog"
         raise NotFound(what="catalog of", name=freshness.as_of, reason=reason)
-    return CatalogView(catalog, stale=False)  # a version that was is never out of date
+    # a version that was is never out of date
+    return CatalogView(await catalog_at(state, version), stale=False)
+
+
+async def catalog_at(state: ServerState, version: int) -> Catalog:
+    """The catalog of a version that this server has applied, from memory or rebuilt from the log.
+
+    Raises as `OldVersions.at`.
+    """
+    return state.follower.at(version) or await state.old.at(version)
 
 
 async def _closed(state: ServerState, at_ms: int) -> None:
     """Once no commit at or before *at_ms* can come any more, and all that did are applied here.
 
-    A later commit proves it; where there is none yet, the leader stores its word, for the whole
-    interval of CLOSE_EVERY_MS that *at_ms* lies in, once that is over. Raises
+    A later commit proves it; where there is none yet, the leader stores its word. Raises
     Unavailable("not-ready") for a time that is not over, and where no leader can say.
     """
     if at_ms <= state.follower.closed_ms:
@@ -76,20 +78,9 @@ async def _closed(state: ServerState, at_ms: int) -> None:
         term = await state.leading()
         term.committer.must_have_space()
         async with asyncio.timeout(WAIT_MS_MAX / 1000):
-            await _close_interval(state, term, at_ms)
+            await state.closing.close(at_ms, state.follower, term.committer, state.clock)
     except (TimeoutError, MetaError) as error:
         raise Unavailable("not-ready", what="the catalog as of that time") from error
-
-
-async def _close_interval(state: ServerState, term: Term, at_ms: int) -> None:
-    now_ms = state.clock.wall_ms()
-    until_ms = now_ms - now_ms % CLOSE_EVERY_MS
-    if until_ms < at_ms:
-        until_ms += CLOSE_EVERY_MS
-        await state.clock.sleep_ms(until_ms - now_ms)
-    if at_ms > state.follower.closed_ms:  # nobody else has closed it meanwhile
-        await term.committer.close(until_ms)
-        state.follower.close(until_ms)
 
 
 def is_open(state: ServerState, query: bytes) -> bool:
@@ -99,13 +90,16 @@ def is_open(state: ServerState, query: bytes) -> bool:
     return at_ms is not None and at_ms > state.follower.closed_ms
 
 
-def _version_at(state: ServerState, at_ms: int) -> int:
+async def _version_at(state: ServerState, at_ms: int) -> int:
     """The last version that was committed at or before *at_ms*, which is closed.
 
     Commit times rise with versions.
     """
     follower = state.follower
-    low, high = 0, follower.catalog.version
+    low, high = follower.oldest_version, follower.catalog.version
+    oldest = follower.at(low)
+    if oldest is not None and at_ms < oldest.at_ms:
+        return await state.old.version_at(at_ms)
     while low < high:
         middle = (low + high + 1) // 2
         catalog = follower.at(middle)
@@ -119,16 +113,17 @@ async def page_view(
 ) -> tuple[CatalogView, PageToken | None]:
     """The view of a page: a token binds it to the version of the first page.
 
-    Raises Refused: "bad-page-token", or "page-token-expired" if that version is not kept here.
+    Raises Refused: "bad-page-token", or "page-token-expired" if that version is below the log; and
+    Unavailable("not-ready") as `view`.
     """
     if text is None:
         return await view(state, freshness), None
     token = unseal(name, text)
     await _reached(state, token.version)
-    catalog = state.follower.at(token.version)
-    if catalog is None:
-        raise Refused("page-token-expired")
-    return CatalogView(catalog, stale=False), token
+    try:
+        return CatalogView(await catalog_at(state, token.version), stale=False), token
+    except Refused as error:
+        raise Refused("page-token-expired") from error
 
 
 async def _reached(state: ServerState, version: int) -> None:

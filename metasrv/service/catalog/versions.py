@@ -73,18 +73,21 @@ async def versions(
 async def version(
     state: ServerState, number: int, freshness: Freshness
 ) -> tuple[CatalogChange, CatalogView]:
-    """Raises NotFound for a version that is not yet, Refused("history-expired") for an old one."""
+    """Raises NotFound for a version that is not yet, Refused("history-expired") for one that the
+    log no longer holds."""
     catalog_view = await view(state, freshness)
     newest = catalog_view.catalog.version
     if not 0 < number <= newest:
         raise NotFound("not-found", what="version", name=str(number))
     kept = _kept(state, newest)
-    update = kept.update(number) if number > kept.oldest else None
-    change = update and change_of(
-        Group(update.procedure, [update]), kept, Filters(), transitions=True
-    )
-    if not change:
-        raise Refused("history-expired", version=number, oldest=kept.oldest + 1)
+    update = kept.update(number)
+    if update is None or kept.catalog_at(number - 1) is None:
+        update, before, after = await state.old.update(number)
+        catalogs = {number - 1: before, number: after}
+        kept = Kept(number - 1, number, catalogs.get, state.follower.update)
+    group = Group(update.procedure, [update])
+    change = change_of(group, kept, Filters(), transitions=True)
+    assert change is not None, "its catalogs are at hand"
     return change, catalog_view
 
 

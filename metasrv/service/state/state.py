@@ -13,7 +13,9 @@ from keys.store.kv import Kv
 from metasrv.leadership.term import Term
 from metasrv.program.version import VERSION
 from metasrv.service.state.addresses import Addresses
+from metasrv.service.state.closed_times import ClosedTimes
 from metasrv.service.state.feed_lines import FeedLines
+from metasrv.service.state.old_versions import OldVersions
 from metasrv.service.state.table_json_cache import TableTexts
 from metasrv_base.clock import Clock
 from metasrv_base.errors import NotLeader, Unavailable
@@ -86,6 +88,8 @@ class ServerState:
     clock: Clock
     ids: Ids
     addresses: Addresses
+    old: OldVersions = field(init=False)
+    closing: ClosedTimes = field(default_factory=ClosedTimes)
     texts: TableTexts = field(default_factory=TableTexts)
     feed: FeedLines = field(default_factory=FeedLines)
     cluster_id: str | None = None
@@ -106,6 +110,9 @@ class ServerState:
     _watching: dict[_Ending, None] = field(default_factory=dict)
     """Looked at whenever we hear who leads, or that we end; in order, so that a simulation of it
     can be repeated."""
+
+    def __post_init__(self) -> None:
+        self.old = OldVersions(self.kv, self.follower, self.facts.store_deadline_ms)
 
     @classmethod
     def of(cls, world: StateDeps, url: str) -> Self:

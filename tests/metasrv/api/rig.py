@@ -169,6 +169,7 @@ async def leader(
             tasks.create_task(term.committer.run()),
             tasks.create_task(term.manager.run(fence, term.ready)),
             tasks.create_task(server.state.follower.follow()),
+            tasks.create_task(server.state.old.run()),
         ]
         await term.ready.wait()
         server.state.is_valid = lambda: True
@@ -190,9 +191,11 @@ async def follower_of(
     server.state.heard(LeaderRecord(server="ms-1", url="http://ms-1", lease="1"))
     async with asyncio.TaskGroup() as tasks:
         following = tasks.create_task(server.state.follower.follow())
+        rebuilding = tasks.create_task(server.state.old.run())
         await server.state.follower.wait_for(led.version, deadline_ms=DEADLINE_MS)
         yield server
         following.cancel()
+        rebuilding.cancel()
 
 
 async def join(server: Server, node_id: str) -> None:

@@ -98,4 +98,5 @@ class Metasrv:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(follower.follow())
             tasks.create_task(follower.listen())
+            tasks.create_task(state.old.run())
             tasks.create_task(candidate(world, state, ServerIdentity(self.name, self.url, VERSION)))

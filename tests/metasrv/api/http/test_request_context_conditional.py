@@ -6,6 +6,7 @@ from keys.commit.log_head import read_log_head
 from metasrv.service.nearby import COMPARED_MAX, nearest
 from metasrv_base.schema.instants import instant_text
 from tests.metasrv.api.rig import DEADLINE_MS, TABLES, follower_of, leader
+from tests.metasrv.service.catalog.old import Begins, forget
 
 WAIT = {"Prefer": "wait=10"}
 SCHEMA = "/v1/catalogs/main/schemas/public"
@@ -120,8 +121,8 @@ async def test_given_as_of_a_time_that_is_not_kept_or_none_then_it_is_refused() 
     async with leader() as one:
         await one.make()
         at = one.state.follower.catalog.at_ms
-        kept = one.state.follower._kept
-        kept.pop(min(kept))
+        forget(one)
+        one.state.old.bases = Begins(one.version - 1, at - 1)
 
         gone = await one.client.get(f"{TABLES}/t?as_of=1999-01-01T00:00:00Z")
 

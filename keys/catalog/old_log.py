@@ -1,0 +1,108 @@
+"""The catalog log below what is kept in memory, read from the store in bounded parts."""
+
+import asyncio
+from dataclasses import dataclass, replace
+from functools import partial
+
+import orjson
+
+from keys.catalog.catalog import Catalog
+from keys.catalog.rebuild import Rebuild
+from keys.model.log import CatalogUpdate, CatalogUpdateKey
+from keys.store.kv import PAGE_KEYS_MAX, Get, KeyValue, ReadableStore
+from keys.value import decode
+from metasrv_base.concurrency.fanout import fan_out
+from metasrv_base.concurrency.turns import at_once
+from metasrv_base.errors import Corrupt, Refused
+
+PART_BYTES = 2 << 20
+"""Bytes of the updates that are read at once, estimated by the part before: one may have 1.5 MB."""
+FIRST_PART = 64  # updates
+
+Items = tuple[KeyValue, ...]
+
+
+class MissingUpdate(Corrupt):
+    """An update that the log is to hold is not there; `version` says which. Updates below a
+    snapshot are deleted, so the caller looks whether one was made meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The next part of the log: the updates from `first` on, `count` of them, none above `last`."""
+
+    first: int
+    last: int
+    count: int = FIRST_PART
+
+    @property
+    def behind(self) -> int:
+        """The version behind the part; `first`: nothing is left."""
+        return min(self.first + self.count, self.last + 1)
+
+    def after(self, items: Items) -> "_Part":
+        """The part that follows, of as many as are likely to have PART_BYTES."""
+        size_bytes = max(1, sum(len(item.value) for item in items))
+        likely = max(1, len(items) * PART_BYTES // size_bytes)
+        count = min(likely, 2 * self.count, PAGE_KEYS_MAX)
+        return replace(self, first=self.behind, count=count)
+
+
+@dataclass(frozen=True, slots=True)
+class OldLog:
+    """Updates are never changed, so parts are not bound to one revision of the store."""
+
+    kv: ReadableStore
+    deadline_ms: int
+
+    async def rebuilt(self, fold: Rebuild, bytes_max: int) -> Catalog:
+        """Runs *fold*, in a thread, over the updates that it needs; each part is read while the one
+        before is folded.
+
+        Raises MissingUpdate; Refused("unsupported") where it would hold more than *bytes_max*.
+        """
+        await asyncio.to_thread(at_once, fold.begin())
+        part = _Part(fold.base.version + 1, fold.to)
+        items = await self._read(part)
+        while items:
+            part = part.after(items)
+            read = partial(self._read, part)
+            items, _ = await fan_out(
+                [read, partial(asyncio.to_thread, _folded, fold, items)], at_once=2
+            )
+            if fold.held_bytes > bytes_max:
+                what = f"a read of version {fold.to}, of which {fold.held_bytes} bytes"
+                raise Refused("unsupported", what=f"{what} differ from later ones,")
+        return await asyncio.to_thread(at_once, fold.finished())
+
+    async def _read(self, part: _Part) -> Items:
+        if part.behind == part.first:
+            return ()
+        get = Get(bytes(CatalogUpdateKey(part.first)), bytes(CatalogUpdateKey(part.behind)))
+        page = await self.kv.range(get, deadline_ms=self.deadline_ms)
+        for version, item in enumerate(page.items, start=part.first):
+            if item.key != bytes(CatalogUpdateKey(version)):
+                raise MissingUpdate(log="gap", version=version)
+        if len(page.items) < part.behind - part.first:
+            raise MissingUpdate(log="gap", version=part.first + len(page.items))
+        return page.items
+
+    async def update(self, version: int) -> tuple[CatalogUpdate, int]:
+        """The update that made a version, and its revision. Raises MissingUpdate."""
+        (item,) = await self._read(_Part(version, version))
+        return decode(CatalogUpdate, item.value, key=item.key.decode()), item.mod_revision
+
+    async def version_at(self, at_ms: int, low: int, high: int) -> int:
+        """The last version up to *high* that was committed at or before *at_ms*; *low*: none above
+        it was. Commit times rise with versions, so some 20 updates are read of a million."""
+        while low < high:
+            middle = (low + high + 1) // 2
+            (item,) = await self._read(_Part(middle, middle))
+            is_before = orjson.loads(CatalogUpdate.unpack(item.value))["at_ms"] <= at_ms
+            low, high = (middle, high) if is_before else (low, middle - 1)
+        return low
+
+
+def _folded(fold: Rebuild, items: Items) -> Items:
+    fold.take(items)
+    return ()

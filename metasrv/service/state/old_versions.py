@@ -1,0 +1,178 @@
+"""Catalogs of versions that are no longer in memory, rebuilt from the log when somebody asks.
+
+A rebuild goes on when the client that caused it no longer waits: it asks again and finds it done.
+"""
+
+import asyncio
+from collections import OrderedDict
+from typing import Protocol
+
+import structlog
+
+from keys.catalog.catalog import Catalog
+from keys.catalog.follower import Follower
+from keys.catalog.old_log import MissingUpdate, OldLog
+from keys.catalog.rebuild import TABLE_BYTES, Rebuild
+from keys.model.log import CatalogUpdate
+from keys.store.kv import Kv
+from metasrv_base.errors import MetaError, Refused, Unavailable
+
+REBUILDS_MAX = 2  # at once: each is a thread, and there are two cores
+REBUILT_BYTES = 256 << 20
+"""Memory of all that is rebuilt or kept, as far as it is not shared with the newest catalog."""
+TIMES_MAX = 1_024  # of which the version is known
+WAIT_MS = 4_000
+"""The time that a request waits for a rebuild: less than the 5 s for which a client lets one server
+be silent. It is told to ask again then."""
+
+log = structlog.get_logger()
+
+
+class Bases(Protocol):
+    """Catalogs that a rebuild can begin from."""
+
+    async def oldest(self) -> tuple[int, int]:
+        """The version of the oldest of them, and its commit time."""
+        ...
+
+    async def find(self, version: int) -> int:
+        """The newest of them at or below *version*, with all updates above it in the log. Raises
+        Refused("history-expired")."""
+        ...
+
+    async def load(self, version: int) -> Catalog:
+        """The one that `find` named."""
+        ...
+
+
+class BeforeTheFirst:
+    """The empty catalog before the first version: the log is whole."""
+
+    async def oldest(self) -> tuple[int, int]:
+        return 0, 0
+
+    async def find(self, version: int) -> int:
+        return 0
+
+    async def load(self, version: int) -> Catalog:
+        return Catalog()
+
+
+class OldVersions:
+    """`run` makes them; `at` is what requests ask."""
+
+    def __init__(self, kv: Kv, follower: Follower, deadline_ms: int) -> None:
+        self.bases: Bases = BeforeTheFirst()
+        self._follower = follower
+        self._log = OldLog(kv, deadline_ms)
+        self._asked: asyncio.Queue[int] = asyncio.Queue(REBUILDS_MAX)
+        self._under_way: dict[int, asyncio.Future[Catalog]] = {}
+        self._kept: OrderedDict[int, tuple[Catalog, int]] = OrderedDict()
+        """With the bytes that count for each; the one that was read last is the last."""
+        self._times: OrderedDict[int, int] = OrderedDict()
+        """Version as of a time in ms."""
+
+    async def run(self) -> None:
+        """Rebuilds what is asked for, for ever."""
+        async with asyncio.TaskGroup() as rebuilding:
+            while True:
+                version = await self._asked.get()
+                rebuilding.create_task(self._rebuild(version))
+
+    async def at(self, version: int) -> Catalog:
+        """The catalog of a version that was, however long ago. Requests for one version share its
+        rebuild.
+
+        Raises Refused("history-expired") below the log; Unavailable("not-ready") while others are
+        rebuilt, as many as may be at once, or where it takes longer than WAIT_MS.
+        """
+        kept = self._kept.get(version)
+        if kept is not None:
+            self._kept.move_to_end(version)
+            return kept[0]
+        rebuilt = self._under_way.get(version)
+        if rebuilt is None:
+            if len(self._under_way) == REBUILDS_MAX:
+                raise Unavailable("not-ready", what=f"the catalog of version {version}")
+            rebuilt = self._under_way[version] = asyncio.get_running_loop().create_future()
+            self._asked.put_nowait(version)
+        try:
+            async with asyncio.timeout(WAIT_MS / 1000):
+                return await asyncio.shield(rebuilt)
+        except TimeoutError as error:
+            raise Unavailable("not-ready", what=f"the catalog of version {version}") from error
+
+    async def version_at(self, at_ms: int) -> int:
+        """The last version that was committed at or before *at_ms*, which is closed and before what
+        memory holds; 0: none was. Raises Refused("history-expired")."""
+        version = self._times.get(at_ms)
+        if version is not None:
+            return version
+        oldest, oldest_ms = await self.bases.oldest()
+        if oldest and at_ms < oldest_ms:
+            raise Refused("history-expired", oldest=oldest)
+        try:
+            high = max(oldest, self._follower.oldest_version)
+            version = await self._log.version_at(at_ms, oldest, high)
+        except MissingUpdate as error:
+            raise await self._explained(error) from error
+        self._times[at_ms] = version
+        if len(self._times) > TIMES_MAX:
+            self._times.popitem(last=False)
+        return version
+
+    async def update(self, version: int) -> tuple[CatalogUpdate, Catalog, Catalog]:
+        """The update that made an old version, with the catalogs before and after it. Raises as
+        `at`."""
+        before = await self.at(version - 1)
+        try:
+            update, revision = await self._log.update(version)
+        except MissingUpdate as error:
+            raise await self._explained(error) from error
+        return update, before, before.apply(update, revision)
+
+    async def _rebuild(self, version: int) -> None:
+        rebuilt = self._under_way[version]
+        try:
+            rebuilt.set_result(await self._rebuilt(version))
+        except MetaError as error:
+            rebuilt.set_exception(error)
+        except Exception as error:
+            log.exception("rebuild_failed", version=version)
+            rebuilt.set_exception(error)
+        finally:
+            del self._under_way[version]
+            if not rebuilt.done():  # this server ends
+                rebuilt.set_exception(Unavailable("not-ready", what="this server"))
+            rebuilt.exception()  # nobody may be waiting for it
+
+    async def _rebuilt(self, version: int) -> Catalog:
+        stored = await self.bases.find(version)
+        nearest = max((kept for kept in self._kept if kept <= version), default=-1)
+        base = self._kept[nearest][0] if nearest >= stored else await self.bases.load(stored)
+        fold = Rebuild(base, self._follower.catalog, version)
+        try:
+            catalog = await self._log.rebuilt(fold, REBUILT_BYTES)
+        except MissingUpdate as error:
+            raise await self._explained(error) from error
+        self._keep(version, catalog, fold.held_bytes + TABLE_BYTES * len(catalog.tables))
+        return catalog
+
+    def _keep(self, version: int, catalog: Catalog, size_bytes: int) -> None:
+        """Keeps it, and forgets those that nobody has read for longest; never itself."""
+        self._kept[version] = catalog, size_bytes
+        total = sum(size for _, size in self._kept.values())
+        while total > REBUILT_BYTES and len(self._kept) > 1:
+            _, (_, size) = self._kept.popitem(last=False)
+            total -= size
+
+    async def _explained(self, error: MissingUpdate) -> MetaError:
+        """The error to raise for an update that is missing: history-expired, if a snapshot was made
+        meanwhile and the log begins above it now."""
+        missing = error.facts["version"]
+        assert isinstance(missing, int)
+        try:
+            await self.bases.find(missing - 1)
+        except Refused as expired:
+            return expired
+        return error
