@@ -204,6 +204,7 @@ class Follower:
                 revision = await self.load()
                 watch = self._kv.watch(*WATCHED, start_revision=revision + 1)
                 async for watched in watch:
+                    await self._learn_floor(watched)
                     self._take(watched)
             except Corrupt:
                 raise
@@ -255,14 +256,29 @@ class Follower:
             self.offer(update, watched.revision)
         self.close(stored.at_ms)
 
+    async def _learn_floor(self, watched: Watched) -> None:
+        """Reads the floor where an update above it was deleted: a watch of etcd 3.4 may have lost
+        the event that raised it."""
+        deleted = [self._version(event) for event in watched.events if self._is_deleted(event)]
+        if max(deleted, default=0) > self.floor:
+            self._note(await read_snapshots(self._kv, deadline_ms=self._deadline_ms))
+
     def _is_compacted(self, event: Event) -> bool:
         """Whether the event is the deletion of an update that a snapshot holds."""
-        if event.value is not None:
+        if not self._is_deleted(event):
             return False
-        version = CatalogUpdateKey.parse(event.key).version
-        if version > self.floor:
+        if self._version(event) > self.floor:
             raise Corrupt(log="deleted", key=event.key.decode())
         return True
+
+    @staticmethod
+    def _is_deleted(event: Event) -> bool:
+        """Whether the event is the deletion of an update."""
+        return event.value is None and event.key not in (VERSION_KEY, SNAPSHOTS_KEY)
+
+    @staticmethod
+    def _version(event: Event) -> int:
+        return CatalogUpdateKey.parse(event.key).version
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """A store with one leader after the other, snapshots, and catalogs in comparable form."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, fields
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass, field, fields, replace
 
 from keys.catalog.catalog import Catalog
 from keys.catalog.follower import Follower
@@ -14,8 +14,13 @@ from keys.commit.log_head import read_log_head
 from keys.commit.txn import Read, Snapshot
 from keys.model.catalogs import SchemaInfo, SchemaNameKey
 from keys.model.log import SchemaCreated
-from keys.model.snapshot.snapshots import PartsDigest, SnapshotPart, SnapshotRef
-from keys.store.kv import Get, KeyPage
+from keys.model.snapshot.snapshots import (
+    PartsDigest,
+    SnapshotPart,
+    SnapshotRef,
+    SnapshotVersionKey,
+)
+from keys.store.kv import Get, KeyPage, Watched
 from keys.store.memory import MemoryKv
 from keys.value import decode
 from metasrv_base.errors import MetaError
@@ -135,6 +140,22 @@ class Past(MemoryKv):
         self, get: Get, *, deadline_ms: int, revision: int = 0, serializable: bool = False
     ) -> KeyPage:
         return await super().range(get, deadline_ms=deadline_ms, revision=revision or self._at)
+
+
+class Forgetful(Store):
+    """The same store, whose watches never tell which snapshots are kept."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store.clock)
+        self._store, self._watchers = store._store, store._watchers
+
+    async def watch(
+        self, key: bytes, end: bytes, *, start_revision: int
+    ) -> AsyncGenerator[Watched, None]:
+        snapshots = bytes(SnapshotVersionKey())
+        async for watched in super().watch(key, end, start_revision=start_revision):
+            told = tuple(event for event in watched.events if event.key != snapshots)
+            yield replace(watched, events=told)
 
 
 async def loaded_at(store: Store, revision: int) -> Catalog:

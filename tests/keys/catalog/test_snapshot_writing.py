@@ -20,7 +20,15 @@ from keys.model.snapshot.snapshots import (
 from keys.store.kv import Delete, Put, Request, TxnAnswer
 from keys.value import encode
 from metasrv_base.errors import Corrupt, MetaError
-from tests.keys.catalog.snapshots import Cluster, Term, loaded_at, plain, ref_of, scenario
+from tests.keys.catalog.snapshots import (
+    Cluster,
+    Forgetful,
+    Term,
+    loaded_at,
+    plain,
+    ref_of,
+    scenario,
+)
 from tests.keys.commit.leading_committer import (
     DEADLINE_MS,
     Fault,
@@ -234,6 +242,25 @@ def test_given_a_running_follower_when_the_log_is_compacted_then_it_hears_and_go
             for item in cluster.store.dump()
             if item.key.startswith(CatalogUpdateKey.under().start)
         )
+
+    scenario(main)
+
+
+def test_given_a_watch_that_loses_the_floor_when_the_log_is_compacted_then_it_is_read() -> None:
+    async def main(cluster: Cluster) -> None:
+        term = await cluster.lead()
+        kv = Forgetful(cluster.store)
+        follower = Follower(kv, cluster.store.clock, deadline_ms=DEADLINE_MS)
+        cluster.loop.spawn("server", follower.follow())
+        await term.change(5)
+        await follower.wait_for(6, deadline_ms=DEADLINE_MS)
+        await term.save()
+        await term.writer.raise_floor(6)
+        await term.writer.collect()
+        await term.change(1)
+
+        assert (await follower.wait_for(7, deadline_ms=DEADLINE_MS)).version == 7
+        assert follower.floor == 6
 
     scenario(main)
 
