@@ -11,8 +11,9 @@ from typing import Any
 from keys.key import Key
 from keys.model.cluster import ClusterRecord, NodeRecord, RestoredFrom
 from keys.model.families import parse_any
-from keys.model.log import CatalogVersion
+from keys.model.log import CatalogUpdateKey, CatalogVersion
 from keys.model.records import ProcedureKey, ProcedureRecord
+from keys.model.snapshot.snapshots import SnapshotRef, SnapshotVersion
 from keys.model.tables import TableRoute
 from keys.value import NewerFormat, StoredModel, decode
 from metasrv_base.backup.backup_file import BackupHeader, BackupKey
@@ -57,6 +58,8 @@ class BackupFacts:
     regions: int = 0
     nodes: tuple[str, ...] = ()
     procedures: tuple[ActiveInBackup, ...] = ()
+    base: SnapshotRef | None = None
+    """The snapshot above which the log begins; None: it begins at version 1."""
 
 
 class BackupItems:
@@ -110,6 +113,10 @@ class _Counted:
     counts: Counter[str] = field(default_factory=Counter)
     cluster: ClusterRecord | None = None
     version: CatalogVersion | None = None
+    snapshots: SnapshotVersion | None = None
+    updates: int = 0
+    above_base: int = 0
+    """Updates above the oldest snapshot, whose key precedes theirs."""
     nodes: list[str] = field(default_factory=list)
     procedures: list[ActiveInBackup] = field(default_factory=list)
 
@@ -121,6 +128,11 @@ class _Counted:
                 self.cluster = cluster
             case _, CatalogVersion() as version:
                 self.version = version
+            case _, SnapshotVersion() as snapshots:
+                self.snapshots = snapshots
+            case CatalogUpdateKey() as update, _:
+                self.updates += 1
+                self.above_base += update.version > self.floor
             case _, TableRoute() as route:
                 self.regions += len(route.region_routes)
             case _, NodeRecord() as node if len(self.nodes) < LISTED_MAX:
@@ -130,6 +142,18 @@ class _Counted:
                     self.procedures.append(_active(key, record))
             case _:
                 pass
+
+    @property
+    def floor(self) -> int:
+        return self.snapshots.floor if self.snapshots is not None else 0
+
+    def base(self, version: int) -> SnapshotRef | None:
+        """Raises Refused for a log from which the catalog cannot be told."""
+        if self.updates == version:
+            return None
+        if self.snapshots is None or self.above_base != version - self.floor:
+            raise unusable("updates of its log are missing")
+        return self.snapshots.kept[0]
 
     def facts(self, header: BackupHeader) -> BackupFacts:
         if self.cluster is None or self.version is None:
@@ -147,6 +171,7 @@ class _Counted:
             self.regions,
             tuple(self.nodes),
             tuple(self.procedures),
+            self.base(self.version.version),
         )
 
 

@@ -62,7 +62,7 @@ async def restore(
     await store.begin(again=again)
     before = facts.version.model_copy(update={"at_ms": max(facts.version.at_ms, now_ms)})
     chunks = RestoreChunks(before, cluster_id)
-    rules = Restoration(facts.source.cluster_id, now_ms)
+    rules = Restoration(facts.source.cluster_id, now_ms, facts.base)
     done = 0
     items = BackupItems(opened())
     for puts in chunks.of(rules.of(item) for item in items):

@@ -43,6 +43,12 @@ from keys.model.records import (
     ProcedureRecord,
 )
 from keys.model.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
+from keys.model.snapshot.snapshots import (
+    SnapshotPartKey,
+    SnapshotRef,
+    SnapshotVersion,
+    SnapshotVersionKey,
+)
 from keys.model.tables import (
     DatanodeTable,
     DatanodeTableKey,
@@ -87,7 +93,6 @@ restore, or are derived from others."""
 AS_THEY_ARE: frozenset[type[Key[Any]]] = frozenset(
     {
         CatalogNameKey,
-        CatalogUpdateKey,
         IdempotencyKey,
         PoisonKey,
         ProcedureHistoryKey,
@@ -114,6 +119,9 @@ class Restoration:
 
     old_cluster: str
     now_ms: int
+    base: SnapshotRef | None = None
+    """The snapshot above which the log of the backup begins; None: it begins at version 1. Others
+    bear revisions of the old store, and are left out."""
     parked: int = 0
     ended: int = 0
     purged: int = 0
@@ -126,6 +134,8 @@ class Restoration:
         if type(key) in AS_THEY_ARE:
             return Restored((Put(bytes(key), item.raw),), is_logged=key.is_logged)
         match key, value:
+            case ((CatalogUpdateKey() | SnapshotPartKey() | SnapshotVersionKey()), _):
+                return self._logged(key, item)
             case SequenceKey(), Sequence():
                 return _put(key, value.model_copy(update={"next": value.next + SEQUENCE_JUMP}))
             case NodeKey(), NodeRecord():
@@ -142,6 +152,19 @@ class Restoration:
                 return Restored((), (entry,), is_logged=True)
             case _:
                 raise AssertionError(f"no rule for {key}")
+
+    def _logged(self, key: Key[Any], item: StoredItem) -> Restored:
+        base, raw = self.base, item.raw
+        floor = 0 if base is None else base.version
+        match key:
+            case CatalogUpdateKey():
+                is_kept = key.version > floor
+            case SnapshotPartKey():
+                is_kept = base is not None and key.version == floor
+            case _:
+                is_kept = base is not None
+                raw = encode(SnapshotVersion(kept=(base,))) if base is not None else raw
+        return Restored((Put(bytes(key), raw),)) if is_kept else self._nothing
 
     def _procedure(self, key: ProcedureKey, record: ProcedureRecord) -> Restored:
         restored = restored_procedure(key, record, self.now_ms)
@@ -195,9 +218,8 @@ def _restored_info(info: TableInfo) -> Restored:
 
 def restored_route(route: TableRoute) -> TableRoute:
     """Lost, until a node is found that holds the region: it is opened nowhere by itself."""
-    lost = tuple(
-        region.model_copy(update={"state": RegionState.LOST}) for region in route.region_routes
-    )
+    update = {"state": RegionState.LOST}
+    lost = tuple(region.model_copy(update=update) for region in route.region_routes)
     return route.with_regions(lost)
 
 

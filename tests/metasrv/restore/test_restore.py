@@ -15,7 +15,7 @@ from keys.model.cluster import (
     SettingRecord,
 )
 from keys.model.holders import HolderKey, HolderRecord
-from keys.model.log import CatalogVersionKey
+from keys.model.log import CatalogUpdateKey, CatalogVersionKey
 from keys.model.records import (
     IdempotencyKey,
     ProcedureHistoryKey,
@@ -24,6 +24,7 @@ from keys.model.records import (
     ProcedurePhase,
 )
 from keys.model.removed import RemovedTableInfoKey
+from keys.model.snapshot.snapshots import SnapshotPartKey, SnapshotVersionKey
 from keys.model.tables import RegionState, TableInfoKey, TableNameKey, TableRouteKey
 from keys.store.kv import Put, Request
 from keys.value import encode
@@ -322,3 +323,33 @@ async def test_given_names_when_restored_then_they_are_those_of_the_tables(
 
     assert target.stored[str(key)] == encode(backup.value(key))
     assert target.facts().has(TableRouteKey(FLIGHTS))
+
+
+async def test_given_snapshots_of_the_catalog_when_restored_then_the_log_tells_or_the_oldest_does(
+    every_backup: dict[str, Backup],
+) -> None:
+    kept: dict[str, list[int]] = {}
+    for name, backup in every_backup.items():
+        target = Target()
+        await restore(target.deps, pieces(backup.data))
+
+        facts = target.facts()
+        snapshots = facts.get(SnapshotVersionKey())
+        kept[name] = [ref.version for ref in snapshots.kept] if snapshots else []
+        assert {one.rule for one in target.violations()} == {"node-adopted"}, name
+        assert facts.fold.catalog is not None
+        assert facts.infos().keys() == {FLIGHTS, WEATHER}
+        assert {key.version for key in facts.of(SnapshotPartKey)} == set(kept[name])  # type: ignore[attr-defined]
+
+    assert kept == {"whole": [], "with snapshots": [], "compacted": [2]}
+
+
+async def test_given_a_log_with_a_gap_then_refused(every_backup: dict[str, Backup]) -> None:
+    for name, version in (("whole", 3), ("compacted", 4)):
+        keys = every_backup[name].keys
+        gap = [key for key in keys if key.key != str(CatalogUpdateKey(version))]
+
+        with pytest.raises(Refused) as refused:
+            await restore(Target().deps, pieces(file_of(gap, 99)))
+
+        assert "updates of its log" in str(refused.value.facts["reason"])

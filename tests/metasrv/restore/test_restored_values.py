@@ -7,8 +7,10 @@ import pytest
 from keys.key import Key
 from keys.model.cluster import NodeKey, SequenceKey
 from keys.model.families import FAMILIES
+from keys.model.log import CatalogUpdateKey
 from keys.model.records import ProcedureKey
 from keys.model.removed import RemovedTableInfoKey
+from keys.model.snapshot.snapshots import SnapshotPartKey, SnapshotVersionKey
 from keys.model.tables import TableInfoKey, TableRouteKey
 from metasrv.restore import restored_values
 from metasrv.restore.restore import restore
@@ -20,10 +22,13 @@ from tests.metasrv.check.cluster import FLIGHTS
 from tests.metasrv.restore.backups import Backup, Target, pieces
 
 CHANGED: set[type[Key[Any]]] = {
+    CatalogUpdateKey,
     NodeKey,
     ProcedureKey,
     RemovedTableInfoKey,
     SequenceKey,
+    SnapshotPartKey,
+    SnapshotVersionKey,
     TableInfoKey,
     TableRouteKey,
 }

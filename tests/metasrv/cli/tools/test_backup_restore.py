@@ -9,9 +9,9 @@ from metasrv.cli.tools.check import CLEAN
 from tests.metasrv.check.cluster import CLUSTER_ID
 from tests.metasrv.cli.conftest import Run
 from tests.metasrv.restore.backups import Backup
-from tests.metasrv.restore.conftest import backup
+from tests.metasrv.restore.conftest import backup, every_backup
 
-__all__ = ["backup"]
+__all__ = ["backup", "every_backup"]
 
 
 @pytest.fixture
