@@ -14,9 +14,11 @@ from immutables import Map
 
 from keys.catalog.catalog import Catalog, CatalogTable, SchemaName
 from keys.catalog.ordered import CHUNK_MAX, Names
+from keys.catalog.schema_versions import SchemaVersion, followed
 from keys.model.catalogs import CatalogInfo, SchemaInfo
 from keys.model.snapshot.snapshots import (
     CatalogItem,
+    EarlierColumnsItem,
     SchemaItem,
     SnapshotItem,
     SnapshotPart,
@@ -50,24 +52,35 @@ def items_of(catalog: Catalog) -> Iterator[SnapshotItem]:
     for schema_name in sorted(catalog.names):
         names = catalog.names[schema_name]
         for name_of_table in catalog.ordered[schema_name]:
-            yield _item(catalog.tables[names[name_of_table]])
+            yield from _items(catalog.tables[names[name_of_table]])
     for schema_name in sorted(catalog.gone):
         for table_id in sorted(catalog.gone[schema_name]):
-            yield _item(catalog.tables[table_id])
+            yield from _items(catalog.tables[table_id])
 
 
 def _by_name(catalogs: Map[str, CatalogInfo]) -> Iterator[CatalogInfo]:
     return (catalogs[name] for name in sorted(catalogs))
 
 
-def _item(table: CatalogTable) -> TableItem:
-    return TableItem.model_construct(
+def _items(table: CatalogTable) -> Iterator[SnapshotItem]:
+    for earlier in table.earlier:
+        yield EarlierColumnsItem(
+            table_id=table.info.table_id,
+            schema_version=earlier.schema_version,
+            catalog_version=earlier.catalog_version,
+            at_ms=earlier.at_ms,
+            columns=earlier.columns,
+        )
+    yield TableItem.model_construct(
         what="table",
         info=table.info,
         route=table.route,
         catalog_version=table.catalog_version,
         dropped_at_ms=table.dropped_at_ms,
         dropped_by=table.dropped_by,
+        columns_schema_version=table.columns_schema_version,
+        columns_catalog_version=table.columns_catalog_version,
+        columns_at_ms=table.columns_at_ms,
     )
 
 
@@ -151,6 +164,8 @@ class CatalogBuilder:
         self._led = _Filling[str, int]()
         self._states = _Filling[RegionState, int]()
         self._shapes: Shapes[Column] = Shapes()
+        self._earlier: tuple[int, tuple[SchemaVersion, ...]] = (0, ())
+        """Sets of columns of the table that comes next, with its id."""
 
     def add(self, part: SnapshotPart) -> None:
         """Raises Corrupt for a part of another snapshot, or one that is not the next."""
@@ -162,7 +177,7 @@ class CatalogBuilder:
 
     def finished(self) -> Catalog:
         """Raises Corrupt if parts are missing."""
-        if self._next_part != self._ref.parts:
+        if self._next_part != self._ref.parts or self._earlier[1]:
             raise Corrupt(
                 snapshot=self._ref.version, expected=self._ref.parts, found=self._next_part
             )
@@ -192,6 +207,8 @@ class CatalogBuilder:
                 catalogs[item.info.name] = item.info
             case SchemaItem():
                 self._add_schema(item)
+            case EarlierColumnsItem():
+                self._add_earlier(item)
             case TableItem():
                 self._add_table(item)
 
@@ -203,9 +220,17 @@ class CatalogBuilder:
             self._schemas[name] = item.info
             self._revisions[name] = item.revision
 
+    def _add_earlier(self, item: EarlierColumnsItem) -> None:
+        table_id, sets = self._earlier
+        if sets and table_id != item.table_id:
+            raise Corrupt(snapshot=self._ref.version, table_id=table_id, found="no table")
+        last = SchemaVersion(item.schema_version, item.catalog_version, item.at_ms, item.columns)
+        self._earlier = item.table_id, followed(sets, last)
+
     def _add_table(self, item: TableItem) -> None:
         info, route = item.info, item.route
-        if info.table_id in self._tables:
+        (table_id, earlier), self._earlier = self._earlier, (0, ())
+        if info.table_id in self._tables or (earlier and table_id != info.table_id):
             raise Corrupt(snapshot=self._ref.version, table_id=info.table_id, found="twice")
         intern_fields(
             info, info.partition, *info.indexes, *info.constraints, route, *route.region_routes
@@ -213,7 +238,15 @@ class CatalogBuilder:
         self._shapes, columns = self._shapes.met(info.columns)
         vars(info)["columns"] = columns
         self._tables[info.table_id] = CatalogTable(
-            info, route, item.catalog_version, item.dropped_at_ms, item.dropped_by
+            info,
+            route,
+            item.catalog_version,
+            item.dropped_at_ms,
+            item.dropped_by,
+            item.columns_schema_version,
+            item.columns_catalog_version,
+            item.columns_at_ms,
+            earlier,
         )
         schema = (info.catalog, info.schema_name)
         if item.dropped_at_ms is not None:

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from keys.key import Key, Range
 from keys.model.catalogs import CatalogInfo, SchemaInfo
-from keys.model.tables import TableInfo, TableRoute
+from keys.model.tables import Column, TableInfo, TableRoute
 from keys.packed import DEFLATED, deflated, inflated, packing_of
 from keys.value import StoredModel, StoredPart
 
@@ -80,6 +80,20 @@ class SchemaItem(StoredPart):
     """Store revision of its key; None: it is being dropped."""
 
 
+class EarlierColumnsItem(StoredPart):
+    """A set of columns that a table had. Those of one table come before it, the oldest first."""
+
+    what: Literal["earlier_columns"] = "earlier_columns"
+    table_id: int
+    schema_version: int
+    """Schema version of the table when its public columns became these."""
+    catalog_version: int
+    """The version of the catalog that made them so."""
+    at_ms: int
+    """Commit time of that version."""
+    columns: tuple[Column, ...]
+
+
 class TableItem(StoredPart):
     what: Literal["table"] = "table"
     info: TableInfo
@@ -88,9 +102,17 @@ class TableItem(StoredPart):
     """The version that last changed either."""
     dropped_at_ms: int | None = None
     dropped_by: str | None = None
+    columns_schema_version: int
+    """Schema version of the table when its public columns became what they are."""
+    columns_catalog_version: int
+    """The version of the catalog that made them so."""
+    columns_at_ms: int
+    """Commit time of that version."""
 
 
-SnapshotItem = Annotated[CatalogItem | SchemaItem | TableItem, Field(discriminator="what")]
+SnapshotItem = Annotated[
+    CatalogItem | SchemaItem | EarlierColumnsItem | TableItem, Field(discriminator="what")
+]
 
 
 class SnapshotPart(StoredModel):

@@ -5,6 +5,7 @@ A rebuild goes on when the client that caused it no longer waits: it asks again 
 
 import asyncio
 from collections import OrderedDict
+from dataclasses import dataclass
 from typing import Protocol
 
 import structlog
@@ -13,8 +14,10 @@ from keys.catalog.catalog import Catalog
 from keys.catalog.follower import Follower
 from keys.catalog.old_log import MissingUpdate, OldLog
 from keys.catalog.rebuild import TABLE_BYTES, Rebuild
+from keys.catalog.snapshot_loading import load_snapshot, snapshots_in
 from keys.model.log import CatalogUpdate
-from keys.store.kv import Kv
+from keys.model.snapshot.snapshots import SnapshotVersion, SnapshotVersionKey
+from keys.store.kv import Get, Kv
 from metasrv_base.errors import MetaError, Refused, Unavailable
 
 REBUILDS_MAX = 2  # at once: each is a thread, and there are two cores
@@ -45,24 +48,48 @@ class Bases(Protocol):
         ...
 
 
-class BeforeTheFirst:
-    """The empty catalog before the first version: the log is whole."""
+@dataclass(frozen=True, slots=True)
+class StoredBases:
+    """The snapshots of the store; without any, the empty catalog before the first version."""
+
+    kv: Kv
+    deadline_ms: int
 
     async def oldest(self) -> tuple[int, int]:
-        return 0, 0
+        snapshots, _ = await self._snapshots()
+        return (0, 0) if snapshots is None else (snapshots.floor, snapshots.kept[0].at_ms)
 
     async def find(self, version: int) -> int:
-        return 0
+        snapshots, _ = await self._snapshots()
+        if snapshots is None:
+            return 0
+        nearest = snapshots.nearest(version)
+        if nearest is None:
+            raise Refused("history-expired", version=version, oldest=snapshots.floor)
+        return nearest.version
 
     async def load(self, version: int) -> Catalog:
-        return Catalog()
+        """Raises Refused("history-expired") where it was deleted meanwhile."""
+        snapshots, revision = await self._snapshots()
+        if snapshots is None:
+            return Catalog()
+        ref = snapshots.nearest(version)
+        if ref is None or ref.version != version:
+            raise Refused("history-expired", version=version, oldest=snapshots.floor)
+        return await load_snapshot(self.kv, ref, deadline_ms=self.deadline_ms, revision=revision)
+
+    async def _snapshots(self) -> tuple[SnapshotVersion | None, int]:
+        """The snapshots that are kept, and the revision at which they were."""
+        get = Get(bytes(SnapshotVersionKey()))
+        page = await self.kv.range(get, deadline_ms=self.deadline_ms)
+        return snapshots_in(page.items[0].value) if page.items else None, page.revision
 
 
 class OldVersions:
     """`run` makes them; `at` is what requests ask."""
 
     def __init__(self, kv: Kv, follower: Follower, deadline_ms: int) -> None:
-        self.bases: Bases = BeforeTheFirst()
+        self.bases: Bases = StoredBases(kv, deadline_ms)
         self._follower = follower
         self._log = OldLog(kv, deadline_ms)
         self._asked: asyncio.Queue[int] = asyncio.Queue(REBUILDS_MAX)

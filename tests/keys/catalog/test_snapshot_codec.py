@@ -70,6 +70,10 @@ def test_given_a_catalog_with_every_field_when_restored_then_each_is_as_it_was()
         "catalog_version",
         "dropped_at_ms",
         "dropped_by",
+        "columns_schema_version",
+        "columns_catalog_version",
+        "columns_at_ms",
+        "earlier",
     }, "is it in TableItem, and in `CatalogBuilder`?"
 
 

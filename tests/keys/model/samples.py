@@ -74,7 +74,7 @@ from keys.model.removed import (
     RemovedTableRoute,
     RemovedTableRouteKey,
 )
-from keys.model.snapshot.snapshots import TableItem
+from keys.model.snapshot.snapshots import EarlierColumnsItem, TableItem
 from keys.model.tables import (
     Column,
     Constraint,
@@ -287,9 +287,26 @@ NODE = NodeRecord(
 RESTORED_FROM = RestoredFrom(cluster_id=CHILD, revision=40_017, made_at_ms=AT_MS + 1)
 
 SNAPSHOT_SAMPLES = snapshot_samples(
-    TableItem(info=INFO, route=ROUTE, catalog_version=17),
+    EarlierColumnsItem(
+        table_id=1024, schema_version=1, catalog_version=9, at_ms=AT_MS, columns=INFO.columns
+    ),
     TableItem(
-        info=HASHED, route=ROUTE, catalog_version=16, dropped_at_ms=AT_MS, dropped_by=PROCEDURE
+        info=INFO,
+        route=ROUTE,
+        catalog_version=17,
+        columns_schema_version=3,
+        columns_catalog_version=12,
+        columns_at_ms=AT_MS,
+    ),
+    TableItem(
+        info=HASHED,
+        route=ROUTE,
+        catalog_version=16,
+        dropped_at_ms=AT_MS,
+        dropped_by=PROCEDURE,
+        columns_schema_version=1,
+        columns_catalog_version=11,
+        columns_at_ms=AT_MS,
     ),
 )
 

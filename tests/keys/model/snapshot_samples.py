@@ -7,19 +7,19 @@ from keys.model.catalogs import CatalogInfo, SchemaInfo
 from keys.model.snapshot.snapshots import (
     CatalogItem,
     SchemaItem,
+    SnapshotItem,
     SnapshotPart,
     SnapshotPartKey,
     SnapshotRef,
     SnapshotVersion,
     SnapshotVersionKey,
-    TableItem,
 )
 from keys.value import StoredModel
 
 AT_MS = 1_763_721_600_000
 
 
-def snapshot_samples(*tables: TableItem) -> tuple[tuple[Key[Any], StoredModel], ...]:
+def snapshot_samples(*tables: SnapshotItem) -> tuple[tuple[Key[Any], StoredModel], ...]:
     catalog = CatalogInfo(
         catalog_id=1, name="main", options={"owner": "anna"}, created_at_ms=AT_MS, dropping="p"
     )

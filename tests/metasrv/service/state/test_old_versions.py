@@ -7,13 +7,22 @@ from typing import Any
 import pytest
 
 from keys.catalog.catalog import Catalog
+from keys.catalog.snapshot_codec import parts_of
 from keys.model.log import CatalogUpdateKey
-from keys.store.kv import Get, KeyPage
+from keys.model.snapshot.snapshots import (
+    SnapshotPartKey,
+    SnapshotRef,
+    SnapshotVersion,
+    SnapshotVersionKey,
+)
+from keys.store.kv import Get, KeyPage, Put, Request
 from keys.store.memory import MemoryKv
+from keys.value import encode
 from metasrv.service.state.old_versions import REBUILDS_MAX
 from metasrv_base.clock import Clock
 from metasrv_base.schema.instants import instant_text
-from tests.metasrv.api.rig import TABLES, Server, follower_of, leader, spec
+from tests.keys.catalog.snapshots import ref_of
+from tests.metasrv.api.rig import DEADLINE_MS, TABLES, Server, follower_of, leader, spec
 from tests.metasrv.service.catalog.old import Begins, forget
 
 WAIT = {"Prefer": "wait=10"}
@@ -286,3 +295,37 @@ async def test_given_an_old_version_then_it_is_told_with_what_it_changed() -> No
         ]
         assert texts[2] == "create catalog main; create schema main.public"
         assert diff["text"] == ["rename main.public.t to main.public.u"]
+
+
+async def test_given_snapshots_then_a_rebuild_begins_at_the_nearest_and_410_is_below_them() -> None:
+    async with leader(make_kv=CountedKv) as one:
+        catalogs = []
+        for name in ("a", "b", "c", "d"):
+            await one.make(name)
+            catalogs.append(one.state.follower.catalog)
+        refs = await asyncio.gather(*(_store(one, catalog) for catalog in catalogs[:3:2]))
+        await one.kv.txn(_adopted(refs), deadline_ms=DEADLINE_MS)
+        forget(one)
+        reads = counted(one).log_reads
+
+        nearest = await get(one, f"{TABLES}?as_of=version:{catalogs[0].version}")
+        between = await get(one, f"{TABLES}?as_of=version:{catalogs[1].version}")
+        below = await get(one, f"{TABLES}?as_of=version:{catalogs[0].version - 1}", 410)
+
+        assert [table["name"] for table in nearest["tables"]] == ["a"]
+        assert [table["name"] for table in between["tables"]] == ["a", "b"]
+        assert counted(one).log_reads == reads + 1
+        assert f"is {catalogs[0].version}." in below["detail"]
+
+
+async def _store(one: Server, catalog: Catalog) -> SnapshotRef:
+    parts = list(parts_of(catalog))
+    keys = [bytes(SnapshotPartKey(catalog.version, number)) for number in range(len(parts))]
+    writes = tuple(Put(key, raw) for key, raw in zip(keys, parts, strict=True))
+    await one.kv.txn(Request(writes=writes), deadline_ms=DEADLINE_MS)
+    return ref_of(catalog, parts)
+
+
+def _adopted(refs: list[SnapshotRef]) -> Request:
+    kept = SnapshotVersion(kept=tuple(refs))
+    return Request(writes=(Put(bytes(SnapshotVersionKey()), encode(kept)),))
