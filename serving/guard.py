@@ -20,6 +20,7 @@ from metasrv_base.wire.http.strict_json import HEADER_BYTES_MAX
 from metasrv_base.wire.problem.problems import problem_of
 from serving.bodies import RequestBody
 from serving.heads import ENDS, body_bytes, check_growing, without_upgrade
+from serving.timed_stream import CUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,7 @@ class Guard(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
         self.cycle.transport = _LastWords(self.transport, self.leave)
+        self.scope["extensions"] = {CUT: {"now": self.transport.abort}}
 
     def leave(self) -> None:
         """Ends the connection behind an answer, once its sender has seen it."""

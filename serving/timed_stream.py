@@ -11,6 +11,8 @@ from starlette.types import Receive, Scope, Send
 SEND_S = 20.0
 """Seconds in which a reader must receive one piece, a MiB or less."""
 PIECE_BYTES = 1 << 20
+CUT = "metasrv.cut"
+"""Extension of a request's scope: `now()` ends its connection, with whatever is not sent."""
 SMALL_BYTES = 64 << 10
 """Response bytes up to which no reader is waited for: a connection buffers as much."""
 
@@ -45,8 +47,8 @@ class Begun:
 
 
 class TimedStream(StreamingResponse):
-    """A stream that is cut when its reader does not receive a piece for `send_s` seconds:
-    TimeoutError, which Starlette handles as a reader that has gone.
+    """A stream that is cut when its reader does not receive a piece for `send_s` seconds: the
+    connection ends, or TimeoutError is raised where the server cannot end it.
 
     `ended` is called once, when all was sent or the stream was cut: the connection has at most
     `SMALL_BYTES` of the answer then.
@@ -68,8 +70,19 @@ class TimedStream(StreamingResponse):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await super().__call__(scope, receive, send)
+        except TimeoutError:
+            cut = scope.get("extensions", {}).get(CUT, {}).get("now")
+            if cut is None:
+                raise
+            cut()
+            self.was_cut()
+            while (await receive())["type"] != "http.disconnect":
+                pass
         finally:
             self._ended()
+
+    def was_cut(self) -> None:
+        """Called when the reader's connection was ended because it received nothing."""
 
     async def stream_response(self, send: Send) -> None:
         async def timed(message: Any) -> None:
