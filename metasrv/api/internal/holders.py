@@ -14,7 +14,6 @@ from metasrv.api.internal.internal import LEADER
 from metasrv.service.catalog import feed
 from metasrv.service.catalog.feed import Start
 from metasrv.service.cluster import holders
-from metasrv.service.procedures import events
 from metasrv_base.wire.frontend.feed import MEDIA_TYPE
 from metasrv_base.wire.frontend.holders import (
     AcknowledgeAnswer,
@@ -91,8 +90,8 @@ async def sign_off(
 )
 async def watch_catalog(state: Server, query: Annotated[WatchQuery, Query()]) -> Response:
     """The catalog as a stream, from any server."""
-    feed.must_be_loaded(state)
-    events.must_have_room(state)
+    state.must_be_loaded()
+    state.streams.must_have_room()
     lines = feed.lines(state, Start(query.from_, query.tables))
     return StreamingResponse(lines, 200, {"Cache-Control": "no-store"}, media_type=MEDIA_TYPE)
 

@@ -34,7 +34,7 @@ async def follow_procedure(
     last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
 ) -> Response:
     """The changes of one procedure, as server-sent events, until it is over."""
-    events.must_have_room(state)
+    state.streams.must_have_room()
     first = await procedures.get(state, procedure)
     if first.body.done and last_event_id == events.id_of(first):
         return Response(status_code=204)

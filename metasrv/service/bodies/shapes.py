@@ -1,6 +1,7 @@
 """Stored tables, routes and schemas as the wire shows them. Pure."""
 
 from collections.abc import Mapping
+from typing import Any
 from zlib import crc32
 
 from keys.catalog.catalog import CatalogTable
@@ -22,10 +23,12 @@ from metasrv_base.wire.api.tables import (
     ColumnBody,
     ConstraintBody,
     IndexBody,
+    RegionLocation,
     RegionRouteBody,
     RouteBody,
     SchemaBody,
     TableBody,
+    TableDefinition,
     TableSummary,
 )
 
@@ -57,27 +60,36 @@ def time_of(wall_ms: int) -> str:
 
 
 def table_body(table: CatalogTable, catalog_version: int, addresses: Addresses) -> TableBody:
-    info = table.info
-    names = {column.id: column.name for column in info.columns}
     return TableBody(
-        id=info.table_id,
-        catalog=info.catalog,
-        schema_name=info.schema_name,
-        name=info.name,
-        columns=tuple(column_body(column) for column in info.columns),
-        indexes=tuple(index_body(index, names) for index in info.indexes),
-        constraints=tuple(constraint_body(constraint, names) for constraint in info.constraints),
-        primary_key=tuple(names[column] for column in info.primary_key),
-        partition=partition_of(info.partition, names),
-        replicas=info.replicas,
-        options=info.options,
-        version=info.version,
-        schema_version=info.schema_version,
+        **_defined(table.info),
         catalog_version=catalog_version,
-        created_at=time_of(info.created_at_ms),
         dropped_at=_time_or_none(table.dropped_at_ms),
         regions=regions_body(table.route, addresses),
     )
+
+
+def table_definition(info: TableInfo) -> TableDefinition:
+    return TableDefinition(**_defined(info))
+
+
+def _defined(info: TableInfo) -> dict[str, Any]:
+    names = {column.id: column.name for column in info.columns}
+    return {
+        "id": info.table_id,
+        "catalog": info.catalog,
+        "schema_name": info.schema_name,
+        "name": info.name,
+        "columns": tuple(column_body(column) for column in info.columns),
+        "indexes": tuple(index_body(index, names) for index in info.indexes),
+        "constraints": tuple(constraint_body(each, names) for each in info.constraints),
+        "primary_key": tuple(names[column] for column in info.primary_key),
+        "partition": partition_of(info.partition, names),
+        "replicas": info.replicas,
+        "options": info.options,
+        "version": info.version,
+        "schema_version": info.schema_version,
+        "created_at": time_of(info.created_at_ms),
+    }
 
 
 def column_body(column: Column) -> ColumnBody:
@@ -127,16 +139,26 @@ def regions_body(route: TableRoute, addresses: Addresses) -> tuple[RegionRouteBo
 
 
 def region_body(region: RegionRoute, addresses: Addresses) -> RegionRouteBody:
+    is_lost = region.state is RegionState.LOST
     return RegionRouteBody(
-        region_id=region.region_id,
-        number=region.number,
-        leader=None if region.state is RegionState.LOST else region.leader,
-        followers=region.followers,
-        epoch=region.epoch,
-        state=region.state.value,
-        address=None if region.state is RegionState.LOST else addresses.get(region.leader),
-        borrows=region.borrows,
+        **_placed(region), address=None if is_lost else addresses.get(region.leader)
     )
+
+
+def region_location(region: RegionRoute) -> RegionLocation:
+    return RegionLocation(**_placed(region))
+
+
+def _placed(region: RegionRoute) -> dict[str, Any]:
+    return {
+        "region_id": region.region_id,
+        "number": region.number,
+        "leader": None if region.state is RegionState.LOST else region.leader,
+        "followers": region.followers,
+        "epoch": region.epoch,
+        "state": region.state.value,
+        "borrows": region.borrows,
+    }
 
 
 def route_body(route: TableRoute, addresses: Addresses) -> RouteBody:

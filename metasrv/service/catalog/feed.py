@@ -7,13 +7,11 @@ minutes. Who falls behind what is kept later is given a new one.
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 
-from metasrv.service.procedures.events import counted
 from metasrv.service.state.feed_lines import GOAWAY, Wanted, alive, moved
 from metasrv.service.state.state import ServerState
-from metasrv_base.errors import Unavailable
 from metasrv_base.wire.frontend.feed import ALIVE_MS
 
 
@@ -26,16 +24,10 @@ class Start:
     table_ids: Wanted
 
 
-def must_be_loaded(state: ServerState) -> None:
-    """Raises Unavailable("not-ready"): what this server knows so far is no version of today."""
-    if not state.follower.loaded.is_set():
-        raise Unavailable("not-ready", what="the catalog")
-
-
 async def lines(state: ServerState, start: Start) -> AsyncGenerator[bytes]:
     """Yields lines from *start* on until this server ends. Each line is made when the one before is
     sent."""
-    with counted(state), ExitStack() as held:
+    with state.streams.counted(), ExitStack() as held:
         position = start.version
         sent: Mapping[str, str] = {}
         due_ms = state.clock.mono_ms()
@@ -63,7 +55,7 @@ async def lines(state: ServerState, start: Start) -> AsyncGenerator[bytes]:
                 if now_ms >= due_ms:
                     due_ms = now_ms + ALIVE_MS
                     yield _alive(state)
-                await _changed(state, position, due_ms - now_ms)
+                await state.newer(position, due_ms - now_ms)
         yield GOAWAY
 
 
@@ -84,10 +76,3 @@ def _is_behind(state: ServerState, position: int) -> bool:
 def _alive(state: ServerState) -> bytes:
     leader = state.leader.url if state.leader else None
     return alive(state.follower.catalog, leader, is_stale=state.is_stale)
-
-
-async def _changed(state: ServerState, position: int, ms: int) -> None:
-    """Waits until the catalog is newer, a keep-alive line is due, or this server ends."""
-    with suppress(TimeoutError):
-        async with state.while_serving(), asyncio.timeout(ms / 1000):
-            await state.follower.changed(position)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from keys.model.tables import Column, Constraint, ConstraintKind, Index, TableInfo
+from metasrv.service.bodies.column_pairs import ColumnPair, column_pairs
 from metasrv.service.bodies.shapes import shown_check
 from metasrv_base.elements.states import ElementState
 from metasrv_base.wire.api.changes import (
@@ -27,8 +28,6 @@ from metasrv_base.wire.api.changes import (
 from metasrv_base.wire.api.tables import ColumnSpec, IndexSpec
 from metasrv_base.wire.api.versions import CreatedIndex, DroppedIndex, IndexOperation
 
-Pair = tuple[Column, Column]
-
 
 @dataclass(frozen=True, slots=True)
 class DifferenceOfTables:
@@ -39,7 +38,7 @@ class DifferenceOfTables:
 
 def difference(before: TableInfo, after: TableInfo) -> DifferenceOfTables:
     """The operations from *before* to *after*: the name, the id and the regions aside."""
-    pairs = _pairs(before.public_columns, after.public_columns)
+    pairs = column_pairs(before.public_columns, after.public_columns)
     kept = {column.id for _, column in pairs}
     left = {column.id for column, _ in pairs}
     alter = (
@@ -63,29 +62,7 @@ def difference(before: TableInfo, after: TableInfo) -> DifferenceOfTables:
     return DifferenceOfTables(alter, tuple(_indexes(before, after)))
 
 
-def _pairs(before: Sequence[Column], after: Sequence[Column]) -> list[Pair]:
-    """Columns of both versions; also one and the one that came in its place."""
-    new_ids = {column.id: column for column in after}
-    pairs = [(old, new_ids[old.id]) for old in before if old.id in new_ids]
-    both = {old.id for old, _ in pairs}
-    gone = [column for column in before if column.id not in both]
-    came = [column for column in after if column.id not in both]
-    for old in gone:
-        new = next((each for each in came if _is_in_place_of(old, each)), None)
-        if new is not None:
-            came.remove(new)
-            pairs.append((old, new))
-    return pairs
-
-
-def _is_in_place_of(old: Column, new: Column) -> bool:
-    """Whether one of the two was made of the other by a change of type."""
-    later = {origin.id for origin in new.origin_columns}
-    earlier = {origin.id for origin in old.origin_columns}
-    return old.id in later or new.id in earlier
-
-
-def _renamed(pairs: Sequence[Pair]) -> Iterator[AlterOperation]:
+def _renamed(pairs: Sequence[ColumnPair]) -> Iterator[AlterOperation]:
     """Renames in an order in which no name is taken; a name that is exchanged goes by another."""
     names = {old.name: new.name for old, new in pairs if old.name != new.name}
     ids = {old.name: old.id for old, _ in pairs}
@@ -120,7 +97,7 @@ def _added(columns: Sequence[Column], kept: set[int]) -> Iterator[AlterOperation
             yield SetDefault(op="set_default", name=column.name, default=column.default)
 
 
-def _edited(pairs: Sequence[Pair]) -> Iterator[AlterOperation]:
+def _edited(pairs: Sequence[ColumnPair]) -> Iterator[AlterOperation]:
     for old, new in pairs:
         if old.default != new.default:
             yield SetDefault(op="set_default", name=new.name, default=new.default)

@@ -4,8 +4,7 @@ So nothing is lost by resuming: what a client did not see is in the timeline of 
 """
 
 import re
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator
 
 from metasrv.service.procedures import procedures
 from metasrv.service.procedures.procedures import Shown
@@ -14,7 +13,6 @@ from metasrv_base.errors import NotLeader, Unavailable
 from metasrv_base.wire.http import sse
 
 BEAT_MS = 5_000  # of silence, then a sign of life; also how late the end of a term is seen
-STREAMS_MAX = 1_000  # of one server; each is a connection and a task
 _ID = re.compile(r"[0-9]+\.[ -~]{1,200}|[a-z_]{1,32}")
 
 
@@ -28,7 +26,7 @@ async def events(
 ) -> AsyncGenerator[bytes]:
     """Yields events from *first* on, unless that is *last_id* (`Last-Event-ID`), to the end of the
     procedure or of this server."""
-    with counted(state):
+    with state.streams.counted():
         if last_id is not None and not _ID.fullmatch(last_id):
             yield sse.RESET
         if last_id != id_of(first):
@@ -50,22 +48,6 @@ async def events(
                 return
 
 
-def must_have_room(state: ServerState) -> None:
-    """Raises Unavailable("not-ready")."""
-    if state.streams >= STREAMS_MAX:
-        raise Unavailable("not-ready", what="another event stream (too many are open)")
-
-
 def _event(shown: Shown) -> bytes:
     name = "end" if shown.body.done else "procedure"
     return sse.event(name, shown.body.model_dump_json(by_alias=True), id_of(shown))
-
-
-@contextmanager
-def counted(state: ServerState) -> Iterator[None]:
-    """Among the streams of this server, while inside."""
-    state.streams += 1
-    try:
-        yield
-    finally:
-        state.streams -= 1

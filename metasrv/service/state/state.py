@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Protocol, Self
 
@@ -16,6 +16,7 @@ from metasrv.service.state.addresses import Addresses
 from metasrv.service.state.closed_times import ClosedTimes
 from metasrv.service.state.feed_lines import FeedLines
 from metasrv.service.state.old_versions import OldVersions
+from metasrv.service.state.stream_places import STREAMS_MAX, WATCHERS_MAX, StreamPlaces
 from metasrv.service.state.table_json_cache import TableTexts
 from metasrv_base.clock import Clock
 from metasrv_base.errors import NotLeader, Unavailable
@@ -99,8 +100,10 @@ class ServerState:
     """The leader at the last look; None: nobody."""
     is_valid: Callable[[], bool] = field(default=_never)
     """Whether our own lease surely lives: beyond it we no longer act as the leader."""
-    streams: int = 0
-    """Event streams that are open."""
+    streams: StreamPlaces = field(default_factory=lambda: StreamPlaces(STREAMS_MAX))
+    """Streams of procedures and of the catalog's feed."""
+    watchers: StreamPlaces = field(default_factory=lambda: StreamPlaces(WATCHERS_MAX))
+    """Streams of events of the catalog."""
     backups: int = 0
     """Backups that are being made."""
     is_stopping: bool = False
@@ -225,6 +228,27 @@ class ServerState:
         except TimeoutError as error:
             raise Unavailable("not-ready", what="the leader") from error
         return term
+
+    def must_be_loaded(self) -> None:
+        """Raises Unavailable("not-ready"): what this server knows so far is no version of today."""
+        if not self.follower.loaded.is_set():
+            raise Unavailable("not-ready", what="the catalog")
+
+    async def newer(self, position: int, wait_ms: int) -> None:
+        """Waits until the catalog is newer than *position*, *wait_ms* have passed, or this server
+        ends."""
+        with suppress(TimeoutError):
+            async with self.while_serving(wait_ms):
+                await self.follower.changed(position)
+
+    async def rest(self, wait_ms: int) -> None:
+        """Waits until *wait_ms* have passed, or this server ends; others run in any case."""
+        if wait_ms <= 0 or self.is_stopping:
+            await asyncio.sleep(0)
+            return
+        with suppress(TimeoutError):
+            async with self.while_serving(wait_ms):
+                await asyncio.get_running_loop().create_future()
 
     @property
     def is_stale(self) -> bool:

@@ -161,8 +161,8 @@ class ConstraintBody(WireModel):
     state: ElementState
 
 
-class RegionRouteBody(WireModel):
-    """Location of one region."""
+class RegionLocation(WireModel):
+    """Location of one region, as the catalog has it."""
 
     region_id: str
     """table_id << 32 | number, in decimal."""
@@ -173,10 +173,15 @@ class RegionRouteBody(WireModel):
     epoch: Int64
     """Rises at every change of leader."""
     state: RegionState
-    address: str | None
-    """URL of the leader; null if it is not registered."""
     borrows: Listed[str] = ()
     """Storage roots of dead leaders that are still read from."""
+
+
+class RegionRouteBody(RegionLocation):
+    """Location of one region, and how its leader is reached."""
+
+    address: str | None
+    """URL of the leader; null if it is not registered."""
 
 
 class RouteBody(WireModel):
@@ -188,8 +193,8 @@ class RouteBody(WireModel):
     regions: Listed[RegionRouteBody]
 
 
-class TableBody(TableShape):
-    """Answer of `GET T`: the spec, and what the system gave it."""
+class TableDefinition(TableShape):
+    """A table as it is defined: the spec, and what the system gave it."""
 
     model_config = ConfigDict(
         validate_by_name=True, validate_by_alias=True, serialize_by_alias=True
@@ -206,10 +211,15 @@ class TableBody(TableShape):
     """Rises at every change of the table; the ETag shows it."""
     schema_version: Int64
     """Rises when an element is published; batches of rows carry it."""
-    catalog_version: Int64
-    """The version of the catalog this was read at."""
     created_at: str
     """RFC 3339."""
+
+
+class TableBody(TableDefinition):
+    """Answer of `GET T`: the definition, and the regions."""
+
+    catalog_version: Int64
+    """The version of the catalog this was read at."""
     dropped_at: str | None = None
     """RFC 3339; null while the table stands."""
     regions: Listed[RegionRouteBody]

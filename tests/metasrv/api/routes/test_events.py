@@ -12,7 +12,8 @@ import pytest
 
 from keys.model.cluster import LeaderRecord
 from metasrv.service.procedures import procedures
-from metasrv.service.procedures.events import STREAMS_MAX, events
+from metasrv.service.procedures.events import events
+from metasrv.service.state.stream_places import STREAMS_MAX
 from metasrv_base.wire.http import sse
 from serving.guard import Bounds
 from tests.metasrv.api.rig import TABLES, Server, leader, spec, state_of
@@ -174,7 +175,7 @@ async def test_given_open_streams_when_the_server_stops_then_goaway_ends_them() 
 
         for stream in (direct, forwarded):
             assert stream.names[-1] == "goaway"
-        assert one.state.streams == 0
+        assert one.state.streams.open == 0
         one.nodes.gate.set()
 
 
@@ -226,7 +227,7 @@ async def test_given_a_client_that_waits_when_the_server_stops_then_202_at_once(
 async def test_given_no_such_procedure_or_no_room_then_a_problem_and_no_stream() -> None:
     async with leader() as one:
         unknown = await one.client.get("/v1/procedures/no-uuid/events")
-        one.state.streams = STREAMS_MAX
+        one.state.streams.open = STREAMS_MAX
         full = await one.client.get("/v1/procedures/no-uuid/events")
 
         assert (unknown.status_code, unknown.json()["code"]) == (404, "procedure-not-found")

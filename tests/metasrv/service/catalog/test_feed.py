@@ -10,8 +10,8 @@ import pytest
 from keys.store.kv import Get, KeyPage, Request, TxnAnswer
 from keys.store.memory import MemoryKv
 from metasrv.service.catalog.feed import Start, lines
-from metasrv.service.procedures.events import STREAMS_MAX
 from metasrv.service.state.feed_lines import GOAWAY
+from metasrv.service.state.stream_places import STREAMS_MAX
 from metasrv_base.feed.catalog_replica import FeedReader
 from metasrv_base.wire.frontend.feed import MEDIA_TYPE, AddressChange, read_line
 from tests.keys.catalog.logs import World, first_update, update
@@ -121,7 +121,7 @@ async def test_given_streams_when_the_server_stops_then_goaway_at_once_for_who_n
 
         assert [list(found)[-1] for found in told] == [GOAWAY, GOAWAY]
         assert max(len(found) for found in told) < 4
-        assert one.state.streams == 0
+        assert one.state.streams.open == 0
 
 
 async def test_given_a_stream_that_waits_when_the_server_stops_then_goaway() -> None:
@@ -153,7 +153,7 @@ async def test_given_a_server_that_has_not_loaded_or_has_no_room_then_503() -> N
     new = Server(state_of("ms-1", kv, clock), kv, clock)
     unloaded = await new.client.get(WATCH)
     new.state.follower.loaded.set()
-    new.state.streams = STREAMS_MAX
+    new.state.streams.open = STREAMS_MAX
 
     full = await new.client.get(WATCH)
 

@@ -1,0 +1,35 @@
+"""The streams that a server has open, by kind: each kind has a bound of its own."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from metasrv_base.errors import Unavailable
+
+STREAMS_MAX = 1_000  # of procedures and of the feed; each is a connection and a task
+WATCHERS_MAX = 1_500  # of events; apart, so that watchers never take a frontend's place
+
+
+class StreamPlaces:
+    """Streams of one kind. `open` is their number now."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.open = 0
+        self.lost: Counter[str] = Counter()
+        """Streams that were ended since the start because their readers were too slow, by reason.
+        `stalled`: received nothing; `behind`: what follows is not kept any more."""
+
+    def must_have_room(self) -> None:
+        """Raises Unavailable("not-ready")."""
+        if self.open >= self.most:
+            raise Unavailable("not-ready", what="another event stream (too many are open)")
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Takes a place, while inside."""
+        self.open += 1
+        try:
+            yield
+        finally:
+            self.open -= 1
