@@ -78,6 +78,21 @@ class VersionsQuery(TableVersionsQuery):
     """Only changes of this principal."""
 
 
+class EventsQuery(Query):
+    since: Whole | None = Field(default=None, ge=0)
+    """The version of the catalog that the watcher knows: events after it are told. `Last-Event-ID`
+    goes before it. Default: from now on."""
+    catalog: str | None = Field(default=None, max_length=128)
+    """Only events of this catalog."""
+    schema_name: str | None = Field(default=None, alias="schema", max_length=257)
+    """Only events of this schema: its name, or `catalog.schema`."""
+    table: str | None = Field(default=None, max_length=386)
+    """Only events of tables that bear this name, or bore it before a rename: `table`,
+    `schema.table`, or `catalog.schema.table`; and of what they are in."""
+    table_id: Whole | None = Field(default=None, ge=0)
+    """Only events of this table, under whatever name; and of what it is in."""
+
+
 class DiffQuery(Query):
     from_: Whole = Field(alias="from", ge=0)
     """A version of the catalog."""

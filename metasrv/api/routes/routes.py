@@ -5,6 +5,7 @@ from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
 from metasrv.api.catalog import catalogs, indexes, tables, versions
+from metasrv.api.catalog import events as catalog_events
 from metasrv.api.http import answers
 from metasrv.api.internal import holders, internal
 from metasrv.api.routes import (
@@ -25,6 +26,7 @@ ROUTERS = (
     catalogs.router,
     tables.router,
     versions.router,
+    catalog_events.router,
     indexes.router,
     undrops.router,
     procedures.router,

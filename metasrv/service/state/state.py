@@ -12,6 +12,7 @@ from keys.model.cluster import ClusterKey, ClusterRecord, LeaderRecord
 from keys.store.kv import Kv
 from metasrv.leadership.term import Term
 from metasrv.program.version import VERSION
+from metasrv.service.events.event_lines import EventLines
 from metasrv.service.state.addresses import Addresses
 from metasrv.service.state.closed_times import ClosedTimes
 from metasrv.service.state.feed_lines import FeedLines
@@ -104,6 +105,7 @@ class ServerState:
     """Streams of procedures and of the catalog's feed."""
     watchers: StreamPlaces = field(default_factory=lambda: StreamPlaces(WATCHERS_MAX))
     """Streams of events of the catalog."""
+    events: EventLines = field(default_factory=EventLines)
     backups: int = 0
     """Backups that are being made."""
     is_stopping: bool = False

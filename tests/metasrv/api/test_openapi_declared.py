@@ -24,7 +24,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from metasrv.api.openapi import document
-from metasrv.service.state.stream_places import STREAMS_MAX
+from metasrv.service.state.stream_places import STREAMS_MAX, WATCHERS_MAX
 from tests.metasrv.api.rig import leader
 
 pytestmark = pytest.mark.badinput
@@ -90,6 +90,7 @@ def explored(send: Send) -> list[str]:
 
 async def test_given_any_request_when_answered_then_the_document_declares_it() -> None:
     async with leader() as one:
+        one.state.watchers.open = WATCHERS_MAX
         one.state.streams.open = STREAMS_MAX  # in process an answer comes whole, or never
         loop = asyncio.get_running_loop()
 
