@@ -39,6 +39,8 @@ class Goto(Generic[S]):
     step: str
     state: S
     txn: Txn = NOTHING
+    keeps: tuple[Lock, ...] | None = None
+    """Locks that the procedure holds from then on, of those that it has; None: all of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,10 +35,11 @@ ROWS = "metasrv/sdk/rows"
 FILES = (
     SyncFile(
         "metasrv/sdk/sync_tables.py",
-        "Tables, indexes, schemas and catalogs of a `Client`",
+        "Tables, indexes, schemas, catalogs and batches of a `Client`",
         {
             **_renamed(f"{CONTROL}/tables.py", "Tables", "Indexes"),
             **_renamed(f"{CONTROL}/namespaces.py", "Schemas", "Catalogs"),
+            **_renamed(f"{CONTROL}/batches.py", "Batches"),
         },
     ),
     SyncFile(

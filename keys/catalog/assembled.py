@@ -28,6 +28,7 @@ class _Derived:
     """Maps that a catalog derives from its tables, as far as those have been met."""
 
     names: dict[SchemaName, dict[str, int]] = field(default_factory=dict)
+    freed: dict[int, None] = field(default_factory=dict)
     gone: dict[SchemaName, dict[int, str]] = field(default_factory=dict)
     nodes: dict[str, dict[int, int]] = field(default_factory=dict)
     states: dict[RegionState, int] = field(default_factory=dict)
@@ -38,9 +39,12 @@ class _Derived:
         if table.dropped_at_ms is not None:
             self.gone.setdefault(schema, {})[table_id] = info.name
             return
-        names = self.names.setdefault(schema, {})
-        if names.setdefault(info.name, table_id) != table_id:
-            raise Corrupt(name=info.full_name, holder=names[info.name], other=table_id)
+        if info.dropping is not None:
+            self.freed[table_id] = None
+        else:
+            names = self.names.setdefault(schema, {})
+            if names.setdefault(info.name, table_id) != table_id:
+                raise Corrupt(name=info.full_name, holder=names[info.name], other=table_id)
         for region in table.route.region_routes:
             self.states[region.state] = self.states.get(region.state, 0) + 1
             for node in (region.leader, *region.followers):
@@ -68,6 +72,7 @@ def assembled(namespaces: Catalog, tables: Mapping[int, CatalogTable]) -> Turns[
         tables=(yield from _map_of(tables)),
         names=(yield from _maps_of(derived.names)),
         ordered=Map(ordered),
+        freed=(yield from _map_of(derived.freed)),
         gone=(yield from _maps_of(derived.gone)),
         nodes=(yield from _maps_of(derived.nodes)),
         led=Map(led),

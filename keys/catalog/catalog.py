@@ -7,7 +7,7 @@ from typing import Any, cast
 from immutables import Map
 
 from keys.catalog.maps import counted, kept, without
-from keys.catalog.ordered import Names
+from keys.catalog.ordered import Names, with_name, without_name
 from keys.catalog.schema_versions import SchemaVersion, are_alike, followed
 from keys.model.catalogs import CatalogInfo, SchemaInfo
 from keys.model.log import (
@@ -113,6 +113,8 @@ class Catalog:
     """Schema -> name -> id of the table that bears it now; one that is being dropped too."""
     ordered: Map[SchemaName, Names] = field(default_factory=Map)
     """The same names, in order: a page of a list sorts nothing."""
+    freed: Map[int, None] = field(default_factory=Map)
+    """Living tables that batches have dropped: they bear no name."""
     gone: Map[SchemaName, Map[int, str]] = field(default_factory=Map)
     """Schema -> id of a dropped table -> the name it bore."""
     nodes: Map[str, Map[int, int]] = field(default_factory=Map)
@@ -326,12 +328,6 @@ class Catalog:
     def _named(self, table: CatalogTable) -> "Catalog":
         info, route = table.info, table.route
         shapes = self._slimmed(table)
-        schema = (info.catalog, info.schema_name)
-        if schema not in self.schemas and schema not in self.leaving:
-            raise Corrupt(name=info.full_name, schema=schema)
-        names = self.names.get(schema, Map())
-        if names.get(info.name, info.table_id) != info.table_id:
-            raise Corrupt(name=info.full_name, holder=names[info.name], other=info.table_id)
         nodes, led = self.nodes, self.led
         for node, numbers in table.route.numbers_by_node().items():
             nodes = nodes.set(node, nodes.get(node, Map()).set(info.table_id, len(numbers)))
@@ -339,13 +335,20 @@ class Catalog:
         return replace(
             self,
             tables=self.tables.set(info.table_id, table),
-            names=self.names.set(schema, names.set(info.name, info.table_id)),
-            ordered=self.ordered.set(schema, self.ordered.get(schema, Names()).added(info.name)),
             nodes=nodes,
             led=led,
             states=counted(self.states, route, 1),
             shapes=shapes,
+            **self._with_name(info),
         )
+
+    def _with_name(self, info: TableInfo) -> dict[str, Any]:
+        if info.dropping is not None:
+            return {"freed": self.freed.set(info.table_id, None)}
+        schema = (info.catalog, info.schema_name)
+        if schema not in self.schemas and schema not in self.leaving:
+            raise Corrupt(name=info.full_name, schema=schema)
+        return with_name(self.names, self.ordered, info)
 
     def _slimmed(self, table: CatalogTable) -> Shapes[Column]:
         info, route = table.info, table.route
@@ -358,21 +361,18 @@ class Catalog:
 
     def _unnamed(self, table: CatalogTable) -> "Catalog":
         info = table.info
-        schema = (info.catalog, info.schema_name)
-        names, nodes, led = self.names[schema].delete(info.name), self.nodes, self.led
+        nodes, led = self.nodes, self.led
         for node, numbers in table.route.numbers_by_node().items():
             held = nodes[node].delete(info.table_id)
             nodes = kept(nodes, node, held)
             led = led.set(node, led[node] - len(numbers)) if held else led.delete(node)
-        ordered = self.ordered[schema].without(info.name)
-        return replace(
-            self,
-            names=kept(self.names, schema, names),
-            ordered=kept(self.ordered, schema, ordered),
-            nodes=nodes,
-            led=led,
-            states=counted(self.states, table.route, -1),
-        )
+        states = counted(self.states, table.route, -1)
+        return replace(self, nodes=nodes, led=led, states=states, **self._without_name(info))
+
+    def _without_name(self, info: TableInfo) -> dict[str, Any]:
+        if info.dropping is not None:
+            return {"freed": self.freed.delete(info.table_id)}
+        return without_name(self.names, self.ordered, info)
 
 
 _Apply = Callable[[Catalog, Any, int], Catalog]

@@ -8,11 +8,18 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from immutables import Map
+
+from keys.catalog.maps import kept
+from keys.model.tables import TableInfo
+from metasrv_base.errors import Corrupt
 
 CHUNK_MAX = 128  # names of a chunk, and chunks of a group: a million names are some 60 groups
 
 T = TypeVar("T")
+SchemaName = tuple[str, str]
 Chunk = tuple[str, ...]
 Group = tuple[Chunk, ...]
 
@@ -92,3 +99,29 @@ def _split(names: tuple[T, ...], *, is_last: bool) -> tuple[tuple[T, ...], ...]:
         return (names,)
     cut = CHUNK_MAX if is_last else CHUNK_MAX // 2
     return names[:cut], names[cut:]
+
+
+def with_name(
+    names: Map[SchemaName, Map[str, int]], ordered: Map[SchemaName, Names], info: TableInfo
+) -> dict[str, Any]:
+    """`names` and `ordered` of a catalog in which the table bears its name. Raises Corrupt where
+    another one does."""
+    schema = (info.catalog, info.schema_name)
+    held = names.get(schema, Map[str, int]())
+    if held.get(info.name, info.table_id) != info.table_id:
+        raise Corrupt(name=info.full_name, holder=held[info.name], other=info.table_id)
+    return {
+        "names": names.set(schema, held.set(info.name, info.table_id)),
+        "ordered": ordered.set(schema, ordered.get(schema, Names()).added(info.name)),
+    }
+
+
+def without_name(
+    names: Map[SchemaName, Map[str, int]], ordered: Map[SchemaName, Names], info: TableInfo
+) -> dict[str, Any]:
+    """`names` and `ordered` of a catalog in which the table bears its name no more."""
+    schema = (info.catalog, info.schema_name)
+    return {
+        "names": kept(names, schema, names[schema].delete(info.name)),
+        "ordered": kept(ordered, schema, ordered[schema].without(info.name)),
+    }

@@ -58,6 +58,7 @@ class Rebuild:
             tables=empty.tables,
             names=empty.names,
             ordered=empty.ordered,
+            freed=empty.freed,
             gone=empty.gone,
             nodes=empty.nodes,
             led=empty.led,

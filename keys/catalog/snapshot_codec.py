@@ -53,6 +53,8 @@ def items_of(catalog: Catalog) -> Iterator[SnapshotItem]:
         names = catalog.names[schema_name]
         for name_of_table in catalog.ordered[schema_name]:
             yield from _items(catalog.tables[names[name_of_table]])
+    for table_id in sorted(catalog.freed):
+        yield from _items(catalog.tables[table_id])
     for schema_name in sorted(catalog.gone):
         for table_id in sorted(catalog.gone[schema_name]):
             yield from _items(catalog.tables[table_id])
@@ -159,6 +161,7 @@ class CatalogBuilder:
         self._tables = _Filling[int, CatalogTable]()
         self._names: dict[SchemaName, _Filling[str, int]] = defaultdict(_Filling)
         self._ordered: dict[SchemaName, _OrderedNames] = defaultdict(_OrderedNames)
+        self._freed = _Filling[int, None]()
         self._gone: dict[SchemaName, _Filling[int, str]] = defaultdict(_Filling)
         self._nodes: dict[str, _Filling[int, int]] = defaultdict(_Filling)
         self._led = _Filling[str, int]()
@@ -192,6 +195,7 @@ class CatalogBuilder:
             leaving=self._leaving.finished(),
             tables=self._tables.finished(),
             names=_each(self._names),
+            freed=self._freed.finished(),
             ordered=Map({name: names.finished() for name, names in self._ordered.items()}),
             gone=_each(self._gone),
             nodes=_each(self._nodes),
@@ -252,8 +256,11 @@ class CatalogBuilder:
         if item.dropped_at_ms is not None:
             self._gone[schema][info.table_id] = info.name
             return
-        self._names[schema][info.name] = info.table_id
-        self._ordered[schema].add(info.name)
+        if info.dropping is None:
+            self._names[schema][info.name] = info.table_id
+            self._ordered[schema].add(info.name)
+        else:
+            self._freed[info.table_id] = None
         for node, numbers in route.numbers_by_node().items():
             self._nodes[node][info.table_id] = len(numbers)
             self._led.count(node, len(numbers))

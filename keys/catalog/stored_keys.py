@@ -44,8 +44,9 @@ def _living(table: CatalogTable) -> Iterator[StoredKey]:
     info, route, table_id = table.info, table.route, table.info.table_id
     yield TableInfoKey(table_id), info
     yield TableRouteKey(table_id), route
-    name = TableNameKey(info.catalog, info.schema_name, info.name)
-    yield name, TableNameRecord(table_id=table_id)
+    if info.dropping is None:
+        name = TableNameKey(info.catalog, info.schema_name, info.name)
+        yield name, TableNameRecord(table_id=table_id)
     for node, numbers in route.numbers_by_node().items():
         value = DatanodeTable(table_id=table_id, version=route.version, regions=numbers)
         yield DatanodeTableKey(node, table_id), value

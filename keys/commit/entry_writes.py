@@ -79,19 +79,22 @@ def writes_of(entries: Iterable[Entry], before: MetadataView) -> tuple[KeyWrite,
 
     *before* covers what the first of them follows.
     """
-    state = _ViewAfter(before)
+    state = ViewAfter(before)
     for entry in entries:
-        for write in tuple(_writes(entry, state)):
-            state.writes[write.key] = write
+        state.apply(entry)
     return tuple(state.writes.values())
 
 
 @dataclass(slots=True)
-class _ViewAfter:
+class ViewAfter:
     """A view with what the entries so far have written."""
 
     before: MetadataView
     writes: dict[Key[Any], KeyWrite] = field(default_factory=dict)
+
+    def apply(self, entry: Entry) -> None:
+        for write in tuple(_writes(entry, self)):
+            self.writes[write.key] = write
 
     def get(self, key: Key[V], /) -> V | None:
         write = self.writes.get(key)
@@ -103,7 +106,7 @@ class _ViewAfter:
         return value
 
 
-def _writes(entry: Entry, state: _ViewAfter) -> Iterator[KeyWrite]:
+def _writes(entry: Entry, state: ViewAfter) -> Iterator[KeyWrite]:
     match entry:
         case CatalogCreated() | CatalogDropping():
             yield _put(CatalogNameKey(entry.info.name), entry.info)
@@ -117,7 +120,7 @@ def _writes(entry: Entry, state: _ViewAfter) -> Iterator[KeyWrite]:
             yield from _writes_of_table(entry, state)
 
 
-def _writes_of_table(entry: TableEntry, state: _ViewAfter) -> Iterator[KeyWrite]:
+def _writes_of_table(entry: TableEntry, state: ViewAfter) -> Iterator[KeyWrite]:
     match entry:
         case TableCreated():
             yield from _table(entry.info, entry.route)
@@ -153,21 +156,27 @@ def name_key(info: TableInfo) -> TableNameKey:
     return TableNameKey(info.catalog, info.schema_name, info.name)
 
 
+def _borne(info: TableInfo) -> TableNameKey | None:
+    """The name that a living table bears; None: a batch has dropped it."""
+    return name_key(info) if info.dropping is None else None
+
+
 def _table(info: TableInfo, route: TableRoute) -> Iterator[KeyWrite]:
     yield _put(TableInfoKey(info.table_id), info)
     yield _put(name_key(info), TableNameRecord(table_id=info.table_id))
     yield from _route(None, route)
 
 
-def _changed(infos: tuple[TableInfo, ...], state: _ViewAfter) -> Iterator[KeyWrite]:
+def _changed(infos: tuple[TableInfo, ...], state: ViewAfter) -> Iterator[KeyWrite]:
     """Other definitions of living tables, and the names of those that bear others."""
     given, taken = list[TableNameKey](), dict[TableNameKey, int]()
     for info in infos:
-        key, name = TableInfoKey(info.table_id), name_key(info)
-        old = name_key(state.must(key))
+        key, name = TableInfoKey(info.table_id), _borne(info)
+        old = _borne(state.must(key))
         yield _put(key, info)
-        if name != old:
+        if name != old and old is not None:
             given.append(old)
+        if name != old and name is not None:
             taken[name] = info.table_id
     for name, table_id in taken.items():
         yield _put(name, TableNameRecord(table_id=table_id))
@@ -176,12 +185,13 @@ def _changed(infos: tuple[TableInfo, ...], state: _ViewAfter) -> Iterator[KeyWri
             yield _gone(name)
 
 
-def _dropped(entry: TableDropped, state: _ViewAfter) -> Iterator[KeyWrite]:
+def _dropped(entry: TableDropped, state: ViewAfter) -> Iterator[KeyWrite]:
     """The keys of a living table, moved below `__removed-`."""
     table_id, at_ms, by = entry.table_id, entry.dropped_at_ms, entry.dropped_by
     info, route = state.must(TableInfoKey(table_id)), state.must(TableRouteKey(table_id))
     yield _gone(TableInfoKey(table_id))
-    yield _gone(name_key(info))
+    if (name := _borne(info)) is not None:
+        yield _gone(name)
     yield from _route(route, None)
     removed = RemovedTableInfo(info=info, dropped_at_ms=at_ms, dropped_by=by)
     yield _put(RemovedTableInfoKey(table_id), removed)

@@ -1,6 +1,8 @@
 """The four kinds of key that make a table: what it is, where it is, who holds it, its name."""
 
 from dataclasses import dataclass
+from functools import partial
+from operator import is_
 from typing import Any, ClassVar
 
 from pydantic import Field
@@ -107,6 +109,9 @@ class TableInfo(StoredModel):
     state: ElementState = ElementState.PUBLIC
     """State of the table itself. Write-only: a drop has begun and new statements do not find the
     table; transactions that know it continue."""
+    dropping: str | None = Field(default=None, exclude_if=partial(is_, None))
+    """Id of the batch that has dropped it: another table may bear its name since, and its schema
+    may be gone. It is hidden, and removed once no statement uses it."""
 
     @property
     def is_hidden(self) -> bool:

@@ -30,7 +30,7 @@ def names(facts: CheckInput) -> Iterator[CheckFault]:
     infos = facts.infos()
     for key, value in facts.of(TableNameKey).items():
         info = infos.get(value.table_id)
-        if info is not None and _name(info) != key:
+        if info is not None and (_name(info) != key or info.dropping is not None):
             right = f"no such key: that table is {_name(info)}"
             yield CheckFault(str(key), f"table {value.table_id}", right)
         elif not _stands(facts, value.table_id):
@@ -38,6 +38,8 @@ def names(facts: CheckInput) -> Iterator[CheckFault]:
                 str(key), f"table {value.table_id}, which does not exist", "no such key"
             )
     for table_id, info in infos.items():
+        if info.dropping is not None:
+            continue
         holder = facts.get(_name(info))
         if not facts.has(_name(info)):
             yield CheckFault(str(_name(info)), "missing", f"table {table_id}, whose name it is")
@@ -142,7 +144,7 @@ def announcements(facts: CheckInput) -> Iterator[CheckFault]:
 def schemas(facts: CheckInput) -> Iterator[CheckFault]:
     for table_id, info in facts.infos().items():
         key = SchemaNameKey(info.catalog, info.schema_name)
-        if not facts.has(key):
+        if info.dropping is None and not facts.has(key):
             yield CheckFault(str(key), "missing", f"the schema of {TableInfoKey(table_id)}")
     for schema in facts.of(SchemaNameKey).values():
         if not facts.has(CatalogNameKey(schema.catalog)):

@@ -59,6 +59,11 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("catalog", "metasrv.cli.catalog.catalog", "Create, show and drop catalogs."),
     ("schema", "metasrv.cli.catalog.schema", "Create, show and drop schemas."),
     ("index", "metasrv.cli.catalog.index", "Create, show and drop indexes."),
+    (
+        "batch",
+        "metasrv.cli.catalog.batch",
+        "Carry out the commands of a file in one version of the catalog, or none.",
+    ),
     ("import", "metasrv.cli.rows.import_rows", "Load a Parquet, CSV or NDJSON file into a table."),
     ("export", "metasrv.cli.rows.export", "Write a table to a Parquet, CSV or NDJSON file."),
     ("scan", "metasrv.cli.rows.scan", "Read the rows of a table."),

@@ -19,6 +19,7 @@ from metasrv_base.wire.http.client import HttpClient
 
 if TYPE_CHECKING:
     from metasrv.sdk.control.backups import Backups
+    from metasrv.sdk.control.batches import Batches
     from metasrv.sdk.control.namespaces import Catalogs, Schemas
     from metasrv.sdk.control.operations import (
         Cluster,
@@ -87,6 +88,12 @@ class AsyncClient:
         from metasrv.sdk.control.namespaces import Schemas
 
         return Schemas(self._service)
+
+    @cached_property
+    def batches(self) -> "Batches":
+        from metasrv.sdk.control.batches import Batches
+
+        return Batches(self._service)
 
     @cached_property
     def procedures(self) -> "Procedures":

@@ -18,7 +18,7 @@ from metasrv.sdk.sync_operations import (
     SyncRegions,
     SyncSettings,
 )
-from metasrv.sdk.sync_tables import SyncCatalogs, SyncIndexes, SyncSchemas, SyncTables
+from metasrv.sdk.sync_tables import SyncBatches, SyncCatalogs, SyncIndexes, SyncSchemas, SyncTables
 
 if TYPE_CHECKING:
     from metasrv.sdk.sync_backups import SyncBackups
@@ -51,6 +51,10 @@ class Client:
     @cached_property
     def schemas(self) -> SyncSchemas:
         return SyncSchemas(self._portal, self._client.schemas)
+
+    @cached_property
+    def batches(self) -> SyncBatches:
+        return SyncBatches(self._portal, self._client.batches)
 
     @cached_property
     def procedures(self) -> SyncProcedures:

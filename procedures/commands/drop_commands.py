@@ -61,6 +61,8 @@ class DropTableCommand(CatalogCommand):
     """Time of the drop, wall clock."""
     by: str
     """Id of the procedure."""
+    freed: bool = False
+    """A batch has dropped it: it bears the name no more."""
 
     def keys(self) -> tuple[Key[Any], ...]:
         name, table_id = self.name, self.table_id
@@ -68,7 +70,7 @@ class DropTableCommand(CatalogCommand):
         return (
             TableInfoKey(table_id),
             TableRouteKey(table_id),
-            name,
+            *(() if self.freed else (name,)),
             RemovedTableInfoKey(table_id),
             RemovedTableRouteKey(table_id),
             removed,

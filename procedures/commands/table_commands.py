@@ -140,7 +140,8 @@ class UndropTableCommand(CatalogCommand):
         info = removed.info
         back = {"name": self.name.table, "version": info.version + 1, "state": ElementState.PUBLIC}
         route = _reopening(removed_route.route)
-        return (TableUndropped(info=info.model_copy(update=back), route=route),)
+        shown = info.model_copy(update={**back, "dropping": None})
+        return (TableUndropped(info=shown, route=route),)
 
     def _require_schema(self, schema: SchemaInfo | None) -> None:
         """The name still means the schema that it resolved to at submit (docs/protocols.md P1)."""

@@ -73,11 +73,14 @@ def follow(
     """The record after *outcome*; an edge that is not in the table is a bug."""
     assert record.phase is ProcedurePhase.FORWARD
     assert kind.may_follow(outcome.step, record.step), f"{record.step} -> {outcome.step}"
+    locks = record.locks if outcome.keeps is None else outcome.keeps
+    assert set(locks) <= set(record.locks), "a lock that it never had"
     return record.model_copy(
         update={
             "step": outcome.step,
             "kind_format": kind.state.format,
             "state": _dump(outcome.state),
+            "locks": locks,
             "trail": _trail(kind, record, outcome.step),
             "timeline": _with(record, beat),
             "catalog_version": stamp.catalog_version or record.catalog_version,

@@ -5,6 +5,7 @@ from typing import Any
 
 from procedures.kinds.alter.alter_table import ALTER_TABLE
 from procedures.kinds.alter.index_kinds import CREATE_INDEX, DROP_INDEX, VALIDATE_INDEX
+from procedures.kinds.batch.batch import BATCH
 from procedures.kinds.failover.decommission_node import DECOMMISSION_NODE
 from procedures.kinds.failover.failover_node import FAILOVER_NODE
 from procedures.kinds.failover.failover_table import FAILOVER_TABLE
@@ -44,5 +45,6 @@ KINDS: Mapping[str, Kind[Any]] = {
         FAILOVER_TABLE,
         FAILOVER_NODE,
         DECOMMISSION_NODE,
+        BATCH,
     )
 }

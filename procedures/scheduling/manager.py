@@ -217,9 +217,9 @@ class Manager:
         after = held.record
         if after.deadline_at_ms != before.deadline_at_ms:
             self._floor.expect(entry)
-        if after.poisoned != before.poisoned:
+        if (after.poisoned, after.locks) != (before.poisoned, before.locks):
             self._floor.claim_again(entry)
-            if after.poisoned:
+            if after.poisoned and not before.poisoned:
                 log.error("procedure_poisoned", procedure=held.procedure, **_facts(entry))
         self._schedule()
 

@@ -186,14 +186,21 @@ async def order_all(
 ) -> OrderAnswers:
     """Sends one request to each leader of *regions*, all at once. Raises Conflict (a newer
     term)."""
-    by_node: dict[str, list[RegionRoute]] = {}
-    for region in regions:
-        by_node.setdefault(region.leader, []).append(region)
+    return await order_each(context, ((info, region) for region in regions), make)
+
+
+async def order_each(
+    context: Context, regions: Iterable[tuple[TableInfo, RegionRoute]], make: MakeOrder
+) -> OrderAnswers:
+    """As `order_all`, for regions of several tables."""
+    by_node: dict[str, list[tuple[TableInfo, RegionRoute]]] = {}
+    for info, region in regions:
+        by_node.setdefault(region.leader, []).append((info, region))
     results: dict[str, OrderResult] = {}
     silent: dict[str, MetaError] = {}
 
     async def ask(node: str) -> None:
-        orders = [make(info, region) for region in by_node[node]]
+        orders = [make(info, region) for info, region in by_node[node]]
         with context.waiting_for("node", node):
             try:
                 answers = await context.ports.nodes.send(node, orders, sender=context.sender)

@@ -156,6 +156,9 @@ PLANTED = {
     "a cancelled change that stays half way": without_undo(
         "alter_table, cancelled", "alter_table", "advance", "differs"
     ),
+    "a batch that leaves its regions": without_undo(
+        "batch, node refuses", "batch", "make", "left: "
+    ),
     "no undo": without_undo("create_table, node refuses", "create_table", "create", "left: "),
     "files deleted before they were brought over": enumerated(
         "failover_table", Harness(kinds=discarding_first(), later=True), "never ends"

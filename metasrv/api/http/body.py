@@ -5,12 +5,14 @@ from typing import Any
 
 from metasrv.api.http.route_table import Met
 from metasrv_base.errors import Refused
+from metasrv_base.wire.api.batches import BATCH_BYTES_MAX
 from metasrv_base.wire.http import strict_json
 from metasrv_base.wire.http.asgi import Receive, Scope, read_body, replaying
 from serving.json_body import parsed
 
 JSON = b"application/json"
 HEARTBEAT_BYTES_MAX = 32 << 20  # 100,000 region statistics of 250 bytes, and some
+BATCH_PATH = "/v1/batch"
 _WITHOUT = frozenset({"GET", "HEAD"})
 
 
@@ -39,7 +41,7 @@ async def checked_body(scope: Scope, receive: Receive, met: Met, limits: BodyLim
     headers = dict(scope["headers"])
     if met.takes_body:
         _check_media(headers, needed=met.needs_body)
-    limit = HEARTBEAT_BYTES_MAX if met.template.endswith("/heartbeat") else limits.body_bytes
+    limit = _limit_of(met, limits)
     declared = headers.get(b"content-length", b"0")
     if declared.isdigit() and int(declared[:20]) > limit:
         raise Refused("body-too-large", limit_bytes=limit)
@@ -50,6 +52,12 @@ async def checked_body(scope: Scope, receive: Receive, met: Met, limits: BodyLim
     if not met.takes_body and value != {}:
         raise Refused("invalid-request", expected="no body")
     return JsonBody(raw, value)
+
+
+def _limit_of(met: Met, limits: BodyLimits) -> int:
+    if met.template.endswith("/heartbeat"):
+        return HEARTBEAT_BYTES_MAX
+    return BATCH_BYTES_MAX if met.template == BATCH_PATH else limits.body_bytes
 
 
 def _check_media(headers: dict[bytes, bytes], *, needed: bool) -> None:

@@ -31,6 +31,7 @@ from metasrv_base.wire.problem.problems import KINDS as PROBLEMS
 from procedures.kinds.registry import KINDS
 from procedures.steps.requirements import is_not_applied
 
+VERSION_FIELD = "catalog_version"  # of a report that tells the version which was made
 RETRY_AFTER_S = 1  # an ordinary DDL is over by then
 
 Headers = dict[str, str]
@@ -151,7 +152,10 @@ async def _ended(state: ServerState, history: ProcedureHistory, headers: Headers
         status = 200  # `if_not_exists`, and somebody else had made it when its turn came
         headers[VERSION_HEADER] = str(tables.left_by(state, version).version)
     if kind.report is not None:
-        return answer(kind.report.model_validate(history.result), status, headers)
+        report = dict(history.result or {})
+        if VERSION_FIELD in kind.report.model_fields:
+            report[VERSION_FIELD] = history.catalog_version
+        return answer(kind.report.model_validate(report), status, headers)
     body: TableBody | SchemaBody | CatalogBody | IndexBody
     if record.resource.type == "catalog":
         body = tables.made_catalog(state, record.resource.name, version)

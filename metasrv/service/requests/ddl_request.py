@@ -41,6 +41,10 @@ class ProcedureToSubmit:
     sequence: str | None = None
     """The id in `state` is a placeholder: take one from this sequence, and ask `numbered`."""
     numbered: Callable[[int], ProcedureState] | None = None
+    sequences: tuple[str, ...] = ()
+    """The sequence of each id, in order, where `state` has placeholders for several."""
+    renumbered: Callable[[Callable[[str], int]], ProcedureState] | None = None
+    """Takes the next id of a sequence as often as `sequences` says."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from keys.commit.committer import StaleRead
@@ -226,6 +227,10 @@ async def _planned(term: Term, context: RequestContext, judged: PlannedRequest) 
     if change.sequence is not None:
         assert change.numbered is not None
         procedure = change.numbered(await term.sequences.peek(change.sequence))
+    if change.renumbered is not None:
+        first = {name: await term.sequences.peek(name) for name in set(change.sequences)}
+        following = {name: count(number) for name, number in first.items()}
+        procedure = change.renumbered(lambda name: next(following[name]))
     client = context.client(table_id=change.table_id)
     return PlannedChange(
         await plan_of(term, change.kind, procedure, client), judged.catalog_version
@@ -240,6 +245,11 @@ async def _submit(
         assert change.numbered is not None
         term.committer.must_have_space()
         procedure = change.numbered(await term.sequences.next(change.sequence))
+    if change.renumbered is not None:
+        term.committer.must_have_space()
+        ids = [await term.sequences.next(name) for name in change.sequences]
+        following = iter(ids)
+        procedure = change.renumbered(lambda _: next(following))
     client = context.client(table_id=change.table_id)
     wish = SubmitRequest(state.ids.procedure_id(), client, context.fingerprint)
     return await stored(state, term, change.kind, procedure, wish)

@@ -143,6 +143,17 @@ REFUSALS = (
         "Split the change into smaller ones, or use fewer regions.",
     ),
     ProblemKind(
+        "not-in-batch",
+        422,
+        Refused,
+        "A batch does not take such a command",
+        (
+            "Of the commands, {count} do not take effect in one version.",
+            "A command does not take effect in one version.",
+        ),
+        "Send each command that `errors` names as a request of its own, to the route named there.",
+    ),
+    ProblemKind(
         "limit-exceeded",
         422,
         Refused,

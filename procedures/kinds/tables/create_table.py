@@ -4,6 +4,8 @@ Ids and nodes are chosen before submit, so a create costs two writes: submit and
 commit nobody sees the table; undone, it leaves nothing.
 """
 
+from collections.abc import Iterable
+
 from keys.commit.change import change
 from keys.commit.txn import NOTHING, Txn
 from keys.model.cluster import DATANODE, NodeKey
@@ -39,18 +41,19 @@ async def create(state: CreateTable, context: Context) -> Outcome[CreateTable]:
         return Done(state, {"table_id": bearer.table_id, "name": info.full_name})
     answers = await order_all(context, info, route.region_routes, create_order)
     answers.must_all_succeed()
-    txn = change(snapshot, *entries).also(await _while_registered(route, context))
+    txn = change(snapshot, *entries).also(await while_registered((route,), context))
     return Done(state, {"table_id": info.table_id, "name": info.full_name}, txn)
 
 
-async def _while_registered(route: TableRoute, context: Context) -> Txn:
+async def while_registered(routes: Iterable[TableRoute], context: Context) -> Txn:
     """Compares the registrations of those leaders that have died since they made their regions: a
     node that is dead may be removed, and nobody fails over the regions of a removed one. One that
     is alive is removed later than this transaction, and its routes refuse that.
 
     Raises Conflict `node-not-eligible`.
     """
-    dead = {region.leader for region in route.region_routes} - context.alive_nodes()
+    leaders = {region.leader for route in routes for region in route.region_routes}
+    dead = leaders - context.alive_nodes()
     if not dead:
         return NOTHING
     keys = [NodeKey(DATANODE, node) for node in sorted(dead)]

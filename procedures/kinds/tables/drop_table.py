@@ -7,6 +7,9 @@ moved: a failed compare reads again and goes on (docs/protocols.md P1.8).
 """
 
 from dataclasses import replace
+from operator import not_
+
+from pydantic import Field
 
 from keys.model.records import Lock, Resource
 from keys.model.removed import RemovedTableInfoKey, RemovedTableRouteKey
@@ -16,7 +19,7 @@ from procedures.commands.command import change_of
 from procedures.commands.drop_commands import DropTableCommand, HideTableCommand, ShowTableCommand
 from procedures.context import Context
 from procedures.elements.transition_notes import hidden
-from procedures.locking.locks import exclusive, route_key, whole_table
+from procedures.locking.locks import exclusive, route_key, table_key, whole_table
 from procedures.machine import Back, Done, Goto, Kind, Outcome, ProcedureState, Step
 from procedures.steps.region_orders import close_order, order_all
 from procedures.steps.requirements import ends_if_missing
@@ -32,6 +35,9 @@ class DropTable(ProcedureState):
     table_id: int
     covered: bool = False
     """A parent holds its schema, or its catalog, exclusively."""
+    freed: bool = Field(default=False, exclude_if=not_)
+    """A batch has dropped it: it is hidden, nothing shows it again, and its name may be another
+    table's."""
     info: TableInfo | None = None
     """Definition of the table, in records of an earlier server; otherwise it is read from its
     removed key."""
@@ -39,6 +45,8 @@ class DropTable(ProcedureState):
 
 
 async def hide(state: DropTable, context: Context) -> Outcome[DropTable]:
+    if state.freed:
+        return Goto("remove", state)
     command = HideTableCommand(_name(state), state.table_id, context.client)
     snapshot = await context.snapshot(*command.keys())
     txn = change_of(command, snapshot)
@@ -47,6 +55,8 @@ async def hide(state: DropTable, context: Context) -> Outcome[DropTable]:
 
 
 async def show(state: DropTable, context: Context) -> Back | None:
+    if state.freed:
+        return None
     command = ShowTableCommand(state.table_id)
     txn = change_of(command, await context.snapshot(*command.keys()))
     return Back(txn) if txn.entries else None
@@ -59,7 +69,7 @@ def _name(state: DropTable) -> TableNameKey:
 async def remove(state: DropTable, context: Context) -> Outcome[DropTable]:
     """Removes the table once no holder uses it."""
     at_ms, table_id = context.ports.clock.wall_ms(), state.table_id
-    command = DropTableCommand(_name(state), table_id, at_ms, context.procedure)
+    command = DropTableCommand(_name(state), table_id, at_ms, context.procedure, state.freed)
     snapshot = await context.snapshot(*command.keys())
     info = snapshot.must(TableInfoKey(table_id))
     if info.is_hidden:  # not in a drop that a server of before began
@@ -85,6 +95,8 @@ async def close(state: DropTable, context: Context) -> Outcome[DropTable]:
 def locks(state: DropTable) -> tuple[Lock, ...]:
     if state.covered:
         return (exclusive(route_key(state.table_id)),)
+    if state.freed:
+        return (exclusive(table_key(state.table_id)), exclusive(route_key(state.table_id)))
     return whole_table(state.catalog, state.schema_name, state.name, state.table_id)
 
 

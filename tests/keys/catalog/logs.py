@@ -21,6 +21,7 @@ from keys.model.log import (
     TableUndropped,
 )
 from keys.model.tables import TableInfo, TableRoute
+from metasrv_base.elements.states import ElementState
 from tests.procedures.harness.tables import table_info, table_route
 
 DEADLINE_MS = 1_000
@@ -60,6 +61,7 @@ class World:
             self.rename,
             self.exchange,
             self.alter,
+            self.free,
             self.move,
             self.create_schema,
             self.drop_schema,
@@ -70,7 +72,8 @@ class World:
                 return made
 
     def taken(self) -> set[tuple[str, str]]:
-        return {(info.schema_name, info.name) for info, _ in self.living.values()}
+        infos = (info for info, _ in self.living.values())
+        return {(info.schema_name, info.name) for info in infos if info.dropping is None}
 
     def free_name(self) -> tuple[str, str]:
         wanted = [(s, f"t{n}") for s in sorted(self.schemas) for n in range(20)]
@@ -78,6 +81,22 @@ class World:
 
     def a_living(self) -> int | None:
         return self.random.choice(sorted(self.living)) if self.living else None
+
+    def a_named(self) -> int | None:
+        """A living table that no batch has dropped."""
+        named = sorted(id for id, (info, _) in self.living.items() if info.dropping is None)
+        return self.random.choice(named) if named else None
+
+    def free(self) -> Entry | None:
+        """A drop of a batch."""
+        table = self.a_named()
+        if table is None:
+            return None
+        info, route = self.living[table]
+        hidden = {"state": ElementState.WRITE_ONLY, "dropping": "p", "version": info.version + 1}
+        info = info.model_copy(update=hidden)
+        self.living[table] = info, route
+        return TableAltered(info=info)
 
     def create(self) -> Entry:
         schema, name = self.free_name()
@@ -100,7 +119,8 @@ class World:
         table = self.random.choice(sorted(self.dropped))
         info, route = self.dropped.pop(table)
         schema, name = self.free_name()
-        info = info.model_copy(update={"schema_name": schema, "name": name})
+        shown = {"state": ElementState.PUBLIC, "dropping": None}
+        info = info.model_copy(update={"schema_name": schema, "name": name, **shown})
         self.living[table] = info, route
         return TableUndropped(info=info, route=route)
 
@@ -112,7 +132,7 @@ class World:
         return TablePurged(table_id=table)
 
     def rename(self) -> Entry | None:
-        table = self.a_living()
+        table = self.a_named()
         if table is None:
             return None
         info, route = self.living[table]
@@ -122,9 +142,10 @@ class World:
         return TableRenamed(info=info)
 
     def exchange(self) -> Entry | None:
-        if len(self.living) < 2:
+        named = sorted(id for id, (info, _) in self.living.items() if info.dropping is None)
+        if len(named) < 2:
             return None
-        ids = self.random.sample(sorted(self.living), 2)
+        ids = self.random.sample(named, 2)
         infos = [self.living[id][0] for id in ids]
         first, second = (
             mine.model_copy(update={"schema_name": its.schema_name, "name": its.name})
@@ -179,16 +200,15 @@ def check(catalog: Catalog, world: World) -> None:
     assert {name: (t.info, t.route) for name, t in living.items()} == world.living
     assert {name: (t.info, t.route) for name, t in dropped.items()} == world.dropped
     assert {schema for _, schema in catalog.schemas} == world.schemas
-    for info, _ in world.living.values():
+    borne = {table: info for table, (info, _) in world.living.items() if info.dropping is None}
+    for info in borne.values():
         assert catalog.table("main", info.schema_name, info.name).info == info
     named = {
         (schema, name): table
         for (_, schema), names in catalog.names.items()
         for name, table in names.items()
     }
-    assert named == {
-        (info.schema_name, info.name): table for table, (info, _) in world.living.items()
-    }
+    assert named == {(info.schema_name, info.name): table for table, info in borne.items()}
     led = {
         node: {t for t, (_, route) in world.living.items() if node in route.numbers_by_node()}
         for node in NODES

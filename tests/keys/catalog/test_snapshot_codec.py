@@ -16,11 +16,13 @@ from keys.model.log import (
     CatalogDropping,
     SchemaCreated,
     SchemaDropping,
+    TableAltered,
     TableCreated,
     TableDropped,
 )
 from keys.model.snapshot.snapshots import SnapshotPart
 from keys.value import decode
+from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import Corrupt
 from tests.keys.catalog.logs import World, check, first_update, update
 from tests.keys.catalog.snapshots import decoded, plain, ref_of, restored
@@ -38,7 +40,7 @@ STORED = {
     "tables",
 }
 """Fields of a catalog that a snapshot or its reference holds."""
-DERIVED = {"names", "ordered", "gone", "nodes", "led", "states", "shapes"}
+DERIVED = {"names", "ordered", "freed", "gone", "nodes", "led", "states", "shapes"}
 """Fields that follow from the tables."""
 
 
@@ -47,6 +49,7 @@ def full() -> Catalog:
     other = CatalogInfo(catalog_id=2, name="other", created_at_ms=0)
     leaving = SchemaInfo(schema_id=3, catalog="main", name="old", created_at_ms=0)
     infos = [table_info(1024, "a", 1), table_info(1025, "b", 1), table_info(1026, "c", 1, "old")]
+    infos.append(table_info(1027, "d", 1))
     made = [TableCreated(info=i, route=table_route(i.table_id, ("dn-1",))) for i in infos]
     catalog = Catalog().apply(first_update(), 3)
     catalog = catalog.apply(update(2, CatalogCreated(info=other), SchemaCreated(info=leaving)), 5)
@@ -54,7 +57,9 @@ def full() -> Catalog:
     dropping = CatalogDropping(info=other.model_copy(update={"dropping": "p"}))
     schema = SchemaDropping(info=leaving.model_copy(update={"dropping": "p"}))
     gone = TableDropped(table_id=1025, dropped_at_ms=5, dropped_by="p")
-    return catalog.apply(update(4, dropping, schema, gone), 9)
+    hidden = {"state": ElementState.WRITE_ONLY, "dropping": "p", "version": 2}
+    freed = TableAltered(info=infos[3].model_copy(update=hidden))
+    return catalog.apply(update(4, dropping, schema, gone, freed), 9)
 
 
 def test_given_a_catalog_with_every_field_when_restored_then_each_is_as_it_was() -> None:

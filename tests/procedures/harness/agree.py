@@ -4,6 +4,7 @@ Written from docs/keyspace.md and G2, G5, G7, G10, without any model of the prod
 got wrong in the same way would not be seen. (`metasrv check` is another checker, for operators.)
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,7 @@ from tests.procedures.engine import pauses
 from tests.procedures.harness import transitions
 
 Parts = tuple[str, ...]
+LOG = ("__catalog", "update")
 SEQUENCED = {"table_id": "table_id", "schema_id": "schema_id", "catalog_id": "catalog_id"}
 
 
@@ -26,6 +28,14 @@ def history_of(log: Iterable[Watched], so_far: "Agreement | None" = None) -> "Ag
     for entry in log:
         agreement.move(entry.revision, entry.events)
     return agreement
+
+
+def _changed_by(update: dict[str, Any]) -> Iterator[str]:
+    """Ids of tables whose definition each entry of *update* replaces."""
+    for entry in update["entries"]:
+        if entry["op"] in ("table.renamed", "table.altered", "tables.exchanged"):
+            parts = (entry[one] for one in ("info", "first", "second") if one in entry)
+            yield from (str(info["table_id"]) for info in parts)
 
 
 @dataclass
@@ -48,6 +58,8 @@ class Agreement:
     """Procedure -> the log entries it made."""
     endings: dict[str, int] = field(default_factory=dict)
     """Procedure -> how often a history of it was written."""
+    changes: Counter[str] = field(default_factory=Counter)
+    """Changes of each table's definition in the revision that is looked at."""
     wrong: list[str] = field(default_factory=list)
 
     def family(self, name: str) -> dict[Parts, Any]:
@@ -55,14 +67,17 @@ class Agreement:
 
     def move(self, revision: int, events: Iterable[Event]) -> None:
         before = len(self.wrong)
-        updates: list[dict[str, Any]] = []
+        writes: list[tuple[str, Parts, Any]] = []
         for event in events:
             head, *parts = event.key.decode().split("/")
-            where = tuple(parts)
             value = None if event.value is None else plain(event.key, event.value)
+            writes.append((head, tuple(parts), value))
+        updates: list[dict[str, Any]] = [
+            value for head, where, value in writes if value and (head, *where[:1]) == LOG
+        ]
+        self.changes = Counter(table for one in updates for table in _changed_by(one))
+        for head, where, value in writes:
             self._changed(head, where, value)
-            if head == "__catalog" and where[0] == "update" and value is not None:
-                updates.append(value)
             family = self.keys.setdefault(head, {})
             if value is None:
                 family.pop(where, None)
@@ -82,7 +97,8 @@ class Agreement:
         if head == "__procedure_history" and value is not None:
             self.endings[where[0]] = self.endings.get(where[0], 0) + 1
         if head in ("__table_info", "__table_route") and old is not None and value is not None:
-            self._must_follow(old["version"], value["version"], f"{head} {where}")
+            steps = self.changes[where[0]] if head == "__table_info" else 1
+            self._must_follow(old["version"], value["version"], f"{head} {where}", steps)
         if head == "__table_info" and old is not None and value is not None:
             self.wrong += [f"{head} {where}: {text}" for text in transitions.faults(old, value)]
         if head == "__table_route" and value is not None:
@@ -93,8 +109,9 @@ class Agreement:
         if head == "__catalog" and where[0] == "update" and old is not None:
             self.wrong.append(f"log entry {where} is written twice")
 
-    def _must_follow(self, old: int, new: int, what: str) -> None:
-        if new != old + 1:
+    def _must_follow(self, old: int, new: int, what: str, steps: int) -> None:
+        """*steps*: changes of it in this revision; several where a batch names it twice."""
+        if new != old + steps:
             self.wrong.append(f"{what}: version {new} after {old}")
 
     def _epoch(self, region: dict[str, Any]) -> None:
@@ -178,11 +195,15 @@ class Agreement:
         borne = {
             (info["catalog"], info["schema"], info["name"]): info["table_id"]
             for info in infos.values()
+            if info.get("dropping") is None
         }
         if borne != {where: name["table_id"] for where, name in names.items()}:
             yield f"names {sorted(names)} and infos {sorted(borne)}"
         for info in infos.values():
-            if (info["catalog"], info["schema"]) not in self.family("__schema_name"):
+            if info.get("dropping") is not None:
+                if info["state"] == "public":
+                    yield f"table {info['table_id']} is dropped and not hidden"
+            elif (info["catalog"], info["schema"]) not in self.family("__schema_name"):
                 yield f"table {info['table_id']} in a schema that does not exist"
         if set(self.family("__schema_name")) != self.schemas:
             yield f"schemas {set(self.family('__schema_name')) ^ self.schemas}"

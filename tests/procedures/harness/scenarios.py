@@ -21,6 +21,7 @@ from procedures.kinds.tables.truncate_table import TruncateTable
 from procedures.kinds.tables.undrop_table import UndropTable
 from tests.fakes.cluster import Cluster
 from tests.procedures.harness.alter_scenarios import ALTER_SCENARIOS
+from tests.procedures.harness.batches.batch_scenarios import BATCH_SCENARIOS
 from tests.procedures.harness.ends import (
     OTHER,
     TABLE,
@@ -309,6 +310,7 @@ SCENARIOS = (
         undone=never_altered,
     ),
     *ALTER_SCENARIOS,
+    *BATCH_SCENARIOS,
     Scenario(
         "import_table",
         "import_table",

@@ -1,0 +1,196 @@
+"""batch: many commands in one version of the catalog, all of them or none.
+
+Regions of new tables are made first, as create_table does; then one transaction plans each command
+on what those before it leave, and makes all of it true. A table that is dropped is hidden by it and
+its name free; its statements end later, and children clear it away. From that transaction on the
+batch holds no lock, and nothing is cancelled (docs/decisions/0220).
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
+from hashlib import sha256
+from typing import TypeVar
+
+from keys.commit.change import change
+from keys.commit.txn import NOTHING, Txn
+from keys.model.log import Entry, TableAltered
+from keys.model.records import Lock, Resource
+from keys.model.tables import TableInfo, TableInfoKey
+from metasrv_base.concurrency.fanout import fan_out
+from metasrv_base.elements.graphs import TABLE
+from metasrv_base.wire.api.batches import BatchBody
+from procedures.commands.in_order import planned
+from procedures.context import Context
+from procedures.kinds.batch.members import Change, Member, command_of, locks_of, state_of
+from procedures.kinds.batch.reading import read
+from procedures.kinds.tables.create_table import CreateTable, while_registered
+from procedures.kinds.tables.drop_table import DROP_TABLE, DropTable
+from procedures.kinds.tables.rename_table import RenameTable
+from procedures.locking.locks import distinct
+from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
+from procedures.steps.paged_children import at_most, child_id, rest_before_again
+from procedures.steps.region_orders import MakeOrder, create_order, drop_order, order_each
+
+ORDERS_AT_ONCE_MAX = 512  # of one round of requests, over all nodes
+CHILDREN_MAX = 32  # under way at once: each keeps a record until it is over
+DEADLINE_MS = 600_000
+"""Limit of the time until its one transaction: it may wait for locks and make many regions."""
+DIGEST_CHARS = 16
+
+S = TypeVar("S", bound=ProcedureState)
+
+
+class CommandBatch(ProcedureState):
+    members: tuple[Member, ...]
+    """Empty once they have taken effect."""
+    applied: tuple[bool, ...] = ()
+    """Whether each command changed anything; known once they have taken effect."""
+    renamed: int | None = None
+    """A table that got another name: every frontend must know of this version."""
+    drops: tuple[int, ...] = ()
+    """Tables that were dropped and are not cleared away yet."""
+    rounds: int = 0
+    """Number of times that a child has failed to clear a table away."""
+
+
+async def make(state: CommandBatch, context: Context) -> Outcome[CommandBatch]:
+    """Makes the regions of new tables; then all commands take effect in one transaction."""
+    commands = [command_of(member, context.procedure) for member in state.members]
+    snapshot = await read(commands, context)
+    plans = tuple(planned(commands, snapshot))
+    entries = tuple(entry for some in plans for entry in some)
+    state = state.model_copy(update={"applied": tuple(map(bool, plans))})
+    if not entries:
+        return _done(state)
+    tables = _created(state)
+    await _order(context, tables, create_order)
+    txn = change(snapshot.read, *entries)
+    for keys in snapshot.ranges:
+        txn = txn.while_unchanged(keys, snapshot.read.revision)
+    txn = txn.also(await while_registered([table.route for table in tables], context))
+    return _taken(state, entries, txn)
+
+
+def _taken(state: CommandBatch, entries: Iterable[Entry], txn: Txn) -> Outcome[CommandBatch]:
+    """The next step once *entries* are true. Names that others may now take are free."""
+    renamed = next((each.table_id for each in _changes(state, RenameTable)), None)
+    drops = {
+        entry.info.table_id
+        for entry in entries
+        if isinstance(entry, TableAltered) and entry.info.dropping is not None
+    }
+    if renamed is None and not drops:
+        return _done(state, txn)
+    update = {"members": (), "renamed": renamed, "drops": tuple(sorted(drops))}
+    step = "clear" if renamed is None else "settle"
+    return Goto(step, state.model_copy(update=update), txn, keeps=())
+
+
+async def drop_regions(state: CommandBatch, context: Context) -> None:
+    """A node that cannot be reached is told by the leader's heartbeat answers when it is back."""
+    await _order(context, _created(state), drop_order, only=context.alive_nodes())
+
+
+async def settle(state: CommandBatch, context: Context) -> Outcome[CommandBatch]:
+    """Waits until every frontend knows the new names."""
+    assert state.renamed is not None
+    await context.drained(state.renamed, None)
+    return Goto("clear", state) if state.drops else _done(state)
+
+
+async def clear(state: CommandBatch, context: Context) -> Outcome[CommandBatch]:
+    """Clears some more of the dropped tables away, by children; one whose child failed comes again
+    behind the others."""
+    page, rest = state.drops[:CHILDREN_MAX], state.drops[CHILDREN_MAX:]
+    if state.rounds:
+        await rest_before_again(context, state.rounds)
+    infos = await _standing(page, context)
+    await fan_out([partial(_begin, state, info, context) for info in infos], at_once=CHILDREN_MAX)
+    await at_most(context, 0)
+    left = tuple(info.table_id for info in await _standing(page, context))
+    state = state.model_copy(update={"drops": (*rest, *left), "rounds": state.rounds + bool(left)})
+    return Goto("clear", state) if state.drops else _done(state)
+
+
+async def _standing(table_ids: Iterable[int], context: Context) -> tuple[TableInfo, ...]:
+    """The tables, of these ids, that this batch has dropped and nobody has cleared away."""
+    keys = [TableInfoKey(table_id) for table_id in table_ids]
+    snapshot = await context.snapshot(*keys)
+    infos = (snapshot.get(key) for key in keys)
+    return tuple(info for info in infos if info and info.dropping == context.procedure)
+
+
+async def _begin(state: CommandBatch, info: TableInfo, context: Context) -> None:
+    child = DropTable(
+        catalog=info.catalog,
+        schema_name=info.schema_name,
+        name=info.name,
+        table_id=info.table_id,
+        freed=True,
+    )
+    number = child_id(context.procedure, state.rounds, info.table_id)
+    await context.children.submit(number, DROP_TABLE.name, child.model_dump(mode="json"))
+
+
+def _done(state: CommandBatch, txn: Txn = NOTHING) -> Done[CommandBatch]:
+    return Done(state, {"applied": list(state.applied)}, txn)
+
+
+def _changes(state: CommandBatch, of: type[S]) -> Iterator[S]:
+    """States of the commands of one kind."""
+    for member in state.members:
+        if isinstance(member, Change) and isinstance(own := state_of(member), of):
+            yield own
+
+
+def _created(state: CommandBatch) -> tuple[CreateTable, ...]:
+    return tuple(_changes(state, CreateTable))
+
+
+async def _order(
+    context: Context,
+    tables: Sequence[CreateTable],
+    make: MakeOrder,
+    only: Collection[str] | None = None,
+) -> None:
+    """Orders each leader to do it with its regions of *tables*. *only*: nodes; None: all."""
+    regions = [
+        (table.info, region)
+        for table in tables
+        for region in table.route.region_routes
+        if only is None or region.leader in only
+    ]
+    for first in range(0, len(regions), ORDERS_AT_ONCE_MAX):
+        context.progress(first, len(regions), "regions")
+        some = regions[first : first + ORDERS_AT_ONCE_MAX]
+        (await order_each(context, some, make)).must_all_succeed()
+
+
+def locks(state: CommandBatch) -> tuple[Lock, ...]:
+    return distinct(*(lock for member in state.members for lock in locks_of(member)))
+
+
+def resource(state: CommandBatch) -> Resource:
+    """The id is a digest of the commands."""
+    text = state.model_dump_json(include={"members"})
+    digest = sha256(text.encode()).hexdigest()[:DIGEST_CHARS]
+    count = len(state.members)
+    return Resource(type="batch", id=digest, name=f"{count} command{'s' * (count != 1)}")
+
+
+BATCH = Kind(
+    name="batch",
+    state=CommandBatch,
+    steps={
+        "make": Step(make, to=frozenset({"settle", "clear"}), undo=drop_regions, ends=True),
+        "settle": Step(settle, to=frozenset({"clear"}), ends=True, waits=True),
+        "clear": Step(clear, to=frozenset({"clear"}), ends=True, waits=True),
+    },
+    no_return="make",
+    locks=locks,
+    resource=resource,
+    success=200,
+    deadline_ms=DEADLINE_MS,
+    graphs=(TABLE,),
+    report=BatchBody,
+)

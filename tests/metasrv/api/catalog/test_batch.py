@@ -1,0 +1,268 @@
+"""Batches over HTTP: one version, all or nothing, and what is said of each command."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.metasrv.api.rig import TABLES, Server, leader, spec
+
+WAIT = {"prefer": "wait=10"}
+IN_PUBLIC = {"catalog": "main", "schema": "public"}
+
+
+async def batch(
+    one: Server, *commands: dict[str, Any], headers: dict[str, str] | None = None, query: str = ""
+) -> httpx.Response:
+    body = {"commands": list(commands)}
+    return await one.client.post(f"/v1/batch{query}", json=body, headers=headers or WAIT)
+
+
+def create(name: str, schema: str = "public", **more: Any) -> dict[str, Any]:
+    return {"create_table": {"catalog": "main", "schema": schema, "table": spec(name, **more)}}
+
+
+def drop(name: str, **more: Any) -> dict[str, Any]:
+    return {"drop_table": {**IN_PUBLIC, "table": name, **more}}
+
+
+def rename(name: str, new_name: str, **more: Any) -> dict[str, Any]:
+    return {"rename_table": {**IN_PUBLIC, "table": name, "new_name": new_name, **more}}
+
+
+def comment(name: str, text: str) -> dict[str, Any]:
+    operations = [{"op": "set_options", "options": {"comment": text}}]
+    return {"alter_table": {**IN_PUBLIC, "table": name, "operations": operations}}
+
+
+async def names(one: Server) -> dict[str, int]:
+    listed = (await one.client.get(TABLES)).json()["tables"]
+    return {table["name"]: table["id"] for table in listed}
+
+
+async def test_given_commands_that_build_on_each_other_then_one_version_has_them_all() -> None:
+    async with leader() as one:
+        old = await one.make("t")
+        before = one.version
+
+        done = await batch(
+            one,
+            {"create_catalog": {"name": "acme"}},
+            {"create_schema": {"catalog": "main", "schema": {"name": "hr"}}},
+            create("staff", "hr"),
+            drop("t"),
+            create("t"),
+            rename("t", "s", new_schema="hr"),
+            create("t"),
+            comment("t", "the third"),
+        )
+        await one.client.get("/v1/cluster")
+
+        assert (done.status_code, done.json()) == (
+            200,
+            {"applied": [True] * 8, "catalog_version": before + 1},
+        )
+        assert int(done.headers["catalog-version"]) == before + 1
+        now = await names(one)
+        assert list(now) == ["t"]
+        assert now["t"] != old["id"]
+        body = (await one.client.get(f"{TABLES}/t")).json()
+        assert body["options"] == {"comment": "the third"}
+        hr = await one.client.get("/v1/catalogs/main/schemas/hr/tables")
+        assert [table["name"] for table in hr.json()["tables"]] == ["s", "staff"]
+
+
+async def test_given_one_command_that_cannot_be_then_nothing_of_the_batch_is() -> None:
+    async with leader() as one:
+        before = one.version
+
+        done = await batch(one, create("a"), drop("nosuch"), create("b"))
+
+        assert (done.status_code, done.json()["code"]) == (404, "table-not-found")
+        assert done.json()["facts"]["command"] == 1
+        assert (one.version, await names(one)) == (before, {})
+
+
+async def test_given_commands_with_nothing_to_do_between_others_then_each_says_so() -> None:
+    async with leader() as one:
+        await one.make("t")
+        before = one.version
+
+        done = await batch(
+            one,
+            drop("x", if_exists=True),
+            create("u"),
+            create("t", if_not_exists=True),
+            rename("u", "v"),
+            rename("y", "z", if_exists=True),
+        )
+
+        assert done.json()["applied"] == [False, True, False, True, False]
+        assert done.json()["catalog_version"] == before + 1
+
+
+async def test_given_only_commands_with_nothing_to_do_then_no_version_is_made() -> None:
+    async with leader() as one:
+        before = one.version
+
+        done = await batch(one, drop("x", if_exists=True), drop("y", if_exists=True))
+
+        assert done.json() == {"applied": [False, False], "catalog_version": None}
+        assert one.version == before
+
+
+async def test_given_changes_that_go_through_states_then_each_is_named_with_its_route() -> None:
+    async with leader() as one:
+        await one.make("t")
+        column = {"name": "c", "type": "int64"}
+        operations = [
+            {"op": "set_options", "options": {"comment": "x"}},
+            {"op": "add_column", "column": column},
+        ]
+
+        done = await batch(
+            one,
+            create("u"),
+            {"alter_table": {**IN_PUBLIC, "table": "t", "operations": operations}},
+            {"create_index": {**IN_PUBLIC, "table": "t", "index": {}}},
+        )
+
+        assert (done.status_code, done.json()["code"]) == (422, "not-in-batch")
+        told = {error["pointer"]: error["detail"] for error in done.json()["errors"]}
+        assert list(told) == ["/commands/1/alter_table/operations/1", "/commands/2/create_index"]
+        assert f"POST {TABLES}/t/alter" in told["/commands/1/alter_table/operations/1"]
+        assert "POST /v1/catalogs/" in told["/commands/2/create_index"]
+
+
+async def test_given_specs_with_faults_then_each_is_told_with_its_place_in_the_batch() -> None:
+    async with leader() as one:
+        done = await batch(
+            one,
+            create("ok"),
+            create("__no"),
+            create("t", primary_key=["nosuch"]),
+            {"create_schema": {"catalog": "main", "schema": {"name": "1"}}},
+            {"drop_schema": {"catalog": "main", "schema": "a b"}},
+        )
+
+        assert done.status_code == 422
+        assert [error["pointer"] for error in done.json()["errors"]] == [
+            "/commands/1/create_table/table/name",
+            "/commands/2/create_table/table/primary_key/0",
+            "/commands/3/create_schema/schema/name",
+            "/commands/4/drop_schema",
+        ]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"commands": []},
+        {"commands": [{}]},
+        {"commands": [3]},
+        {"commands": [{"create_tabel": {}}]},
+        {"commands": [{"drop_table": {}, "drop_schema": {}}]},
+        {"commands": [drop("t")], "more": 1},
+        {"commands": [drop("t", cascade=True)]},
+        {"commands": [drop("t")] * 10_001},
+    ],
+)
+async def test_given_a_body_that_means_nothing_then_422_and_nothing_is_done(body: Any) -> None:
+    async with leader() as one:
+        done = await one.client.post("/v1/batch", json=body, headers=WAIT)
+
+        assert (done.status_code, done.json()["code"]) == (422, "invalid-request")
+
+
+async def test_given_a_schema_with_tables_when_dropped_then_all_of_it_in_one_version() -> None:
+    async with leader() as one:
+        await one.make("t")
+        await one.make("u")
+        before = one.version
+        schema = {"catalog": "main", "schema": "public"}
+
+        kept = await batch(one, create("v"), {"drop_schema": schema})
+        gone = await batch(one, create("v"), {"drop_schema": {**schema, "cascade": True}})
+
+        assert (kept.status_code, kept.json()["code"]) == (409, "not-empty")
+        assert gone.json() == {"applied": [True, True], "catalog_version": before + 1}
+        assert (await one.client.get("/v1/catalogs/main/schemas/public")).status_code == 404
+
+
+async def test_given_a_catalog_with_schemas_when_dropped_and_made_again_then_it_is_empty() -> None:
+    async with leader() as one:
+        await one.make("t")
+
+        done = await batch(
+            one,
+            {"drop_catalog": {"catalog": "main", "cascade": True}},
+            {"create_catalog": {"name": "main"}},
+        )
+
+        assert done.json()["applied"] == [True, True]
+        listed = (await one.client.get("/v1/catalogs/main/schemas")).json()
+        assert listed["schemas"] == []
+
+
+async def test_given_the_key_of_a_batch_then_the_same_answer_and_another_batch_is_refused() -> None:
+    async with leader() as one:
+        keyed = {**WAIT, "idempotency-key": "k"}
+
+        first = await batch(one, create("t"), headers=keyed)
+        again = await batch(one, create("t"), headers=keyed)
+        other = await batch(one, create("u"), headers=keyed)
+
+        assert first.json() == again.json()
+        assert again.headers["idempotency-replayed"] == "true"
+        assert other.json()["code"] == "idempotency-key-reused"
+
+
+async def test_given_a_dry_run_then_the_plan_of_one_version_and_nothing_is_done() -> None:
+    async with leader() as one:
+        await one.make("t")
+        before = one.version
+
+        planned = await batch(one, create("u"), drop("t"), query="?dry_run=true")
+
+        plan = planned.json()
+        assert (plan["kind"], plan["last_cancellable_step"]) == ("batch", "make")
+        assert plan["steps"][0]["log"] == ["table.created", "table.altered"]
+        assert [child["kind"] for child in plan["children"]] == ["drop_table"]
+        assert (one.version, list(await names(one))) == (before, ["t"])
+
+
+async def test_given_no_time_to_wait_then_202_and_the_procedure_tells_the_end() -> None:
+    async with leader() as one:
+        begun = await batch(one, create("t"), headers={"prefer": "wait=0"})
+        where = begun.headers["location"]
+        ended = (await one.client.get(where, headers=WAIT)).json()
+
+        assert begun.status_code == 202
+        assert (ended["state"], ended["result"]) == ("succeeded", {"applied": [True]})
+
+
+async def test_given_more_than_one_transaction_takes_then_422_with_the_numbers() -> None:
+    async with leader() as one:
+        done = await batch(one, *(create(f"t{number}") for number in range(200)))
+
+        assert (done.status_code, done.json()["code"]) == (422, "ddl-too-large")
+        assert "operations" in done.json()["facts"]["needs"]
+        assert one.nodes.asked == []
+
+
+async def test_given_a_batch_then_the_history_has_one_request_with_a_line_for_each_command() -> (
+    None
+):
+    async with leader() as one:
+        await one.make("t")
+        await batch(one, create("u"), rename("t", "s"), comment("u", "x"))
+
+        listed = (await one.client.get("/v1/catalog/versions")).json()
+        newest = listed["changes"][0]
+        assert newest["versions"] == 1
+        assert [each["text"] for each in newest["operations"]] == [
+            "create table main.public.u",
+            "rename table main.public.t to main.public.s",
+        ]
+        assert '"path":"/v1/batch"' in newest["statement"]["text"].replace(" ", "")
