@@ -34,6 +34,7 @@ from dataplane.datanode.service import DatanodeService
 from dataplane.datanode.upkeep.merging import Merging
 from dataplane.datanode.upkeep.upkeep import Upkeep
 from dataplane.region.disk.local_disk import LocalDisk
+from dataplane.region.engines.registry import ENGINES
 from dataplane.region.files.block_cache import BlockCache
 from dataplane.region.memory.budget import MemoryBudget
 from dataplane.region.memory.statements import StatementWindow
@@ -99,7 +100,8 @@ async def run(config: DatanodeConfig) -> None:
     listening = socket.create_server((config.host, config.port))
     address = own_url(config.advertise, config.host, listening.getsockname()[1])
     tokens, token = secrets_of(config)
-    identity = NodeIdentity(config.node_id, str(uuid.uuid4()), address, config.zone, config.root)
+    incarnation, engines = str(uuid.uuid4()), tuple(sorted(ENGINES))
+    identity = NodeIdentity(config.node_id, incarnation, address, config.zone, config.root, engines)
     client = HttpClient(config.metasrv_urls, token=token)
     async with client, asyncio.TaskGroup() as group:
         node = _Node(config, journal, identity, client, group.create_task)

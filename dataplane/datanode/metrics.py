@@ -5,7 +5,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from dataplane.datanode.membership.membership import Membership
 from dataplane.datanode.regions.regions import NodeRegionSet, Slot
-from dataplane.region.compaction.compaction import Merged, plan_compaction
+from dataplane.region.compaction.compaction import Merged
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
@@ -112,4 +112,4 @@ class NodeMetrics:
 
 def _is_to_merge(slot: Slot) -> bool:
     owner = slot.owner
-    return owner is not None and plan_compaction(owner.region.manifest) is not None
+    return owner is not None and owner.region.maintenance.is_merge_due()

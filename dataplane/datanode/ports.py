@@ -3,7 +3,7 @@
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
-from dataplane.region.engine.region import Region
+from dataplane.region.engines.engine import ServedRegion
 from metasrv_base.wire.node.orders import CreateRegion, DiscardRoot, DropRegion, OpenRegion
 
 Spawn = Callable[[Coroutine[Any, Any, None]], object]
@@ -13,14 +13,14 @@ Spawn = Callable[[Coroutine[Any, Any, None]], object]
 class RegionStore(Protocol):
     """Blocking; called in threads. Unavailable `region-lost`: storage is gone."""
 
-    def create(self, order: CreateRegion) -> Region: ...
+    def create(self, order: CreateRegion) -> ServedRegion: ...
 
-    def open(self, order: OpenRegion) -> Region: ...
+    def open(self, order: OpenRegion) -> ServedRegion: ...
 
     def drop(self, order: DropRegion) -> None:
         """Delete the region's folder; done if there is none."""
         ...
 
-    def discard(self, order: DiscardRoot, region: Region) -> None:
+    def discard(self, order: DiscardRoot, region: ServedRegion) -> None:
         """Delete a folder that `region` had borrowed; done if there is none."""
         ...

@@ -4,6 +4,7 @@ heartbeats."""
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from metasrv_base.engines import LSM
 from metasrv_base.wire.node.nodes import (
     FOLDERS_MAX,
     NodeResources,
@@ -27,6 +28,8 @@ class NodeIdentity:
     address: str
     zone: str
     root: str
+    engines: tuple[str, ...] = (LSM,)
+    """Names of the region engines that it has."""
 
 
 @dataclass(slots=True)
@@ -73,6 +76,7 @@ class Membership:
             resources=resources,
             folders=sorted(folders)[:FOLDERS_MAX],
             folder_count=len(folders),
+            engines=list(me.engines),
         )
 
     def heartbeat(

@@ -8,9 +8,8 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import structlog
 
-from dataplane.region.compaction.compaction import small_files
 from dataplane.region.engine.group import Applied
-from dataplane.region.engine.region import Region
+from dataplane.region.engines.engine import ServedRegion
 from metasrv_base.errors import Conflict, Corrupt, MetaError, Unavailable, Unknown
 from metasrv_base.wire.node.batches import BatchHeader
 
@@ -20,9 +19,6 @@ GROUP_BYTES_MAX = 16 << 20
 """Rows synced at once: bounds memory and the time the first of a group waits for the last."""
 STALLED_MS = 10_000
 """A group that has been at the disk for longer: who comes now is refused, and not made to wait."""
-FILES_MAX = 512
-"""Small ones of a region: with more, every read looks into too many. Merging keeps fewer than 40 of
-a family, so it has fallen behind, and writes wait for it."""
 CLOSED = "the region is closed here"
 FAULT = "a fault of the node; the region must be opened again"
 
@@ -53,7 +49,7 @@ class RegionOwner:
     """`has_lease` is asked before a group is ordered and again before it is acknowledged (P4)."""
 
     region_id: int
-    region: Region
+    region: ServedRegion
     has_lease: Callable[[], bool]
     now_ms: Callable[[], int]
     stopped_by: MetaError | None = None
@@ -80,7 +76,7 @@ class RegionOwner:
         statement sent again, here or to the next leader, tells."""
         self.must_serve()
         self._must_not_stall()
-        self._must_have_room()
+        self._must_have_room(rows)
         write = Write(header, rows, asyncio.get_running_loop().create_future())
         try:
             self._queue.put_nowait(write)
@@ -95,18 +91,12 @@ class RegionOwner:
             what, root = f"the disk of region {self.region_id}", self.region.place.root
             raise Unavailable(what=what, reason="it is slow", root=root, at_disk_ms=at_disk_ms)
 
-    def _must_have_room(self) -> None:
-        """Raises Unavailable while the node's memory is full, or merging has fallen behind."""
+    def _must_have_room(self, rows: pa.RecordBatch) -> None:
+        """Raises Unavailable while the node's memory is full, or the region takes no such batch."""
         if self.region.place.budget.is_full:
             limit = self.region.place.budget.bytes_max
             raise Unavailable(what="the node", reason="its memory is full", limit_bytes=limit)
-        manifest, limits = self.region.manifest, self.region.place.limits
-        if len(manifest.files) < FILES_MAX:
-            return
-        files = small_files(manifest, limits.memtable_bytes)
-        if files >= FILES_MAX:
-            what = f"region {self.region_id}"
-            raise Unavailable(what=what, reason="its files wait to be merged", files=files)
+        self.region.must_have_room(rows)
 
     async def change(self, act: Callable[[], T], stops: bool = False) -> T:
         """Runs `act` in its turn. Returns or raises what `act` does."""

@@ -12,7 +12,7 @@ from dataplane.datanode.regions.leases import RegionLeases
 from dataplane.datanode.regions.refusals import Refusals
 from dataplane.datanode.regions.region_owner import RegionOwner, is_lost, no_lease
 from dataplane.datanode.regions.store import schema_of
-from dataplane.region.engine.region import Region
+from dataplane.region.engines.engine import ServedRegion
 from dataplane.region.manifests.adoption import Ingest
 from metasrv_base.clock import Clock
 from metasrv_base.errors import Conflict, MetaError, NotFound, Unavailable
@@ -181,7 +181,7 @@ class NodeRegionSet:
         slot.state = "open"
         self._spawn(slot.owner.run())
 
-    def _region(self, order: ServeOrder) -> Region:
+    def _region(self, order: ServeOrder) -> ServedRegion:
         if isinstance(order, CreateRegion):
             return self._store.create(order)
         return self._store.open(order)
@@ -271,9 +271,9 @@ def is_here(order: ServeOrder, again: ServeOrder) -> bool:
     return order.root == again.root and order.epoch == again.epoch
 
 
-def adopt(region: Region, order: AdoptFiles) -> None:
+def adopt(region: ServedRegion, order: AdoptFiles) -> None:
     region.file_ingest.adopt(order.procedure, order.attempt, order.files)
-    if not region.manifest.borrowed_roots:
+    if not region.borrowed_roots:
         region.maintenance.collect()
 
 

@@ -23,7 +23,7 @@ from dataplane.datanode.regions.row_answers import (
 from dataplane.datanode.regions.scan_slots import READ_BYTES, ReaderKind, ScanSlots
 from dataplane.datanode.regions.values_page import ValuesPage
 from dataplane.region.engine.reading import Reserve, ScanBounds
-from dataplane.region.engine.region import Region
+from dataplane.region.engines.engine import ServedRegion
 from dataplane.region.format.columns import chosen, value_fields
 from dataplane.region.format.key_range import KeyRange
 from dataplane.region.format.parts import PartSize, cut
@@ -273,7 +273,7 @@ class RowService:
             raise Unavailable("not-ready", what=f"region {region_id}", reason=reason)
         return slot
 
-    def _readable(self, region_id: int, header: ReadHeader) -> tuple[Slot, Region]:
+    def _readable(self, region_id: int, header: ReadHeader) -> tuple[Slot, ServedRegion]:
         with self._noted(header, None):
             slot = self._judged(region_id, header)
         self._regions.must_have_lease(slot)
@@ -289,7 +289,7 @@ class RowService:
             self._regions.refusals.note(error, header.table_id, holder)
             raise
 
-    def _range(self, region_id: int, query: ScanRows) -> tuple[Slot, Region, KeyRange]:
+    def _range(self, region_id: int, query: ScanRows) -> tuple[Slot, ServedRegion, KeyRange]:
         """Checks every part of a scan's query."""
         slot, region = self._readable(region_id, query)
         _check_columns(region, query.columns)
@@ -323,7 +323,7 @@ class RowService:
 
 
 def scanned(
-    region: Region, query: ScanRows, keys: KeyRange, limit: int, reserve: Reserve
+    region: ServedRegion, query: ScanRows, keys: KeyRange, limit: int, reserve: Reserve
 ) -> Generator[pa.RecordBatch]:
     """Rows by key or by index, or entries, as of the first `next`, which raises Unavailable where
     their memory cannot be reserved."""
@@ -337,7 +337,7 @@ def scanned(
 
 
 def get_bounded(
-    region: Region, keys: list[bytes], query: GetRows, bytes_max: int, held: HeldBytes
+    region: ServedRegion, keys: list[bytes], query: GetRows, bytes_max: int, held: HeldBytes
 ) -> tuple[pa.Table, bool]:
     """Returns the rows or entries found, and whether the answer ended at `query.bytes_max`. Raises
     Refused when they exceed *bytes_max* and no lower bound is wanted, Unavailable when *held*
@@ -390,7 +390,7 @@ def _key(text: str, pointer: str) -> bytes:
     return bytes.fromhex(text)
 
 
-def _check_columns(region: Region, ids: list[int] | None) -> None:
+def _check_columns(region: ServedRegion, ids: list[int] | None) -> None:
     column_ids = {column.id for column in region.spec.columns}
     unknown = sorted(set(ids or ()) - column_ids)
     if unknown:

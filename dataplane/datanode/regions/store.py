@@ -1,11 +1,13 @@
 """Orders as operations on folders: regions are made, opened and deleted here, and nowhere else."""
 
 import posixpath
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dataplane.datanode.regions.deletion import delete_region_root, is_below
 from dataplane.region.disk.disk import Disk
-from dataplane.region.engine.region import Region
+from dataplane.region.engines.engine import RegionEngine, ServedRegion
+from dataplane.region.engines.registry import ENGINES, engine_of
 from dataplane.region.files.block_cache import BlockCache
 from dataplane.region.format.columns import RegionSpec, columns_told
 from dataplane.region.format.schema import RegionSchema
@@ -34,9 +36,12 @@ class DiskStore:
     shared_roots: tuple[str, ...] = ()
     """Folders beside the node's own below which it may delete what regions have left."""
     budget: MemoryBudget = field(default_factory=MemoryBudget)
+    engines: Mapping[str, RegionEngine] = field(default_factory=lambda: ENGINES)
+    """The engines of this node, by name."""
 
-    def create(self, order: CreateRegion) -> Region:
-        """Raises Refused for a root that does not lie under the node's own."""
+    def create(self, order: CreateRegion) -> ServedRegion:
+        """Raises Refused for a root that does not lie under the node's own, and as `engine_of`."""
+        engine = engine_of(self.engines, order.engine, order.engine_options)
         root = checked_root(order.root)
         if not is_below(root, self.node_root):
             raise Refused("invalid-request", reason=f"{root} is not under {self.node_root}")
@@ -48,9 +53,12 @@ class DiskStore:
             indexes=tuple(sorted(order.indexes)),
         )
         replaces = [checked_root(left) for left in order.replaces]
-        return Region.create(self._place(root), spec, order.epoch, replaces)
+        options = order.engine_options
+        return engine.create(self._place(root), spec, order.epoch, replaces, options)
 
-    def open(self, order: OpenRegion) -> Region:
+    def open(self, order: OpenRegion) -> ServedRegion:
+        """Raises Refused as `engine_of`."""
+        engine = engine_of(self.engines, order.engine, order.engine_options)
         schema = schema_of(order)
         open_order = OpenOrder(
             region_id=int(order.region_id),
@@ -63,15 +71,15 @@ class DiskStore:
             indexes=schema.indexes,
             dead_indexes=schema.dead,
         )
-        return Region.open(self._place(checked_root(order.root)), open_order)
+        return engine.open(self._place(checked_root(order.root)), open_order, order.engine_options)
 
     def drop(self, order: DropRegion) -> None:
         self._delete(checked_root(order.root), int(order.region_id))
 
-    def discard(self, order: DiscardRoot, region: Region) -> None:
+    def discard(self, order: DiscardRoot, region: ServedRegion) -> None:
         """Raises Conflict `action-not-allowed` while the region reads it, or lives in it."""
         root = checked_root(order.root)
-        if root == region.place.root or root in region.manifest.borrowed_roots:
+        if root == region.place.root or root in region.borrowed_roots:
             raise Conflict("action-not-allowed", action="discard", state="in use", root=root)
         self._delete(root, int(order.region_id))
 

@@ -8,7 +8,7 @@ import structlog
 from dataplane.datanode.metrics import NodeMetrics
 from dataplane.datanode.regions.region_owner import RegionOwner
 from dataplane.datanode.regions.regions import NodeRegionSet
-from dataplane.region.compaction.compaction import Merged, plan_compaction
+from dataplane.region.compaction.compaction import Merged
 from metasrv_base.clock import Clock
 from metasrv_base.errors import MetaError
 
@@ -43,7 +43,7 @@ class Merging:
         failed = self._not_before_ms.items()
         self._not_before_ms = {region: until for region, until in failed if until > now}
         due = [owner for owner in self._serving() if self._is_due(owner)]
-        for owner in sorted(due, key=lambda owner: -len(owner.region.manifest.files)):
+        for owner in sorted(due, key=lambda owner: -owner.region.file_count):
             if await self._merge(owner):
                 return True
         return False
@@ -78,7 +78,7 @@ class Merging:
 
     def _is_due(self, owner: RegionOwner) -> bool:
         is_waiting = owner.region_id in self._not_before_ms
-        return not is_waiting and plan_compaction(owner.region.manifest) is not None
+        return not is_waiting and owner.region.maintenance.is_merge_due()
 
 
 def _merge(owner: RegionOwner) -> Merged | None:

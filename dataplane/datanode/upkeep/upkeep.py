@@ -109,5 +109,5 @@ class Upkeep:
 
 
 def _is_untidy(owner: RegionOwner) -> bool:
-    manifest = owner.region.manifest
-    return not owner.is_tidy and not manifest.borrowed_roots and not manifest.marks
+    region = owner.region
+    return not owner.is_tidy and not region.borrowed_roots and not region.has_marks

@@ -95,6 +95,10 @@ class RegionMaintenance:
         if is_full or self._place.budget.must_yield(held):
             self.flush()
 
+    def is_merge_due(self) -> bool:
+        """Whether `compact` has something to merge. Waits for nothing."""
+        return plan_compaction(self._manifest.value) is not None
+
     def compact(self) -> Merged | None:
         """Merges small files into one run, beside readers and writers. None: nothing is due, or
         memory has no room for it now.

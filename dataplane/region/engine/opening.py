@@ -37,6 +37,7 @@ from dataplane.region.memory.memory import Memory
 from dataplane.region.memory.statement_files import StatementFiles, read_statements
 from dataplane.region.memory.statements import StatementMemory
 from dataplane.region.place import OpenOrder, RegionPlace
+from metasrv_base.engines import is_volatile
 from metasrv_base.errors import Conflict, Unavailable
 
 
@@ -105,6 +106,9 @@ def open_existing(region_place: RegionPlace, order: OpenOrder) -> OpenedRegion:
     claim = claim_roots(region_place, order)
     with stale_before_wrong(region_place.disk, region_place.root, claim.mine.of):
         source = find_source(region_place.disk, claim, order)
+        if is_volatile(source.manifest.spec.engine):
+            reason = "its rows were in the memory of a process that has ended"
+            raise Unavailable("region-lost", root=source.root, reason=reason)
         return _open_over(region_place, claim.mine.of, source, order)
 
 

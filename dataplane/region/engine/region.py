@@ -12,6 +12,9 @@ are scanned, the block cache, and for a scan or a merge a window of each file th
 
 from collections.abc import Iterable, Sequence
 
+import pyarrow as pa
+
+from dataplane.region.compaction.compaction import small_files
 from dataplane.region.engine.content import RegionContent
 from dataplane.region.engine.current_manifest import CurrentManifest
 from dataplane.region.engine.file_ingest import FileIngest
@@ -35,6 +38,10 @@ from dataplane.region.place import OpenOrder, RegionPlace
 from metasrv_base.errors import MetaError, NotFound, Unavailable
 from metasrv_base.wire.node.inputs import Borrowed, Snapshot
 
+FILES_MAX = 512
+"""Small ones of a region: with more, every read looks into too many. Merging keeps fewer than 40 of
+a family, so it has fallen behind, and writes wait for it."""
+
 
 class Region:
     """A region that is open, made by `Region.create` or `Region.open`. Rows come in by `writer` and
@@ -50,12 +57,17 @@ class Region:
     during I/O.
     """
 
-    def __init__(self, region_place: RegionPlace, opened: OpenedRegion) -> None:
+    def __init__(
+        self,
+        region_place: RegionPlace,
+        opened: OpenedRegion,
+        log_type: type[LogWriter] = LogWriter,
+    ) -> None:
         self.place = region_place
         serving = self._serving = Serving(region_place, opened.mine)
         content = self._content = RegionContent(region_place, opened)
         manifest = self._manifest = CurrentManifest(serving, content, opened.manifest)
-        log = self._log = LogWriter(
+        log = self._log = log_type(
             region_place.disk, region_place.root, self.spec.region_id, opened.mine
         )
         self.reader = RegionReader(serving, content)
@@ -102,6 +114,28 @@ class Region:
     def stopped(self) -> MetaError | None:
         """The reason why this opening serves no more; None: it serves."""
         return self._serving.stopped
+
+    @property
+    def file_count(self) -> int:
+        """Files that the manifest names."""
+        return len(self.manifest.files)
+
+    @property
+    def borrowed_roots(self) -> tuple[str, ...]:
+        return self.manifest.borrowed_roots
+
+    @property
+    def has_marks(self) -> bool:
+        return bool(self.manifest.marks)
+
+    def must_have_room(self, rows: pa.RecordBatch) -> None:
+        """Raises Unavailable while merging has fallen behind. *rows*: of the batch that comes."""
+        if self.file_count < FILES_MAX:
+            return
+        files = small_files(self.manifest, self.place.limits.memtable_bytes)
+        if files >= FILES_MAX:
+            what = f"region {self.spec.region_id}"
+            raise Unavailable(what=what, reason="its files wait to be merged", files=files)
 
     def stats(self) -> RegionStats:
         """Waits for nothing: heartbeats ask for it on the event loop. Figures beside a write or a

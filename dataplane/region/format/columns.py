@@ -5,8 +5,9 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
+from metasrv_base.engines import LSM
 from metasrv_base.schema.scalars import JsonScalar
 from metasrv_base.schema.types import arrow_type
 from metasrv_base.wire.node.orders import RegionColumn
@@ -90,6 +91,8 @@ class RegionSpec(BaseModel):
     schema_floor: int = 0
     schema_version: int = 0
     indexes: tuple[int, ...] = ()
+    engine: str = Field(default=LSM, exclude_if=lambda engine: engine == LSM)
+    """The engine that made it, so that no other takes what stands in its root for the region."""
 
 
 def column_name(column_id: int) -> str:

@@ -113,6 +113,11 @@ def attempt_of(name: str) -> str | None:
     return match[1] if match else None
 
 
+def is_in_attempt(name: str) -> bool:
+    """Whether *name*, relative to the root, is the folder of attempts, or anything in it."""
+    return f"{name}/".startswith(f"{ATTEMPTS}/")
+
+
 def is_share(name: str) -> bool:
     """Whether a job's tasks would give a file this name, relative to the root."""
     return _SHARE_FILE.fullmatch(name) is not None

@@ -33,6 +33,9 @@ that are read, and for statements."""
 FLUSHES_AT_ONCE = 2
 """The most flushes at a time. Each encodes a memtable, which takes a core and its size in memory
 once more."""
+KEPT = 0.5
+"""The fraction that files of regions in memory may hold. No flush frees them: the rest of the
+budget is what other regions have, and their pressure is reckoned by that."""
 WORK = 0.125
 """The fraction that writers leave to flushes and merges. A second flush waits for the first where
 both would have more; the first never waits."""
@@ -54,8 +57,10 @@ class MemoryBudget:
         self._flush_bytes = 0
         self._merge_bytes = 0
         self.bytes = 0
-        """Bytes of rows, statements and segments that are read."""
+        """Bytes of rows, statements, segments that are read, and kept files."""
         self.statement_bytes = 0
+        self.kept_bytes = 0
+        """Bytes of files in memory."""
 
     def share(self) -> "BudgetShare":
         with self._changed:
@@ -64,6 +69,13 @@ class MemoryBudget:
 
     def statement_share(self) -> "StatementShare":
         return StatementShare(self)
+
+    def kept_share(self) -> "KeptShare":
+        return KeptShare(self)
+
+    @property
+    def kept_max(self) -> int:
+        return int(KEPT * self.bytes_max)
 
     @property
     def is_full(self) -> bool:
@@ -83,17 +95,23 @@ class MemoryBudget:
     @property
     def excess(self) -> int:
         """Bytes to flush before there is no pressure; 0: there is none."""
-        return max(0, self.bytes - int(PRESSURE * self._beside_merges))
+        return max(0, self._moving_bytes - int(PRESSURE * self._for_rows))
 
     @property
-    def _beside_merges(self) -> int:
-        """The budget without what merges have beyond `WORK`."""
-        return self.bytes_max - max(0, self._merge_bytes - int(WORK * self.bytes_max))
+    def _moving_bytes(self) -> int:
+        """Bytes that flushes and the end of replays free."""
+        return self.bytes - self.kept_bytes
+
+    @property
+    def _for_rows(self) -> int:
+        """The budget without kept files, and without what merges have beyond `WORK`."""
+        merges = max(0, self._merge_bytes - int(WORK * self.bytes_max))
+        return max(0, self.bytes_max - merges - self.kept_bytes)
 
     def must_yield(self, held: int) -> bool:
         """Whether a writer flushes those bytes of its region before it goes on."""
-        is_slow = self.bytes >= SLOW * self._beside_merges
-        return is_slow and held * max(len(self._held), 1) >= self.bytes
+        moving = self._moving_bytes
+        return moving >= SLOW * self._for_rows and held * max(len(self._held), 1) >= moving
 
     @contextmanager
     def reading(self, segment_bytes: int) -> Iterator[None]:
@@ -170,9 +188,9 @@ class MemoryBudget:
         replays have few each."""
         with self._changed:
             more = size - self._held.get(holder, 0)
-            rows = self.bytes + more - self._reading - self.statement_bytes
+            rows = self._moving_bytes + more - self._reading - self.statement_bytes
             is_few = size < REPLAY_BYTES_MIN
-            if rows > (SPILL if is_few else PRESSURE) * self._beside_merges:
+            if rows > (SPILL if is_few else PRESSURE) * self._for_rows:
                 return False
             self._set(holder, size)
             return True
@@ -183,6 +201,11 @@ class MemoryBudget:
             self._held[holder] = size
         else:
             self._held.pop(holder, None)
+
+    def add_kept(self, size: int) -> None:
+        with self._changed:
+            self.bytes += size
+            self.kept_bytes += size
 
     def add_statements(self, size: int) -> None:
         with self._changed:
@@ -201,6 +224,19 @@ class StatementShare:
     def set(self, size: int) -> None:
         if size != self._size:
             self._budget.add_statements(size - self._size)
+            self._size = size
+
+
+class KeptShare:
+    """The part of the budget that the files in memory of one region have. Not safe for threads."""
+
+    def __init__(self, budget: MemoryBudget) -> None:
+        self._budget = budget
+        self._size = 0
+
+    def set(self, size: int) -> None:
+        if size != self._size:
+            self._budget.add_kept(size - self._size)
             self._size = size
 
 

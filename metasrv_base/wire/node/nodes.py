@@ -5,11 +5,13 @@ from typing import Any, Self
 
 from pydantic import Field, model_validator
 
+from metasrv_base.engines import LSM
 from metasrv_base.wire.model import INT64_END, Int64, PositiveInt64, RegionId, WireModel
 from metasrv_base.wire.node.orders import REQUEST_ORDERS_MAX, Order
 
 HEARTBEAT_REGIONS_MAX = 100_000
 FOLDERS_MAX = 1_000  # named by a node that registers; the others are counted
+ENGINES_MAX = 64  # named by a node that registers
 
 
 class NodeResources(WireModel):
@@ -39,6 +41,8 @@ class RegisterRequest(WireModel):
     folders: list[str] = Field(default_factory=list, max_length=FOLDERS_MAX)
     """The folders of regions that are on its disk: the first 1,000 by name."""
     folder_count: Int64 = 0
+    engines: list[str] = Field(default=[LSM], max_length=ENGINES_MAX)
+    """Names of the region engines that it has; regions of another are never placed on it."""
 
 
 class RegisterAnswer(WireModel):

@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue
 
+from metasrv_base.engines import LSM
+from metasrv_base.schema.scalars import JsonScalar
 from metasrv_base.wire.model import Int32, Int64, RegionId, WireModel
 
 REQUEST_ORDERS_MAX = 4_096  # of one request, and of the answer to one heartbeat
@@ -83,6 +85,11 @@ class CreateRegion(OrderBase):
     replaces: list[str] = Field(default_factory=list)
     """Roots that the region leaves: each that is there gets this epoch's fence before the new one
     serves, so that nobody writes to it any more. Nothing in them is read."""
+    engine: str = LSM
+    """The region engine. A node that does not have it refuses the order with 422 `unsupported`,
+    whose facts list those that it `has`."""
+    engine_options: dict[str, JsonScalar] = Field(default_factory=dict)
+    """Options of the engine; one that it does not have is refused with 422 `invalid-request`."""
     lease: LeaseGrant | None = None
 
 
@@ -107,6 +114,10 @@ class OpenRegion(OrderBase):
     """Roots in `borrows` whose openers acknowledged nothing: neither they nor the fences that
     their openers raised say anything about lost rows. A node that does not know this field reads
     them like the others."""
+    engine: str = LSM
+    """As in an order to create. A region of `memory` cannot be opened: its rows ended with the
+    process that served it, and the order fails with `region-lost`."""
+    engine_options: dict[str, JsonScalar] = Field(default_factory=dict)
     lease: LeaseGrant | None = None
 
 

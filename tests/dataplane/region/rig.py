@@ -8,9 +8,12 @@ from dataplane.region.disk.disk import Disk
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
 from dataplane.region.engine.group import Applied
 from dataplane.region.engine.region import Region
+from dataplane.region.engines.engine import ServedRegion
+from dataplane.region.engines.registry import ENGINES
 from dataplane.region.format.columns import DELETE, PUT, ColumnDef, RegionSpec
 from dataplane.region.place import OpenOrder, RegionLimits, RegionPlace
 from metasrv_base.errors import MetaError
+from metasrv_base.schema.scalars import JsonScalar
 from metasrv_base.wire.node.batches import BatchHeader
 from tests.fakes.clock import FakeClock
 
@@ -42,6 +45,13 @@ def place(
         clock or FakeClock(),
         limits or RegionLimits(),
     )
+
+
+def created(engine: str, region_place: RegionPlace, **options: JsonScalar) -> Region:
+    """A new region of that engine, at epoch 1."""
+    region = ENGINES[engine].create(region_place, SPEC, 1, (), options)
+    assert isinstance(region, Region), "the engines of this program share their parts"
+    return region
 
 
 def order(epoch: int, *borrows: str) -> OpenOrder:
@@ -79,7 +89,7 @@ def batch(
 
 
 def write(
-    region: Region,
+    region: ServedRegion,
     statement: str,
     rows: Mapping[bytes, Row | None],
     expect: Mapping[bytes, int] | None = None,
@@ -93,7 +103,7 @@ def write(
     return answer
 
 
-def contents(region: Region) -> Contents:
+def contents(region: ServedRegion) -> Contents:
     found: Contents = {}
     last = b""
     for part in region.reader.scan():
@@ -106,11 +116,11 @@ def contents(region: Region) -> Contents:
     return found
 
 
-def by_key(region: Region, *keys: bytes) -> Contents:
+def by_key(region: ServedRegion, *keys: bytes) -> Contents:
     rows = region.reader.get(keys).to_pydict()
     return {key: (c1, c2) for key, c1, c2 in zip(rows["_key"], rows["c1"], rows["c2"], strict=True)}
 
 
-def version_of(region: Region, key: bytes) -> int:
+def version_of(region: ServedRegion, key: bytes) -> int:
     versions: list[int] = region.reader.get([key]).column("_version").to_pylist()
     return versions[0] if versions else 0

@@ -10,7 +10,7 @@ from metasrv_base.wire.node.orders import CreateRegion, OpenRegion, SetSchema
 
 BEFORE = {"replaces", "borrows", "unannounced"}
 """Roots that a region leaves or reads: known when it is made or opened, and not later."""
-FIXED = {"root", "table_id", "key_columns"}
+FIXED = {"root", "table_id", "key_columns", "engine", "engine_options"}
 """They never change, so no order of a schema brings them."""
 GONE = {"dead_indexes"}
 """A region that is made has none."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from dataplane.datanode.regions.regions import Slot
-from dataplane.region.engine.region import Region
+from dataplane.region.engines.engine import ServedRegion
 from keys.model.tables import Index, TableInfo, TableInfoKey
 from keys.store.memory import MemoryKv
 from keys.value import decode
@@ -65,13 +65,13 @@ class ShapeGhost:
         elif now - self._over_s.setdefault(node, now) > LAST_WORDS_S:
             self.wrong(f"lease: {frontend.name} goes on without one")
 
-    def _look_at(self, slot: Slot, region: Region, info: TableInfo) -> None:
-        now = (slot.epoch, region.manifest.opening, region.stats().version, info.version)
+    def _look_at(self, slot: Slot, region: ServedRegion, info: TableInfo) -> None:
+        now = (slot.epoch, region.opening, region.stats().version, info.version)
         if self._seen.get(slot.region_id) == now:
             return
         self._seen[slot.region_id] = now
-        if region.schema_floor < info.schema_version - 1:
-            self.wrong(f"floor: {region.schema_floor} of {slot.region_id} at {info.schema_version}")
+        if region.schema.floor < info.schema_version - 1:
+            self.wrong(f"floor: {region.schema.floor} of {slot.region_id} at {info.schema_version}")
         if info.indexes:
             self.sometimes["a region with an index was looked at"] += 1
             for text in index_faults(region, info):
@@ -103,7 +103,7 @@ class ShapeGhost:
         return self._infos[1]
 
 
-def index_faults(region: Region, info: TableInfo) -> Iterator[str]:
+def index_faults(region: ServedRegion, info: TableInfo) -> Iterator[str]:
     """Yields the faults of every index that the region has heard of, at this moment."""
     parts = list(region.reader.scan())
     rows = pa.Table.from_batches(parts) if parts else None

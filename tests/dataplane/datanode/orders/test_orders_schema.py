@@ -93,7 +93,7 @@ async def test_given_a_region_that_is_not_open_or_moved_on_when_told_then_it_is_
     with pytest.raises(Refused):
         await bench.regions.carry_out(schema_order(bench, schema_floor=3))
 
-    assert bench.owner.region.schema_floor == 1
+    assert bench.owner.region.schema.floor == 1
 
 
 async def test_given_a_schema_order_when_repeated_also_after_a_restart_then_the_answer_is_stored(
@@ -115,4 +115,4 @@ async def test_given_a_schema_order_when_repeated_also_after_a_restart_then_the_
 
     assert first.results[0].floor_version == bench.owner.region.stats().version
     assert first == again == later
-    assert bench.owner.region.manifest.marks == (), "it was not done again"
+    assert not bench.owner.region.has_marks, "it was not done again"

@@ -26,7 +26,7 @@ from dataplane.datanode.regions.scan_slots import ReaderKind
 from dataplane.datanode.regions.store import DiskStore
 from dataplane.region.disk.local_disk import LocalDisk
 from dataplane.region.engine.file_ingest import entry_batch
-from dataplane.region.engine.region import Region
+from dataplane.region.engines.engine import ServedRegion
 from dataplane.region.files.block_cache import BlockCache
 from dataplane.region.place import RegionLimits
 from metasrv_base.clock import SystemClock
@@ -108,7 +108,7 @@ class Desk:
 Read = Callable[[Desk, int], Awaitable[None]]
 
 
-def write(region: Region, shape: Shape, numbers: range) -> None:
+def write(region: ServedRegion, shape: Shape, numbers: range) -> None:
     for start in range(numbers.start, numbers.stop, 1_000):
         some = range(start, min(start + 1_000, numbers.stop))
         keys, count = [key_of(at) for at in some], len(some)
@@ -133,7 +133,7 @@ def entries_of(keys: Sequence[bytes]) -> pa.RecordBatch:
     return entry_batch(INDEX, [(key[::-1], key) for key in keys])
 
 
-def header(region: Region, statement: str) -> BatchHeader:
+def header(region: ServedRegion, statement: str) -> BatchHeader:
     return BatchHeader(
         table_id=table_of(RegionId(region.spec.region_id)),
         schema_version=1,

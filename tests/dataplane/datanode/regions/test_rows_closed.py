@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dataplane.datanode.regions.scan_slots import ReaderKind
-from dataplane.region.engine.region import Region
+from dataplane.region.engines.engine import ServedRegion
 from metasrv_base.errors import MetaError, Unavailable
 from metasrv_base.wire.node.batches import ScanRows
 from tests.dataplane.datanode.regions.held_reads import Desk, Shape, desk_over, head_of
@@ -31,7 +31,7 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
         yield desk
 
 
-def region_of(desk: Desk) -> Region:
+def region_of(desk: Desk) -> ServedRegion:
     owner = desk.regions.serving(REGION_ID).owner
     assert owner is not None
     return owner.region

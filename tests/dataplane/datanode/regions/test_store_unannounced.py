@@ -6,7 +6,7 @@ import pytest
 
 from dataplane.datanode.regions.store import DiskStore
 from dataplane.region.disk.local_disk import LocalDisk
-from dataplane.region.engine.region import Region
+from dataplane.region.engines.engine import ServedRegion
 from keys.model.tables import RegionRoute, TableRoute
 from metasrv_base.clock import SystemClock
 from procedures.kinds.failover.failover_plan import DrainTarget, reroute_plan
@@ -56,7 +56,7 @@ def moved(base: Path, region: RegionRoute, target: str) -> RegionRoute:
     return plan.region
 
 
-def opened(base: Path, region: RegionRoute) -> Region:
+def opened(base: Path, region: RegionRoute) -> ServedRegion:
     return store(base, region.leader, LocalDisk()).open(open_order(INFO, region))
 
 

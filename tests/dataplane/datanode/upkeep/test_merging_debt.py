@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dataplane.datanode.regions.region_owner import FILES_MAX
+from dataplane.region.engine.region import FILES_MAX
 from tests.dataplane.datanode.conftest import StartNode
 from tests.metasrv.playground.waiting import until
 from tests.node_conformance.node import Node, Write

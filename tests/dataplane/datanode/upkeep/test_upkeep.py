@@ -98,7 +98,7 @@ async def test_given_too_many_files_to_merge_when_written_then_it_is_refused(
 ) -> None:
     owner = next(iter(two[0])).owner
     assert owner is not None
-    monkeypatch.setattr("dataplane.datanode.regions.region_owner.FILES_MAX", 2)
+    monkeypatch.setattr("dataplane.region.engine.region.FILES_MAX", 2)
     for number in range(2):
         await owner.write(header(f"s-{number}"), batch({b"%d" % number: (1, "x")}))
         await asyncio.to_thread(owner.region.maintenance.flush)

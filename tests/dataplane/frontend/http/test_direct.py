@@ -14,6 +14,7 @@ from dataplane.frontend.http.app import build_app
 from dataplane.frontend.planning.row_input import Op
 from dataplane.frontend.service import FrontendService
 from dataplane.region.engine.region import Region
+from dataplane.region.engines.engine import ServedRegion
 from metasrv_base.rows.split import body_of
 from metasrv_base.wire.node.batches import BatchHeader
 from tests.dataplane.frontend.bench import NODE_URL, Bench, T, running
@@ -34,7 +35,7 @@ async def _asked(bench: Bench, query: str, body: Mapping[str, object], accept: s
     return [answer.status_code, dict(answer.headers), answer.content]
 
 
-def _region(bench: Bench) -> Region:
+def _region(bench: Bench) -> ServedRegion:
     (slot,) = bench.node
     assert slot.owner is not None
     return slot.owner.region
@@ -189,6 +190,7 @@ async def test_given_a_lock_that_is_held_when_asked_on_the_loop_then_it_is_not_w
         rows = [{"id": 1, "a": 1, "b": "x"}]
         await bench.service.writes.rows(T, Op.INSERT, rows, "fill")
         region, (key,) = _region(bench), map(bytes.fromhex, _keys(bench))
+        assert isinstance(region, Region)
 
         there = region.reader.get_resident([key], None, 1)
         with region._content._lock:

@@ -4,33 +4,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataplane.pipelines.jobs.entry_files import rows_at_mark
 from dataplane.region.compaction import compaction
-from dataplane.region.disk.disk import Disk
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
 from dataplane.region.engine.region import Region
 from dataplane.region.files.file_reader import FileReader, FileSource
-from dataplane.region.format.columns import columns_told
 from dataplane.region.format.families import ROWS
 from dataplane.region.format.key_range import KeyRange
 from dataplane.region.place import RegionLimits
 from metasrv_base.errors import NotFound, Unavailable
-from metasrv_base.wire.node.inputs import Snapshot
 from tests.dataplane.region.entries import INDEX, OTHER, SCHEMA, new_region, write_mixed
-from tests.dataplane.region.rig import SPEC, A, B, Contents, Row, contents, order, place, write
+from tests.dataplane.region.rig import SPEC, A, B, Row, contents, order, place, write
+from tests.dataplane.region.snapshots import rows_of
 
 MARK = "reorg"
-
-
-def rows_of(disk: Disk, snapshot: Snapshot, keys: KeyRange | None = None) -> Contents:
-    columns = columns_told(snapshot.columns)
-    found: Contents = {}
-    for part in rows_at_mark(disk, snapshot, keys or KeyRange(), columns):
-        table = part.to_pydict()
-        assert max(table["_version"]) <= snapshot.version
-        pairs = zip(table["c1"], table["c2"], strict=True)
-        found |= dict(zip(table["_key"], pairs, strict=True))
-    return found
 
 
 def marked_region() -> Region:
