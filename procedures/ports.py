@@ -13,6 +13,7 @@ from keys.commit.txn import Txn
 from keys.model.origin import Origin
 from keys.model.records import ProcedureOutcome
 from keys.model.transitions import LateHolder
+from metasrv_base.engines import LSM
 from metasrv_base.wire.node.inputs import Borrowed, Snapshot
 from metasrv_base.wire.node.jobs import (
     BackfillJob,
@@ -160,6 +161,8 @@ class NodeView:
     disk_free_bytes: int
     cordoned: bool = False
     """An operator wants no new region on it."""
+    engines: tuple[str, ...] = (LSM,)
+    """Names of the region engines that it has."""
 
 
 class Placement(Protocol):

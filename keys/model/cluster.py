@@ -7,6 +7,7 @@ from pydantic import Field
 
 from keys.key import Key
 from keys.value import StoredModel, StoredPart, is_none
+from metasrv_base.engines import LSM
 
 
 class RestoredFrom(StoredPart):
@@ -92,6 +93,7 @@ class CandidateKey(Key[Candidate]):
     server: str
 
 
+_FIRST = (LSM,)
 DATANODE = "datanode"
 """The role of every node that registers."""
 
@@ -155,6 +157,9 @@ class NodeRecord(StoredModel):
     """Wall clock, about; None: it is heard. Stored, so that a new leader knows it."""
     returned: Returned | None = None
     """None: no node of this id was ever removed."""
+    engines: tuple[str, ...] = Field(default=_FIRST, exclude_if=lambda engines: engines == _FIRST)
+    """Names of the region engines that it has; one that registered before they were told has
+    `lsm` alone."""
     principal: str | None = None
     """The holder of the token by which it registered: only that holder speaks for this node. None:
     it registered where nobody asks for tokens."""

@@ -10,7 +10,9 @@ from pydantic import Field
 from keys.key import Key
 from keys.value import StoredModel, StoredPart
 from metasrv_base.elements.states import ElementState
+from metasrv_base.engines import LSM, is_volatile
 from metasrv_base.schema.partition import PartitionRule
+from metasrv_base.schema.scalars import JsonScalar
 from metasrv_base.value_enum import ValueEnum
 
 
@@ -106,6 +108,12 @@ class TableInfo(StoredModel):
     """Ids below it that no index has are dead: no entry is ever written under them again."""
     constraints: tuple[Constraint, ...] = ()
     next_constraint_id: int = 1
+    engine: str = Field(default=LSM, exclude_if=lambda engine: engine == LSM)
+    """The engine of its regions, which never changes."""
+    engine_options: dict[str, JsonScalar] = Field(
+        default_factory=dict, exclude_if=lambda options: not options
+    )
+    """Options of the engine, by name (metasrv_base/engines.py)."""
     state: ElementState = ElementState.PUBLIC
     """State of the table itself. Write-only: a drop has begun and new statements do not find the
     table; transactions that know it continue."""
@@ -116,6 +124,11 @@ class TableInfo(StoredModel):
     @property
     def is_hidden(self) -> bool:
         return self.state is not ElementState.PUBLIC
+
+    @property
+    def is_volatile(self) -> bool:
+        """Whether the rows of a region end with the process that serves it."""
+        return is_volatile(self.engine)
 
     @property
     def full_name(self) -> str:

@@ -12,6 +12,7 @@ import structlog
 
 from keys.catalog.follower import Follower
 from keys.model.records import ClientRequirements as Client
+from metasrv.leadership.lost_regions import lost_regions
 from metasrv.nodes.guard import guard
 from metasrv.nodes.node_liveness import NodeLiveness
 from metasrv.nodes.status import GONE, HeldBack, Hold, NodeState, NodeStatus
@@ -21,6 +22,7 @@ from metasrv_base.errors import MetaError
 from metasrv_base.ids import Ids
 from procedures.engine.submit import SubmitRequest
 from procedures.kinds.failover.failover_node import FAILOVER_NODE, FailoverNode
+from procedures.kinds.failover.lose_regions import LOSE_REGIONS, LoseRegions
 from procedures.scheduling.manager import Manager
 
 TICK_MS = 500
@@ -69,6 +71,8 @@ class Supervisor:
     """Nodes whose failover is on its way to the store."""
     _begun: dict[str, int] = field(default_factory=dict)
     """Node -> when its last failover was submitted, monotonic ms."""
+    _told_lost: dict[int, int] = field(default_factory=dict)
+    """Table id -> when regions of it were last said to be lost, monotonic ms."""
 
     async def run(self) -> None:
         """Submits beside its own loop: a store that is slow or full delays neither the next look
@@ -86,6 +90,9 @@ class Supervisor:
                 for node in self._look(now):
                     self._submitting.add(node)
                     tasks.create_task(self._start(node))
+                for lost in self._lost(now):
+                    self._told_lost[lost.table_id] = now
+                    tasks.create_task(self._tell_lost(lost))
 
     def _look(self, now: int) -> tuple[str, ...]:
         """Nodes to fail over."""
@@ -99,6 +106,28 @@ class Supervisor:
         )
         self._tell(decision)
         return decision.start
+
+    def _lost(self, now: int) -> tuple[LoseRegions, ...]:
+        """Regions whose rows ended with a process, and that the route does not call lost yet."""
+        self._told_lost = {
+            table: at_ms for table, at_ms in self._told_lost.items() if at_ms > now - AGAIN_MS
+        }
+        return lost_regions(self.book.statuses(), self.follower.catalog, self._told_lost)
+
+    async def _tell_lost(self, state: LoseRegions) -> None:
+        client = Client(
+            submitted_by="metasrv",
+            request_id="",
+            statement={"automatic": "lose_regions", "node": state.node},
+        )
+        wish = SubmitRequest(self.ids.procedure_id(), client, fingerprint="")
+        facts = {"table": state.name, "node": state.node, "regions": sorted(state.epochs)}
+        try:
+            await self.manager.submit(LOSE_REGIONS, state, wish)
+        except MetaError as error:
+            log.warning("lost_regions_not_submitted", error=error.code, **facts)
+        else:
+            log.warning("memory_regions_lost", **facts)
 
     def _note(self, statuses: Collection[NodeStatus]) -> None:
         states = {status.node.node_id: status.state for status in statuses}

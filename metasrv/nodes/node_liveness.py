@@ -27,6 +27,7 @@ from metasrv.nodes.region_report import RegionReport
 from metasrv.nodes.registry import NodeRegistry, must_speak_for
 from metasrv.nodes.status import (
     GONE,
+    LOST_MAX,
     HeldBack,
     NodeEntry,
     NodeStatus,
@@ -224,6 +225,7 @@ class NodeLiveness:
         entry.resources = request.resources
         entry.regions = report = RegionReport(request.regions)
         entry.reported = Counter(request.regions.state)
+        entry.lost = report.lost(LOST_MAX) if entry.reported["lost"] else {}
         entry.refused = request.refused
         grants: list[Grant] = []
         orders: list[Order] = []
@@ -314,6 +316,7 @@ class NodeLiveness:
                 regions=catalog.led_by(node_id),
                 disk_free_bytes=_disk_free(entry),
                 cordoned=entry.node.cordon is not None,
+                engines=entry.node.engines,
             )
             for node_id, entry in sorted(self._entries.items())
         )

@@ -1,6 +1,7 @@
 """The regions that a node reported, by id, over the columns of its heartbeat."""
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from metasrv_base.wire.node.nodes import RegionColumns, RegionStat
 
@@ -30,6 +31,14 @@ class RegionReport(Mapping[str, RegionStat]):
             epoch,
             "open",
         )
+
+    def lost(self, limit: int) -> dict[str, int]:
+        """Region id -> epoch of at most *limit* regions that it reports as lost. Makes no object
+        of the others."""
+        columns = self._columns
+        states = enumerate(columns.state)
+        positions = islice((number for number, state in states if state == "lost"), limit)
+        return {columns.region_id[number]: columns.epoch[number] for number in positions}
 
     def __contains__(self, region_id: object) -> bool:
         return region_id in self._positions

@@ -158,6 +158,7 @@ def _node_of(request: RegisterRequest, by: str | None, now_ms: int) -> NodeRecor
             disk_bytes=request.resources.disk_bytes,
         ),
         registered_at_ms=now_ms,
+        engines=tuple(sorted(set(request.engines))),
         principal=by,
     )
 

@@ -10,6 +10,7 @@ from metasrv.nodes.flapping import Returns
 from metasrv_base.wire.node.nodes import NodeResources, RefusedStat, RegionStat
 
 SUSPECT_PHI = 1.0  # one chance in ten that it is merely late
+LOST_MAX = 1_024  # lost regions of a node that are kept by id; the others come when these are gone
 
 
 class NodeState(StrEnum):
@@ -39,6 +40,8 @@ class NodeEntry:
     regions: Mapping[str, RegionStat] = field(default_factory=dict)
     reported: Mapping[str, int] = field(default_factory=dict)
     """Counts of these regions, by state: kept, so that a list of nodes looks at no region."""
+    lost: Mapping[str, int] = field(default_factory=dict)
+    """Region id -> epoch of regions that it reports as lost: the first LOST_MAX."""
     refused: Sequence[RefusedStat] = ()
     """Requests refused by its regions since it started, as last reported."""
     returns: Returns = field(default_factory=Returns)
@@ -84,6 +87,8 @@ class NodeStatus:
     """As last reported, by region id."""
     reported: Mapping[str, int] = field(default_factory=dict)
     """Counts of these regions, by state."""
+    lost: Mapping[str, int] = field(default_factory=dict)
+    """Region id -> epoch of regions that it reports as lost: the first LOST_MAX."""
     held: HeldBack | None = None
     """Its failover is due, and held back."""
     removal: Removal | None = None
@@ -107,6 +112,7 @@ def status_of(entry: NodeEntry, lease_free_at_ms: int, now_ms: int) -> NodeStatu
         resources=entry.resources,
         regions=entry.regions,
         reported=entry.reported,
+        lost=entry.lost,
     )
 
 

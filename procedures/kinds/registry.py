@@ -9,6 +9,7 @@ from procedures.kinds.batch.batch import BATCH
 from procedures.kinds.failover.decommission_node import DECOMMISSION_NODE
 from procedures.kinds.failover.failover_node import FAILOVER_NODE
 from procedures.kinds.failover.failover_table import FAILOVER_TABLE
+from procedures.kinds.failover.lose_regions import LOSE_REGIONS
 from procedures.kinds.namespaces.create_catalog import CREATE_CATALOG
 from procedures.kinds.namespaces.create_schema import CREATE_SCHEMA
 from procedures.kinds.namespaces.drop_catalog import DROP_CATALOG
@@ -46,5 +47,6 @@ KINDS: Mapping[str, Kind[Any]] = {
         FAILOVER_NODE,
         DECOMMISSION_NODE,
         BATCH,
+        LOSE_REGIONS,
     )
 }

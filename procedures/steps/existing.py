@@ -54,4 +54,5 @@ def _definition(info: NamedObject) -> object:
     names = {column.id: column.name for column in info.columns}
     columns = [(c.name, c.type, c.nullable, c.default) for c in info.public_columns]
     key = [names[column] for column in info.primary_key]
-    return columns, key, partition_of(info.partition, names), info.options, info.replicas
+    stored = (info.options, info.replicas, info.engine, info.engine_options)
+    return columns, key, partition_of(info.partition, names), stored

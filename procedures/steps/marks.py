@@ -13,7 +13,14 @@ from metasrv_base.errors import NotFound, Unavailable
 from metasrv_base.wire.node.inputs import Snapshot
 from metasrv_base.wire.node.orders import SetSchema
 from procedures.context import Context
-from procedures.steps.region_orders import NODES_AT_ONCE_MAX, Marks, order_all, schema_order
+from procedures.steps.region_orders import (
+    NODES_AT_ONCE_MAX,
+    Marks,
+    is_gone,
+    not_gone,
+    order_all,
+    schema_order,
+)
 from procedures.steps.transitions import read_table, tell
 
 
@@ -27,13 +34,15 @@ async def open_marks(
     """
     answers = await tell(context, info, route)
     floors = {region_id: result.floor_version for region_id, result in answers.results.items()}
-    with_rows = tuple(region for region in route.region_routes if floors[region.region_id])
+    with_rows = tuple(region for region in route.region_routes if floors.get(region.region_id))
     await _order(context, info, with_rows, Marks(opens=context.procedure))
     return with_rows
 
 
 async def mark_everywhere(context: Context, info: TableInfo, route: TableRoute) -> None:
-    """Each region has a mark now, also one without rows. Again: the marks stand."""
+    """Each region has a mark now, also one without rows. Again: the marks stand. Raises Unavailable
+    `region-lost` where a region is lost for good: nobody can read all rows of the table."""
+    must_have_rows(info, route)
     await _order(context, info, route.region_routes, Marks(opens=context.procedure))
 
 
@@ -41,7 +50,8 @@ async def reserve_versions(
     context: Context, info: TableInfo, route: TableRoute
 ) -> Mapping[str, int]:
     """Each region has a mark now, at a version that no row of it bears: by region id. Again: the
-    marks stand, and the versions are the same."""
+    marks stand, and the versions are the same. Raises as `mark_everywhere`."""
+    must_have_rows(info, route)
 
     def make(table: TableInfo, region: RegionRoute) -> SetSchema:
         order = schema_order(table, region, marks=Marks(opens=context.procedure))
@@ -53,10 +63,16 @@ async def reserve_versions(
     return {region_id: version for region_id, version in versions.items() if version is not None}
 
 
+def must_have_rows(info: TableInfo, route: TableRoute) -> None:
+    gone = [region.region_id for region in route.region_routes if is_gone(info, region)]
+    if gone:
+        raise Unavailable("region-lost", regions=gone)
+
+
 async def close_marks(context: Context, table_id: int) -> None:
     """Closes the marks that the procedure may have opened; idempotent."""
     _, info, route = await read_table(context, table_id)
-    await _order(context, info, route.region_routes, Marks(closes=(context.procedure,)))
+    await _order(context, info, not_gone(info, route), Marks(closes=(context.procedure,)))
 
 
 async def snapshots(context: Context, regions: Sequence[RegionRoute]) -> Mapping[str, Snapshot]:

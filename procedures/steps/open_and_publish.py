@@ -5,7 +5,7 @@ what the applied catalog calls open. So whoever led a region that was never anno
 acknowledged nothing in it.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from keys.commit.change import change, route_changed
@@ -13,7 +13,7 @@ from keys.commit.txn import NOTHING, Txn
 from keys.model.tables import RegionRoute, RegionState, TableInfoKey, TableRouteKey
 from metasrv_base.errors import Unavailable
 from procedures.context import Context
-from procedures.steps.region_orders import open_order, order_all
+from procedures.steps.region_orders import is_gone, open_order, order_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,10 @@ class Announcement:
     txn: Txn
     """The states that changed; NOTHING if none did."""
     closed: tuple[str, ...]
-    """Ids of the regions that are still not open."""
+    """Ids of the regions that are still not open, and may be."""
+    lost: tuple[str, ...] = ()
+    """Ids of the regions that are lost for good: their engine keeps rows in a process that has
+    ended."""
 
 
 async def open_and_announce(
@@ -38,7 +41,9 @@ async def open_and_announce(
     info_key, key = TableInfoKey(table_id), TableRouteKey(table_id)
     snapshot = await context.snapshot(info_key, key)
     info, route = snapshot.must(info_key), snapshot.must(key)
-    closed = [r for r in route.region_routes if r.region_id in region_ids and not _is_open(r)]
+    named = [r for r in route.region_routes if r.region_id in region_ids]
+    gone = {r.region_id for r in named if is_gone(info, r)}
+    closed = [r for r in named if not (_is_open(r) or r.region_id in gone)]
     answers = await order_all(context, info, closed, open_order)
     failed = answers.failed()
     changed: list[RegionRoute] = []
@@ -56,19 +61,36 @@ async def open_and_announce(
         answers.must_all_succeed()
         raise Unavailable(regions=sorted(r.region_id for r in closed))
     opened = {region.region_id for region in changed if _is_open(region)}
-    rest = tuple(region.region_id for region in closed if region.region_id not in opened)
-    if not changed:
-        return Announcement(NOTHING, rest)
-    return Announcement(change(snapshot, route_changed(route, tuple(changed))), rest)
+    gone |= {region.region_id for region in changed if is_gone(info, region)}
+    over = opened | gone
+    rest = tuple(region.region_id for region in closed if region.region_id not in over)
+    txn = change(snapshot, route_changed(route, tuple(changed))) if changed else NOTHING
+    return Announcement(txn, rest, tuple(sorted(gone)))
 
 
-async def grant(context: Context, table_id: int, region_ids: Collection[str]) -> None:
-    """Orders their leaders to open the open regions again, which now grants a lease with it."""
+async def grant(context: Context, table_id: int, region_ids: Collection[str]) -> Txn:
+    """Orders their leaders to open the open regions again, which now grants a lease with it.
+
+    Returns the transaction to commit: the route says `lost` of the regions of a volatile engine
+    whose process has ended since they were announced; NOTHING for all others."""
     info_key, key = TableInfoKey(table_id), TableRouteKey(table_id)
     snapshot = await context.snapshot(info_key, key)
-    regions = [r for r in snapshot.must(key).region_routes if r.region_id in region_ids]
-    answers = await order_all(context, snapshot.must(info_key), regions, open_order)
-    answers.must_all_succeed()
+    info, route = snapshot.must(info_key), snapshot.must(key)
+    named = [r for r in route.region_routes if r.region_id in region_ids]
+    regions = [region for region in named if not is_gone(info, region)]
+    answers = await order_all(context, info, regions, open_order)
+    failed = answers.failed()
+    lost = {id for id in failed if info.is_volatile and failed[id] == "region-lost"}
+    answers.without(lost).must_all_succeed()
+    if not lost:
+        return NOTHING
+    return change(snapshot.only(key), route_changed(route, as_lost(regions, lost)))
+
+
+def as_lost(regions: Iterable[RegionRoute], lost: Collection[str]) -> tuple[RegionRoute, ...]:
+    """Returns the regions that are in *lost*, as the route then says it."""
+    update = {"state": RegionState.LOST}
+    return tuple(r.model_copy(update=update) for r in regions if r.region_id in lost)
 
 
 def _is_open(region: RegionRoute) -> bool:

@@ -3,6 +3,7 @@ node."""
 
 from collections.abc import Collection, Iterable
 
+from metasrv_base.engines import LSM
 from metasrv_base.errors import Unavailable
 from procedures.ports import NodeView
 
@@ -12,14 +13,16 @@ NODE_REGIONS_MAX = 90_000
 is room for what is placed at the same time, and for regions that it still has to close."""
 
 
-def why_not(node: NodeView, excluded: Collection[str]) -> str | None:
-    """The reason why *node* cannot take a region; None: it can."""
+def why_not(node: NodeView, excluded: Collection[str], engine: str = LSM) -> str | None:
+    """The reason why *node* cannot take a region of that engine; None: it can."""
     if node.node_id in excluded:
         return "excluded"
     if not node.alive:
         return "not alive"
     if node.cordoned:
         return "cordoned"
+    if engine not in node.engines:
+        return f"without the engine {engine}"
     if node.regions >= NODE_REGIONS_MAX:
         return _full(node.regions)
     if node.disk_free_bytes < DISK_FREE_MIN_BYTES:
@@ -28,7 +31,7 @@ def why_not(node: NodeView, excluded: Collection[str]) -> str | None:
 
 
 def place(
-    nodes: Iterable[NodeView], count: int, excluded: Collection[str] = ()
+    nodes: Iterable[NodeView], count: int, excluded: Collection[str] = (), engine: str = LSM
 ) -> tuple[NodeView, ...]:
     """A node for each of *count* regions: the one with fewest of them, then with fewest in all,
     then in the emptiest zone. Were it the fewest in all at once, a node that has just come back
@@ -38,7 +41,7 @@ def place(
     every node if none can take a region; it may be sent again when a node is back. So does one that
     is full before all of them are placed.
     """
-    reasons = {node.node_id: why_not(node, excluded) for node in nodes}
+    reasons = {node.node_id: why_not(node, excluded, engine) for node in nodes}
     able = {node.node_id: node for node in nodes if reasons[node.node_id] is None}
     load = {name: node.regions for name, node in able.items()}
     taken = dict.fromkeys(able, 0)

@@ -4,7 +4,14 @@ from collections.abc import Callable, Collection, Container, Iterable, Mapping, 
 from dataclasses import dataclass
 from functools import partial
 
-from keys.model.tables import Column, ConstraintKind, RegionRoute, TableInfo
+from keys.model.tables import (
+    Column,
+    ConstraintKind,
+    RegionRoute,
+    RegionState,
+    TableInfo,
+    TableRoute,
+)
 from metasrv_base.concurrency.fanout import fan_out
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import MetaError, Unavailable, Unknown
@@ -42,6 +49,8 @@ def create_order(
         key_columns=list(info.primary_key),
         indexes=_indexes(info),
         replaces=list(replaces),
+        engine=info.engine,
+        engine_options=info.engine_options,
     )
 
 
@@ -59,6 +68,8 @@ def open_order(info: TableInfo, region: RegionRoute) -> OpenRegion:
         indexes=_indexes(info),
         borrows=list(region.borrows),
         unannounced=list(region.unannounced),
+        engine=info.engine,
+        engine_options=info.engine_options,
     )
 
 
@@ -126,6 +137,17 @@ def _may_be_null(column: Column, never_null: Container[int]) -> bool:
 
 def _indexes(info: TableInfo) -> list[int]:
     return [index.id for index in info.indexes]
+
+
+def is_gone(info: TableInfo, region: RegionRoute) -> bool:
+    """Whether the region is lost for good: no order but one to create it again, or to drop it,
+    concerns it. It never serves again as it is, and `create` brings the schema of then."""
+    return info.is_volatile and region.state is RegionState.LOST
+
+
+def not_gone(info: TableInfo, route: TableRoute) -> tuple[RegionRoute, ...]:
+    """The regions that must hear of a change of the table."""
+    return tuple(region for region in route.region_routes if not is_gone(info, region))
 
 
 def close_order(info: TableInfo, region: RegionRoute) -> CloseRegion:

@@ -29,7 +29,13 @@ from procedures.elements.reorg import (
     with_taken,
 )
 from procedures.steps.marks import open_marks, snapshots
-from procedures.steps.region_orders import NODES_AT_ONCE_MAX, UNNUMBERED, order_one
+from procedures.steps.region_orders import (
+    NODES_AT_ONCE_MAX,
+    UNNUMBERED,
+    is_gone,
+    not_gone,
+    order_one,
+)
 from procedures.steps.reorg_round import Round
 
 ROWS_CHARS_MAX = 8_192  # as JSON, of the rows that are named of one value: a key may take KiB
@@ -77,7 +83,7 @@ async def continue_reorg(
     """
     if reorg.made:
         return await _take_round(context, table, reorg)
-    waiting = pending(reorg, table.route.region_routes)
+    waiting = pending(reorg, not_gone(table.info, table.route))
     if not waiting:
         return None
     index = JobIndex(
@@ -102,8 +108,9 @@ async def _take_round(context: Context, table: IndexToFill, reorg: IndexReorg) -
 async def _take(
     context: Context, table: IndexToFill, region: RegionRoute, made: BuiltFiles
 ) -> Taken | NotTaken | None:
-    """None: another leads the region now, and the files are where it does not look."""
-    if region.epoch != made.epoch:
+    """None: another leads the region now, and the files are where it does not look; or it is lost
+    for good."""
+    if region.epoch != made.epoch or is_gone(table.info, region):
         return None
     if not made.files:
         return Taken(made)

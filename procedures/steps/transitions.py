@@ -16,16 +16,23 @@ again (docs/online-change.md, case 33); or finds it equal, and then everybody ha
 for. docs/decisions/0088 has the trace of one change.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from keys.commit.change import change
 from keys.commit.txn import Snapshot, Txn
 from keys.model.log import TableAltered
-from keys.model.tables import RegionState, TableInfo, TableInfoKey, TableRoute, TableRouteKey
+from keys.model.tables import (
+    RegionRoute,
+    RegionState,
+    TableInfo,
+    TableInfoKey,
+    TableRoute,
+    TableRouteKey,
+)
 from metasrv_base.errors import Unavailable
 from procedures.context import Context
 from procedures.elements.transition_notes import published
-from procedures.steps.region_orders import OrderAnswers, order_all, schema_order
+from procedures.steps.region_orders import OrderAnswers, not_gone, order_all, schema_order
 
 
 def is_settled(info: TableInfo) -> bool:
@@ -75,16 +82,18 @@ async def tell(
     """Orders every region to take *info* and to raise its floor.
 
     *before*: the version that is still in use beside it; what only that one has stays known.
-    A region in failover is waited for, one that is lost is said: the step is tried again.
+    A region in failover is waited for, one that is lost is said: the step is tried again. One that
+    is lost for good is left out: it serves nobody until it is created anew.
     """
-    _must_be_open(route)
+    regions = not_gone(info, route)
+    _must_be_open(regions)
 
     full_info = info if before is None else with_leaving(info, before)
     dead = () if before is not None else dead_indexes(info)
     answers = await order_all(
         context,
         full_info,
-        route.region_routes,
+        regions,
         lambda table, region: schema_order(table, region, dead),
     )
     answers.must_all_succeed()
@@ -109,15 +118,14 @@ def dead_indexes(info: TableInfo) -> tuple[int, ...]:
     return tuple(index_id for index_id in range(1, info.next_index_id) if index_id not in living)
 
 
-def _must_be_open(route: TableRoute) -> None:
-    lost = _in_state(route, RegionState.LOST)
+def _must_be_open(regions: Sequence[RegionRoute]) -> None:
+    lost = _in_state(regions, RegionState.LOST)
     if lost:
         raise Unavailable("region-lost", regions=lost)
-    opening = _in_state(route, RegionState.OPENING)
+    opening = _in_state(regions, RegionState.OPENING)
     if opening:
         raise Unavailable("not-ready", what=f"regions {', '.join(opening)}", reason="being opened")
 
 
-def _in_state(route: TableRoute, state: RegionState) -> list[str]:
-    regions: Iterable[str] = (r.region_id for r in route.region_routes if r.state is state)
-    return sorted(regions)
+def _in_state(regions: Sequence[RegionRoute], state: RegionState) -> list[str]:
+    return sorted(region.region_id for region in regions if region.state is state)

@@ -7,6 +7,7 @@ was sent, and instructions are carried out as orders are.
 from keys.model.cluster import DATANODE, NodeRecord, Resources
 from metasrv.nodes.node_liveness import NodeLiveness
 from metasrv_base.clock import Clock
+from metasrv_base.engines import LSM, MEMORY
 from metasrv_base.errors import Conflict, MetaError, NotFound
 from metasrv_base.wire.node.nodes import (
     HeartbeatAnswer,
@@ -49,6 +50,7 @@ def registered(node: FakeNode) -> NodeRecord:
             disk_bytes=resources.disk_bytes,
         ),
         registered_at_ms=0,
+        engines=(LSM, MEMORY),
     )
 
 
@@ -63,6 +65,7 @@ async def register(node: FakeNode, book: NodeLiveness) -> None:
         root=node.root,
         version="0",
         resources=resources_of(node),
+        engines=[LSM, MEMORY],
     )
     await book.register(RegisterRequest.model_validate_json(request.model_dump_json()))
 

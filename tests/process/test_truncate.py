@@ -1,4 +1,4 @@
-"""A truncate whose node is killed in the middle: rows from before are gone, later ones stay."""
+"""Truncates where nodes are killed: rows from before are gone, and later ones stay."""
 
 import asyncio
 import signal
@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from metasrv_base.errors import MetaError
 from tests.process.harness.node_outages import PATIENT_MS, rows_of
-from tests.process.harness.rig import Rig, running, table_spec
+from tests.process.harness.rig import CALM, Rig, running, table_spec
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 BEFORE = [{"id": id, "word": "before"} for id in range(200)]
@@ -44,4 +45,39 @@ async def test_given_a_node_killed_in_the_middle_when_truncated_then_only_later_
 
     assert rows == AFTER
     assert violations == ()
+    assert agreement.wrong == []
+
+
+async def lost_regions(rig: Rig) -> list[str]:
+    """Leaders of the regions of the only table that its route calls lost."""
+    (route,) = (await rig.keys("__table_route/")).values()
+    regions = route.value["region_routes"]
+    return [region["leader"] for region in regions if region["state"] == "lost"]
+
+
+async def test_given_a_table_in_memory_when_its_node_is_killed_then_lost_until_it_is_truncated(
+    tmp_path: Path,
+) -> None:
+    """The node starts again at once, and has no row of the process before."""
+    more = [{"id": id, "word": "more"} for id in range(1_000, 1_050)]
+    async with running(tmp_path, flags=CALM) as rig, rig.client() as db:
+        await db.tables.create({**table_spec("t", regions=2), "storage_profile": "memory"})
+        table = db.table("t")
+        await table.insert(BEFORE, deadline_ms=PATIENT_MS)
+        assert len(await rows_of(db, "t")) == len(BEFORE)
+        await rig.kill("dn-1")
+        await rig.restart("dn-1")
+
+        assert await rig.until(lambda: lost_regions(rig)) == ["dn-1"]
+        with pytest.raises(MetaError) as refusal:
+            await table.insert(more, deadline_ms=PATIENT_MS)
+        found = await rig.check()
+        await db.tables.truncate("t", wait_s=120)
+        await table.insert(AFTER, deadline_ms=PATIENT_MS)
+        rows = sorted(await rows_of(db, "t"), key=lambda row: int(row["id"]))
+        agreement = await rig.agreement()
+
+    assert refusal.value.code == "region-lost"
+    assert any("region-lost" in line for line in found), found
+    assert rows == AFTER
     assert agreement.wrong == []

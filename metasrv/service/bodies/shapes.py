@@ -15,6 +15,7 @@ from keys.model.tables import (
     TableInfo,
     TableRoute,
 )
+from metasrv_base.engines import LSM
 from metasrv_base.expressions.text import restored, text_of
 from metasrv_base.schema.instants import instant_text
 from metasrv_base.wire.api.table_rules import partition_of
@@ -86,6 +87,9 @@ def _defined(info: TableInfo) -> dict[str, Any]:
         "partition": partition_of(info.partition, names),
         "replicas": info.replicas,
         "options": info.options,
+        "storage_profile": None if info.engine == LSM else info.engine,
+        "engine": info.engine,
+        "engine_options": info.engine_options,
         "version": info.version,
         "schema_version": info.schema_version,
         "created_at": time_of(info.created_at_ms),

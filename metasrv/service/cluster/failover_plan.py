@@ -7,7 +7,7 @@ from typing import Any
 from keys.catalog.catalog import Catalog, CatalogTable
 from keys.model.tables import RegionRoute
 from metasrv.nodes.guard import census
-from metasrv.nodes.status import NodeState, NodeStatus
+from metasrv.nodes.status import GONE, NodeState, NodeStatus
 from metasrv.service.named import (
     find_region,
     is_node_id,
@@ -128,6 +128,8 @@ def plan_regions(
                 expected=request.expected_epoch,
                 found=region.epoch,
             )
+        if table.info.is_volatile:
+            _must_be_over(table, region, situation)
         tables[table.info.table_id] = table
         groups.setdefault((table.info.table_id, region.leader), []).append(region)
     leaders = sorted({leader for _, leader in groups})
@@ -155,6 +157,15 @@ def plan_regions(
         )
         for (table_id, leader), regions in sorted(groups.items())
     )
+
+
+def _must_be_over(table: CatalogTable, region: RegionRoute, situation: Situation) -> None:
+    """Raises Refused `unsupported` for a region whose rows are in the memory of a node that lives:
+    a move would lose them, and `truncate` is the request that says so."""
+    for status in situation.statuses:
+        if status.node.node_id == region.leader and status.state not in GONE:
+            what = f"a move of region {region.region_id} of engine {table.info.engine}"
+            raise Refused("unsupported", what=what, region_id=region.region_id)
 
 
 def must_be_registered(nodes: Iterable[str], situation: Situation) -> None:

@@ -16,6 +16,7 @@ from metasrv.service.requests.ddl_request import (
     RequestFacts,
 )
 from metasrv.service.requests.request_context import RequestContext
+from metasrv_base.engines import LSM
 from metasrv_base.errors import Conflict, Unavailable
 from metasrv_base.ids import TableId, region_id
 from metasrv_base.wire.api.table_rules import rule_of, validate_spec
@@ -65,7 +66,7 @@ def plan_create_table(
     if existing is not None:
         alike(info, existing.info, if_not_exists=spec.if_not_exists)
         return AlreadySatisfied(CREATE_TABLE, existing)
-    nodes = _place(facts.nodes, info.partition.regions)
+    nodes = _place(facts.nodes, info.partition.regions, info.engine)
     route = table_route(PLACEHOLDER_ID, nodes)
     must_fit(info, route, context)
     draft = CreateTable(info=info, route=route, if_not_exists=spec.if_not_exists)
@@ -104,6 +105,7 @@ def table_info(table: TableToCreate, table_id: int, now_ms: int) -> TableInfo:
         partition=rule_of(spec.partition, spec.primary_key, ids),
         options=spec.options,
         replicas=spec.replicas,
+        engine=spec.storage_profile or LSM,
         created_at_ms=now_ms,
     )
 
@@ -126,13 +128,13 @@ def table_route(table_id: int, nodes: tuple[NodeView, ...]) -> TableRoute:
     return TableRoute(table_id=table_id, version=1, region_routes=tuple(regions))
 
 
-def _place(nodes: tuple[NodeView, ...], count: int) -> tuple[NodeView, ...]:
+def _place(nodes: tuple[NodeView, ...], count: int, engine: str) -> tuple[NodeView, ...]:
     """Raises Conflict("node-not-eligible") with every node's reason; Unavailable while a node has
     not said yet how much room it has: a new leader hears them all within a heartbeat."""
     if not nodes:
         raise Conflict("node-not-eligible", reason="none is registered")
     try:
-        return place(nodes, count)
+        return place(nodes, count, engine=engine)
     except Unavailable as error:
         reasons = error.facts["reasons"]
         assert isinstance(reasons, dict)

@@ -7,6 +7,7 @@ from typing import assert_never
 
 from pydantic import JsonValue
 
+from metasrv_base.engines import ENGINES
 from metasrv_base.errors import Refused
 from metasrv_base.ids import is_identifier
 from metasrv_base.schema.instants import instant_text
@@ -52,7 +53,7 @@ OPTIONS_TAKEN = (
 )
 RESERVED = frozenset({"information_schema"})
 _OPTION_NAME = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
-_LATER = ("colocation_columns", "storage_profile", "tablespace", "placement")
+_LATER = ("colocation_columns", "tablespace", "placement")
 
 
 def validate_spec(spec: TableSpec) -> tuple[FieldError, ...]:
@@ -219,6 +220,8 @@ def _is_option(name: str) -> bool:
 def _later_errors(spec: TableSpec) -> Iterator[FieldError]:
     if spec.replicas > 1:
         yield _unsupported("/replicas", "more than one replica is not built yet")
+    if spec.storage_profile not in (None, *ENGINES):
+        yield _unsupported("/storage_profile", f"there are {', '.join(ENGINES)}")
     for field in _LATER:
         if getattr(spec, field) is not None:
             yield _unsupported(f"/{field}", "it is not built yet; leave it null")

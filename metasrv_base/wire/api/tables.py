@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, JsonValue, Strict
 
 from metasrv_base.elements import states
+from metasrv_base.engines import LSM
 from metasrv_base.schema.scalars import PARTITIONS_MAX, JsonScalar
 from metasrv_base.wire.api.coverage import IndexCoverage, IndexDuplicates
 from metasrv_base.wire.model import Int64, Listed, PositiveInt64, WireModel
@@ -73,7 +74,8 @@ class TableShape(WireModel):
     colocation_columns: Listed[Identifier] | None = None
     """Reserved; must be null."""
     storage_profile: str | None = None
-    """Reserved; must be null."""
+    """The storage of the regions: `lsm` or `memory`, by the default options of that engine; null:
+    `lsm`."""
     tablespace: str | None = None
     """Reserved; must be null."""
     placement: str | None = None
@@ -207,6 +209,11 @@ class TableDefinition(TableShape):
     """In declared order; also those that are on their way in or out."""
     indexes: Listed[IndexBody] = ()
     constraints: Listed[ConstraintBody] = ()
+    engine: str = LSM
+    """The region engine: `lsm` keeps rows in files behind a log; the rows of a `memory` region end
+    with the process that serves it, and the region is then `lost` until the table is truncated."""
+    engine_options: dict[str, JsonScalar] = Field(default_factory=dict)
+    """Options of the engine, by name."""
     version: Int64
     """Rises at every change of the table; the ETag shows it."""
     schema_version: Int64

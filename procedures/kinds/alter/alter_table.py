@@ -38,6 +38,7 @@ from procedures.kinds.alter.draft import AlterDraft
 from procedures.locking.locks import exclusive, in_schema, table_key
 from procedures.machine import Back, Done, Goto, Kind, Outcome, ProcedureState, Step
 from procedures.steps.marks import close_marks, open_marks
+from procedures.steps.region_orders import not_gone
 from procedures.steps.requirements import ends_if_missing, required_table
 from procedures.steps.transitions import is_settled, publish, read_table, settle, tell
 from procedures.steps.validation import REGIONS_AT_ONCE, look_at
@@ -194,7 +195,7 @@ async def validate(state: AlterTable, context: Context) -> Outcome[AlterTable]:
         valid = ()
         looked = [region for region in route.region_routes if region.number not in with_rows]
     else:
-        left = [region for region in route.region_routes if not has(valid, region.number)]
+        left = [region for region in not_gone(info, route) if not has(valid, region.number)]
         if not left:
             await close_marks(context, state.table_id)
             return Goto(state.last_wait, state)

@@ -114,9 +114,12 @@ async def _begin(
 
 
 async def _is_spared(state: FailoverNode, context: Context, item: KeyValue) -> bool:
-    """A table whose child was cancelled by request stays where it is."""
+    """A table whose child was cancelled by request stays where it is; and one whose rows are in the
+    memory of the node, as long as that lives: a move would be their end."""
     table = DatanodeTableKey.parse(item.key).table_id
-    if table in state.cancelled:
+    applied = context.ports.applied().tables.get(table)
+    is_volatile = applied is not None and applied.info.is_volatile
+    if (is_volatile and state.node in context.alive_nodes()) or table in state.cancelled:
         return True
     for before in range(state.rounds):
         end = await context.children.end_of(child_id(context.procedure, before, table))

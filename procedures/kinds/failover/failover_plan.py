@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from keys.model.tables import RegionRoute, RegionState, TableRoute
+from metasrv_base.engines import LSM, is_volatile
 from procedures.ports import NodeView
 from procedures.steps.placing import place, region_root, why_not
 
@@ -30,6 +31,9 @@ class DrainTarget:
     moving: Collection[str] = ()
     """Regions that have left the source before: if it is back, it is a node like any other for
     them, and takes them if nobody else can."""
+    engine: str = LSM
+    """The engine of the regions. Those of a volatile one stay with a leader that lives: a move
+    would be the end of their rows."""
 
 
 def reroute_plan(
@@ -48,11 +52,14 @@ def reroute_plan(
         if region.region_id in target.region_ids
         and (region.leader not in alive or _is_to_leave(region, target))
     ]
-    chosen = place(nodes, len(leaving), _excluded(leaving, nodes, target)) if leaving else ()
+    excluded = _excluded(leaving, nodes, target)
+    chosen = place(nodes, len(leaving), excluded, target.engine) if leaving else ()
     return tuple(_onto(region, node) for region, node in zip(leaving, chosen, strict=True))
 
 
 def _is_to_leave(region: RegionRoute, target: DrainTarget) -> bool:
+    if is_volatile(target.engine):
+        return False
     return region.leader == target.source and region.region_id not in target.moving
 
 
@@ -63,7 +70,7 @@ def _excluded(
     unwanted = all_nodes - set(target.targets) if target.targets else set[str]()
     elsewhere = unwanted | {target.source}
     may_return = all(region.region_id in target.moving for region in leaving)
-    is_alone = all(why_not(node, elsewhere) for node in nodes)
+    is_alone = all(why_not(node, elsewhere, target.engine) for node in nodes)
     return unwanted if may_return and is_alone else elsewhere
 
 

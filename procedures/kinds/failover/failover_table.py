@@ -3,12 +3,16 @@
 reroute names new leaders, one epoch higher, which borrow the old roots; after the old leases they
 open in place and serve; Spark brings the borrowed files over; one manifest adopts them, a second
 route transaction ends the borrowing, and only then is the old folder deleted.
+
+Of a volatile engine there is nothing to open: the new leaders fence the old roots, the route says
+`lost`, and that is the end. A truncate gives empty regions (docs/decisions/0236).
 """
 
 from keys.commit.change import change, route_changed
 from keys.commit.txn import Txn
 from keys.model.records import Lock, Resource
-from keys.model.tables import RegionRoute, TableRouteKey
+from keys.model.tables import RegionRoute, TableInfoKey, TableRouteKey
+from metasrv_base.engines import LSM
 from metasrv_base.errors import Conflict, Refused
 from metasrv_base.wire.node.jobs import MoveJob
 from metasrv_base.wire.node.orders import AdoptFiles, DataFile
@@ -63,20 +67,21 @@ async def reroute(state: FailoverTable, context: Context) -> Outcome[FailoverTab
     Again, because a new leader is gone: whoever is back meanwhile keeps its regions, and what this
     procedure has rerouted it also opens.
     """
-    key = TableRouteKey(state.table_id)
-    snapshot = await context.snapshot(key)
-    route = snapshot.get(key)
+    info_key, key = TableInfoKey(state.table_id), TableRouteKey(state.table_id)
+    snapshot = await context.snapshot(info_key, key)
+    info, route = snapshot.get(info_key), snapshot.get(key)
+    engine = LSM if info is None else info.engine
     nodes = context.ports.placement.nodes()
     if state.expected_epoch is not None and not state.moving and route is not None:
         epochs = [r.epoch for r in route.region_routes if r.region_id in state.region_ids]
         if any(epoch != state.expected_epoch for epoch in epochs):
             raise Conflict("epoch-mismatch", expected=state.expected_epoch, found=epochs)
-    target = DrainTarget(state.source, state.region_ids, state.targets, state.moving)
+    target = DrainTarget(state.source, state.region_ids, state.targets, state.moving, engine)
     plan = reroute_plan(route, nodes, target)
     if route is None or not (plan or state.moving):
         return Done(state, {"table_id": state.table_id, "regions": []})
     changed = tuple(rerouted.region for rerouted in plan)
-    txn = change(snapshot, route_changed(route, changed)) if changed else Txn()
+    txn = change(snapshot.only(key), route_changed(route, changed)) if changed else Txn()
     moving = sorted({*state.moving, *(rerouted.region.region_id for rerouted in plan)})
     leavings = [leaving(rerouted.region, root) for rerouted in plan for root in rerouted.leaves]
     new = state.model_copy(
@@ -102,6 +107,9 @@ async def open_regions(state: FailoverTable, context: Context) -> Outcome[Failov
     if await _leader_is_gone(state, context):
         return Goto("reroute", state)
     said = await open_and_announce(context, state.table_id, state.moving)
+    if said.lost and not said.closed:
+        result = {"table_id": state.table_id, "regions": [], "lost": list(said.lost)}
+        return Done(state, result, said.txn)
     return Goto("open" if said.closed else "serve", state, said.txn)
 
 
@@ -109,8 +117,7 @@ async def serve(state: FailoverTable, context: Context) -> Outcome[FailoverTable
     """Grants their leases at once, rather than with the next heartbeat."""
     if await _leader_is_gone(state, context):
         return Goto("reroute", state)
-    await grant(context, state.table_id, state.moving)
-    return Goto("move", state)
+    return Goto("move", state, await grant(context, state.table_id, state.moving))
 
 
 async def move(state: FailoverTable, context: Context) -> Outcome[FailoverTable]:
@@ -238,7 +245,9 @@ FAILOVER_TABLE = Kind(
     steps={
         "reroute": Step(reroute, to=frozenset({"await_lease"}), ends=True),
         "await_lease": Step(await_lease, to=frozenset({"open"}), waits=True),
-        "open": Step(open_regions, to=frozenset({"open", "serve", "reroute"}), waits=True),
+        "open": Step(
+            open_regions, to=frozenset({"open", "serve", "reroute"}), ends=True, waits=True
+        ),
         "serve": Step(serve, to=frozenset({"move", "reroute"})),
         "move": Step(move, to=frozenset({"adopt", "release", "reroute"}), waits=True, paced=True),
         "adopt": Step(adopt, to=frozenset({"move", "release", "reroute"})),

@@ -21,6 +21,7 @@ from keys.model.tables import (
     TableRoute,
     TableRouteKey,
 )
+from metasrv_base.engines import LSM
 from metasrv_base.wire.node.orders import CreateRegion
 from procedures.context import Context
 from procedures.locking.locks import whole_table
@@ -64,7 +65,11 @@ class Cut:
 
 
 def cut_plan(
-    regions: Sequence[RegionRoute], nodes: Sequence[NodeView], *, again: bool
+    regions: Sequence[RegionRoute],
+    nodes: Sequence[NodeView],
+    *,
+    again: bool,
+    engine: str = LSM,
 ) -> tuple[Cut, ...]:
     """All of *regions*; *again*: only those whose leader is gone, before it was announced.
 
@@ -72,7 +77,8 @@ def cut_plan(
     """
     alive = {node.node_id: node for node in nodes if node.alive}
     gone = [region.region_id for region in regions if region.leader not in alive]
-    replacements = dict(zip(gone, place(nodes, len(gone)) if gone else (), strict=True))
+    chosen = place(nodes, len(gone), engine=engine) if gone else ()
+    replacements = dict(zip(gone, chosen, strict=True))
     return tuple(
         Cut(_anew(region, replacements.get(region.region_id) or alive[region.leader]), region)
         for region in regions
@@ -104,7 +110,8 @@ async def cut(state: TruncateTable, context: Context) -> Outcome[TruncateTable]:
         require_same_table(context.client, name, snapshot.get(name))
         require_version(context.client, snapshot.must(info_key))
     route = snapshot.must(key)
-    cuts = cut_plan(route.region_routes, context.ports.placement.nodes(), again=again)
+    nodes, engine = context.ports.placement.nodes(), snapshot.must(info_key).engine
+    cuts = cut_plan(route.region_routes, nodes, again=again, engine=engine)
     changed = tuple(region_cut.region for region_cut in cuts)
     txn = change(snapshot, route_changed(route, changed)) if changed else Txn()
     gone = {
@@ -156,8 +163,8 @@ async def serve(state: TruncateTable, context: Context) -> Outcome[TruncateTable
     acknowledged in the new roots."""
     alive = context.alive_nodes()
     regions = (await _route(state, context)).region_routes
-    await grant(context, state.table_id, {r.region_id for r in regions if r.leader in alive})
-    return Goto("discard", state)
+    here = {r.region_id for r in regions if r.leader in alive}
+    return Goto("discard", state, await grant(context, state.table_id, here))
 
 
 async def discard(state: TruncateTable, context: Context) -> Outcome[TruncateTable]:

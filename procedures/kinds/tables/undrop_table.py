@@ -11,7 +11,7 @@ from pydantic import Field
 from keys.model.records import Lock, Resource
 from keys.model.records import ProcedureOutcome as Ended
 from keys.model.removed import RemovedTableNameKey, RemovedTableRouteKey
-from keys.model.tables import RegionState, TableNameKey, TableRouteKey
+from keys.model.tables import RegionState, TableInfoKey, TableNameKey, TableRouteKey
 from procedures.commands.command import change_of
 from procedures.commands.table_commands import UndropTableCommand
 from procedures.context import Context
@@ -20,6 +20,7 @@ from procedures.locking.locks import whole_table
 from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
 from procedures.steps.open_and_publish import grant, open_and_announce
 from procedures.steps.paged_children import rest_before_again
+from procedures.steps.region_orders import not_gone
 
 
 class UndropTable(ProcedureState):
@@ -56,11 +57,13 @@ async def publish(state: UndropTable, context: Context) -> Outcome[UndropTable]:
 
 async def open_regions(state: UndropTable, context: Context) -> Outcome[UndropTable]:
     """Opens the regions. Those on nodes that are gone fail over first, also if a node goes
-    meanwhile."""
-    key = TableRouteKey(state.table_id)
-    route = (await context.snapshot(key)).must(key)
+    meanwhile. Those of a volatile engine are lost: their rows ended when the drop closed them."""
+    info_key, key = TableInfoKey(state.table_id), TableRouteKey(state.table_id)
+    snapshot = await context.snapshot(info_key, key)
+    route = snapshot.must(key)
     alive = context.alive_nodes()
-    closed = [r for r in route.region_routes if r.state is not RegionState.OPEN]
+    living = not_gone(snapshot.must(info_key), route)
+    closed = [region for region in living if region.state is not RegionState.OPEN]
     gone = sorted({r.leader for r in closed if r.leader not in alive})
     if gone:
         moves = {node: context.ports.ids.procedure_id() for node in gone}
@@ -104,9 +107,9 @@ async def serve(state: UndropTable, context: Context) -> Outcome[UndropTable]:
     route = (await context.snapshot(key)).must(key)
     alive = context.alive_nodes()
     here = {r.region_id for r in route.region_routes if r.leader in alive}
-    await grant(context, state.table_id, here)
+    txn = await grant(context, state.table_id, here)
     full = f"{state.catalog}.{state.schema_name}.{state.new_name}"
-    return Done(state, {"table_id": state.table_id, "name": full})
+    return Done(state, {"table_id": state.table_id, "name": full}, txn)
 
 
 def locks(state: UndropTable) -> tuple[Lock, ...]:

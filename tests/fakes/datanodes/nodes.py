@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from dataplane.region.format.families import ROWS
+from metasrv_base.engines import is_volatile
 from metasrv_base.errors import Conflict, MetaError, NotFound, Refused, Unavailable, Unknown
 from metasrv_base.wire.node.inputs import Borrowed, BorrowedFile, SealedSegment, Snapshot
 from metasrv_base.wire.node.orders import (
@@ -194,6 +195,8 @@ class FakeNode:
             borrowed[order.root] = self.storage.read(order.root)
         for folder in borrowed.values():
             folder.raise_fence(order.epoch, order.root)
+        if is_volatile(order.engine):
+            raise Unavailable("region-lost", region_id=order.region_id)
         self._die_at(Opening.FENCED)
         _refuse_lost_leaders(order, borrowed)
         if order.root not in self.storage.folders:

@@ -168,6 +168,7 @@ INFO = TableInfo(
     state=ElementState.WRITE_ONLY,
 )
 HASHED = INFO.model_copy(update={"partition": HashRule(columns=(1,), count=2)})
+IN_MEMORY = HASHED.model_copy(update={"engine": "memory", "engine_options": {"a": 1}})
 CATALOG = CatalogInfo(
     catalog_id=1,
     name="main",
@@ -258,7 +259,7 @@ UPDATE = CatalogUpdate(
         TableCreated(info=INFO, route=ROUTE),
         TableRenamed(info=HASHED),
         TablesExchanged(first=HASHED, second=INFO),
-        TableAltered(info=HASHED),
+        TableAltered(info=IN_MEMORY),
         TableDropped(table_id=1024, dropped_at_ms=AT_MS, dropped_by=PROCEDURE),
         TableUndropped(info=HASHED, route=ROUTE),
         RouteChanged(table_id=1024, version=3, regions=REGIONS[:1]),
@@ -282,6 +283,7 @@ NODE = NodeRecord(
     cordon=Cordon(reason="a new disk", by="anna", at_ms=AT_MS),
     dead_since_ms=AT_MS,
     returned=Returned(removal=REMOVAL, folders=("4398046511104-1",), folder_count=1),
+    engines=("lsm", "memory"),
     principal="dn-1",
 )
 RESTORED_FROM = RestoredFrom(cluster_id=CHILD, revision=40_017, made_at_ms=AT_MS + 1)

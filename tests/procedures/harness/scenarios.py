@@ -63,6 +63,7 @@ from tests.procedures.harness.tables import (
     table_info,
     table_route,
 )
+from tests.procedures.kinds.failover.memory_scenarios import MEMORY_SCENARIOS
 
 # ---- what is there before
 
@@ -366,4 +367,5 @@ SCENARIOS = (
         {FULL: decommissioned},
         undone=still_registered,
     ),
+    *MEMORY_SCENARIOS,
 )

@@ -47,6 +47,8 @@ OTHERWISE: dict[str, object] = {
     "partition": HashRule(columns=(1,), count=2),
     "options": {"app.a": "2"},
     "replicas": 2,
+    "engine": "memory",
+    "engine_options": {"memtable_bytes": 1 << 20},
 }
 """Fields of which a request says what they are, each with another value."""
 COLUMN_IDS_AND_PAST = {
