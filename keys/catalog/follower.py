@@ -259,13 +259,14 @@ class Follower:
     async def _learn_floor(self, watched: Watched) -> None:
         """Reads the floor where an update above it was deleted: a watch of etcd 3.4 may have lost
         the event that raised it."""
-        deleted = [self._version(event) for event in watched.events if self._is_deleted(event)]
-        if max(deleted, default=0) > self.floor:
+        gone = [event for event in watched.events if event.value is None]
+        deleted = (self._version(event) for event in gone if self._is_deleted(event))
+        if gone and max(deleted, default=0) > self.floor:
             self._note(await read_snapshots(self._kv, deadline_ms=self._deadline_ms))
 
     def _is_compacted(self, event: Event) -> bool:
         """Whether the event is the deletion of an update that a snapshot holds."""
-        if not self._is_deleted(event):
+        if event.value is not None or not self._is_deleted(event):
             return False
         if self._version(event) > self.floor:
             raise Corrupt(log="deleted", key=event.key.decode())

@@ -18,6 +18,8 @@ from tests.metasrv.api.rig import DEADLINE_MS, TABLES, leader, spec
 
 MANY, HELD = 1_000, 500
 WAIT = {"prefer": "wait=10"}
+CLOCK_CALLS, CLOCK_KEYS = 3, 9
+"""Calls and keys that a leader asks the store for by the clock, while one change is made slowly."""
 SERVER_BYTES_MAX = 2_800
 """Bytes of a table of eight columns and one region; 2,200 are taken, 5,300 if columns are not
 shared."""
@@ -56,7 +58,8 @@ async def test_given_many_tables_when_one_changes_then_the_store_is_asked_no_mor
     few, many = await _asked(1), await _asked(MANY)
 
     for (name, before), (_, now) in zip(few, many, strict=True):
-        assert (now.calls, now.keys) == (before.calls, before.keys), name
+        assert abs(now.calls - before.calls) <= CLOCK_CALLS, name
+        assert abs(now.keys - before.keys) <= CLOCK_KEYS, name
         assert now.size_bytes <= before.size_bytes * 1.02, name  # versions and ids have more digits
 
 
