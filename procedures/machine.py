@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from keys.commit.txn import NOTHING, Txn
-from keys.model.records import Lock, Resource
+from keys.model.records import Lock, ProcedureRecord, Resource
 from metasrv_base.elements.graph import Graph
 from metasrv_base.elements.proofs import is_proved
 from metasrv_base.elements.proved import PROVED
@@ -95,6 +95,10 @@ class IndexOf(Generic[S]):
     """Progress of filling the index; None: it has not begun."""
 
 
+def _no_pin(record: ProcedureRecord) -> int | None:
+    return None
+
+
 def _no_children(stored: Mapping[str, Any]) -> tuple[str, ...]:
     return ()
 
@@ -136,6 +140,10 @@ class Kind(Generic[S]):
     forward, instead of waiting for its locks."""
     shown_children: Callable[[Mapping[str, Any]], tuple[str, ...]] = _no_children
     """Ids of the children that a stored state names, which are shown also once they are over."""
+
+    pins: Callable[[ProcedureRecord], int | None] = _no_pin
+    """The version of the catalog whose log a procedure needs although it is parked, paused or
+    poisoned; None: nothing."""
 
     def __post_init__(self) -> None:
         assert self.no_return in self.steps

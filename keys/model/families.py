@@ -20,6 +20,7 @@ from keys.model.log import CatalogUpdateKey, CatalogVersionKey
 from keys.model.poison import PoisonKey
 from keys.model.records import IdempotencyKey, ProcedureHistoryKey, ProcedureKey
 from keys.model.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
+from keys.model.snapshot.pins import CatalogPinKey
 from keys.model.snapshot.snapshots import SnapshotPartKey, SnapshotVersionKey
 from keys.model.tables import DatanodeTableKey, TableInfoKey, TableNameKey, TableRouteKey
 from metasrv_base.errors import Corrupt
@@ -67,6 +68,7 @@ FAMILIES: tuple[KeyFamily, ...] = (
     KeyFamily(CatalogUpdateKey, "every change of metadata, once; deleted below the snapshots"),
     KeyFamily(SnapshotVersionKey, "the leader, when a snapshot is whole, or one goes"),
     KeyFamily(SnapshotPartKey, "the leader, part by part; deleted with the snapshot"),
+    KeyFamily(CatalogPinKey, "users, through the API; deleted once it has expired"),
     KeyFamily(ProcedureKey, "submission; every step of a procedure; deleted by its last"),
     KeyFamily(ProcedureHistoryKey, "the last step of a procedure; deleted after retention"),
     KeyFamily(IdempotencyKey, "submission; deleted after retention"),

@@ -19,6 +19,7 @@ from keys.model.cluster import (
 from keys.model.holders import HolderKey
 from keys.model.log import CatalogUpdateKey
 from keys.model.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
+from keys.model.snapshot.pins import CatalogPinKey
 from keys.model.snapshot.snapshots import SnapshotPartKey
 from keys.model.tables import DatanodeTableKey, TableInfoKey, TableRouteKey
 from metasrv.check.check_input import CheckInput
@@ -58,6 +59,7 @@ _SAYS: Mapping[type[Key[Any]], Callable[[Any], Key[Any]]] = {
     RemovedTableInfoKey: lambda value: RemovedTableInfoKey(value.info.table_id),
     RemovedTableRouteKey: lambda value: RemovedTableRouteKey(value.route.table_id),
     CatalogUpdateKey: lambda value: CatalogUpdateKey(value.version),
+    CatalogPinKey: lambda value: CatalogPinKey(value.name),
     SnapshotPartKey: lambda value: SnapshotPartKey(value.version, value.part),
     CandidateKey: lambda value: CandidateKey(value.server),
     NodeKey: lambda value: NodeKey(value.role, value.node_id),

@@ -23,6 +23,7 @@ from metasrv.holders.holder_registry import HolderRegistry
 from metasrv.holders.sync import HolderSync
 from metasrv.holders.sync import SchemaLeaseTiming as SchemaTiming
 from metasrv.leadership.housekeeping import housekeeping
+from metasrv.leadership.log.compaction import LogCompaction
 from metasrv.leadership.retirement import retirement
 from metasrv.leadership.supervisor import Supervisor
 from metasrv.leadership.tally import HistoryTally
@@ -220,6 +221,7 @@ async def lead(world: ServerDeps, fence: Compare, begin: Callable[[Term | None],
                 tasks.create_task(supervisor.run())
                 tasks.create_task(housekeeping(term, world.clock))
                 tasks.create_task(retirement(term, world.clock))
+                tasks.create_task(LogCompaction(term, world.kv, world.follower, world.clock).run())
         finally:
             begin(None)
 

@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from keys.commit.committer import Committer
 from keys.commit.sequence import Sequences
 from keys.store.kv import Compare
 from metasrv.holders.sync import HolderSync
+from metasrv.leadership.snapshot_requests import SnapshotRequests
 from metasrv.leadership.tally import HistoryTally
 from metasrv.nodes.node_liveness import NodeLiveness
 from metasrv.settings.settings import SettingsStore
@@ -34,6 +35,7 @@ class Term:
     """Set once every record has been read and its locks computed; nothing is admitted before."""
     background: tuple[Callable[[], Coroutine[Any, Any, None]], ...] = ()
     """Coroutines that adapters of this term run while it lasts."""
+    snapshot_requests: SnapshotRequests = field(default_factory=SnapshotRequests)
 
     @property
     def number(self) -> int:

@@ -43,6 +43,7 @@ from keys.model.records import (
     ProcedureRecord,
 )
 from keys.model.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
+from keys.model.snapshot.pins import CatalogPinKey
 from keys.model.snapshot.snapshots import (
     SnapshotPartKey,
     SnapshotRef,
@@ -77,6 +78,7 @@ SCHEMA_JUMP = 1 << 20
 LEFT_OUT: frozenset[type[Key[Any]]] = frozenset(
     {
         CandidateKey,
+        CatalogPinKey,
         CatalogVersionKey,
         ClusterKey,
         DatanodeTableKey,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from metasrv_base.wire.api.changes import AlterOperation
     from metasrv_base.wire.api.imports import ImportBody
     from metasrv_base.wire.api.procedures import ProcedureBody
+    from metasrv_base.wire.api.snapshots import CatalogPinBody, PinList, SnapshotBody
     from metasrv_base.wire.api.tables import (
         CatalogBody,
         IndexBody,
@@ -307,6 +308,22 @@ class SyncCatalogs:
         """The changes of all catalogs, the newest first, that meet all *filters*. *transitions*:
         each version by itself."""
         return self._portal.call(self._origin.versions(limit, transitions, **filters))
+
+    def snapshot(self, drop_history: bool = False) -> SnapshotBody:
+        """Makes a snapshot of all catalogs, and deletes the log that it replaces as far as it may
+        go. *drop_history*: at once, as far as nothing pins it."""
+        return self._portal.call(self._origin.snapshot(drop_history))
+
+    def pins(self) -> PinList:
+        """Lists what keeps the log of all catalogs."""
+        return self._portal.call(self._origin.pins())
+
+    def pin(self, name: str, version: int, reason: str, expires_in_s: int = 600) -> CatalogPinBody:
+        """Keeps a version and all that follow until the pin expires; again, to renew it."""
+        return self._portal.call(self._origin.pin(name, version, reason, expires_in_s))
+
+    def unpin(self, name: str) -> None:
+        self._portal.call(self._origin.unpin(name))
 
     def get(self, name: str, as_of: str | None = None) -> CatalogBody:
         return self._portal.call(self._origin.get(name, as_of))

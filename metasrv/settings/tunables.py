@@ -79,6 +79,11 @@ class Tunables(_Strict):
     history_bytes_max: int = _of(1_000 << 20, "bytes", ge=1 << 20, le=1 << 40)
     """The most bytes of etcd for procedures that are over. Beyond it the oldest are deleted early,
     but none of the last hour."""
+    catalog_history_ms: int = _of(7 * 86_400_000, "ms", ge=0, le=3_650 * 86_400_000)
+    """The time for which old versions of the catalog can be read."""
+    catalog_history_bytes_max: int = _of(128 << 20, "bytes", ge=0, le=1 << 40)
+    """The most bytes of etcd for old versions of the catalog: its log and all snapshots. Beyond it
+    the oldest versions go early, but none that is pinned."""
     phi_threshold: float | None = _of(None, "phi", gt=0, le=300)
     """The suspicion (phi) at which a silent node counts as dead."""
     running_max: int | None = _of(None, "procedures", ge=1, le=100_000)

@@ -33,6 +33,7 @@ _LEADERS = (
     "/v1/nodes",
     "/v1/regions",
     "/v1/schema-leases",
+    "/v1/catalog/pins",
 )
 _ANYONES = ("/v1/backups",)
 """Not changes, whatever their method says."""

@@ -4,7 +4,7 @@ from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
-from metasrv.api.catalog import batch, catalogs, indexes, tables, versions
+from metasrv.api.catalog import batch, catalogs, indexes, snapshots, tables, versions
 from metasrv.api.catalog import events as catalog_events
 from metasrv.api.http import answers
 from metasrv.api.internal import holders, internal
@@ -27,6 +27,7 @@ ROUTERS = (
     tables.router,
     batch.router,
     versions.router,
+    snapshots.router,
     catalog_events.router,
     indexes.router,
     undrops.router,

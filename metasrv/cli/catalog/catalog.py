@@ -1,5 +1,6 @@
 """`metasrv catalog`: the tenants, each with schemas of its own."""
 
+from metasrv.cli.catalog.compact import compact, pin, pins, unpin
 from metasrv.cli.catalog.namespaces import Namespace, commands
 from metasrv.cli.catalog.versions import catalog_versions
 from metasrv.cli.forms import Form, Output, form_of, show_form
@@ -29,3 +30,7 @@ def list_(
 
 
 app.command("versions")(catalog_versions)
+app.command("compact")(compact)
+app.command("pins")(pins)
+app.command("pin")(pin)
+app.command("unpin")(unpin)

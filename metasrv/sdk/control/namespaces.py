@@ -6,6 +6,13 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 from metasrv.sdk.control.names import SchemaName
 from metasrv.sdk.control.service import ChangeOptions, ControlService, past
 from metasrv.sdk.control.tables import changes, dropping, model_of
+from metasrv_base.wire.api.snapshots import (
+    CatalogPinBody,
+    PinList,
+    PinRequest,
+    SnapshotBody,
+    SnapshotRequestBody,
+)
 from metasrv_base.wire.api.tables import (
     CatalogBody,
     CatalogList,
@@ -97,6 +104,28 @@ class Catalogs:
         params = {name: value for name, value in filters.items() if isinstance(value, str | int)}
         more = {"transitions": "true"} if transitions else {}
         return await changes(self._service, "/v1/catalog/versions", {**params, **more}, limit)
+
+    async def snapshot(self, drop_history: bool = False) -> SnapshotBody:
+        """Makes a snapshot of all catalogs, and deletes the log that it replaces as far as it may
+        go. *drop_history*: at once, as far as nothing pins it."""
+        request = SnapshotRequestBody(drop_history=drop_history)
+        answer = await self._service.ask("POST", "/v1/catalog/snapshots", request)
+        return answer.body(SnapshotBody)
+
+    async def pins(self) -> PinList:
+        """Lists what keeps the log of all catalogs."""
+        return await self._service.read(PinList, "/v1/catalog/pins")
+
+    async def pin(
+        self, name: str, version: int, reason: str, expires_in_s: int = 600
+    ) -> CatalogPinBody:
+        """Keeps a version and all that follow until the pin expires; again, to renew it."""
+        request = PinRequest(name=name, version=version, reason=reason, expires_in_s=expires_in_s)
+        answer = await self._service.ask("POST", "/v1/catalog/pins", request)
+        return answer.body(CatalogPinBody)
+
+    async def unpin(self, name: str) -> None:
+        await self._service.ask("DELETE", f"/v1/catalog/pins/{name}")
 
     async def get(self, name: str, as_of: str | None = None) -> CatalogBody:
         return await self._service.read_catalog(CatalogBody, catalog_path(name), past(as_of))

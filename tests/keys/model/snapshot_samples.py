@@ -4,6 +4,7 @@ from typing import Any
 
 from keys.key import Key
 from keys.model.catalogs import CatalogInfo, SchemaInfo
+from keys.model.snapshot.pins import CatalogPin, CatalogPinKey
 from keys.model.snapshot.snapshots import (
     CatalogItem,
     SchemaItem,
@@ -34,8 +35,17 @@ def snapshot_samples(*tables: SnapshotItem) -> tuple[tuple[Key[Any], StoredModel
         digest="0123456789abcdef" * 4,
         made_at_ms=AT_MS + 5,
     )
+    pin = CatalogPin(
+        name="nightly",
+        version=17,
+        reason="export",
+        by="anna",
+        since_ms=AT_MS,
+        expires_at_ms=AT_MS + 600_000,
+    )
     items = (CatalogItem(info=catalog, leaving=True), SchemaItem(info=schema, revision=3), *tables)
     return (
+        (CatalogPinKey("nightly"), pin),
         (SnapshotVersionKey(), SnapshotVersion(kept=(ref,))),
         (SnapshotPartKey(17, 0), SnapshotPart(version=17, part=0, items=items)),
     )
