@@ -12,7 +12,6 @@ from keys.value import StoredModel, StoredPart
 from metasrv_base.elements.states import ElementState
 from metasrv_base.engines import LSM, is_volatile
 from metasrv_base.schema.partition import PartitionRule
-from metasrv_base.schema.scalars import JsonScalar
 from metasrv_base.value_enum import ValueEnum
 
 
@@ -110,7 +109,7 @@ class TableInfo(StoredModel):
     next_constraint_id: int = 1
     engine: str = Field(default=LSM, exclude_if=lambda engine: engine == LSM)
     """The engine of its regions, which never changes."""
-    engine_options: dict[str, JsonScalar] = Field(
+    engine_options: dict[str, int] = Field(
         default_factory=dict, exclude_if=lambda options: not options
     )
     """Options of the engine, by name (metasrv_base/engines.py)."""

@@ -6,7 +6,7 @@ versions that rise, statements that are applied once, floors, marks, conditions 
 indexes, and the fence. What outlives the process is the engine's own (`metasrv_base/engines.py`).
 """
 
-from collections.abc import Collection, Generator, Iterable, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from typing import Protocol
 
 import pyarrow as pa
@@ -26,7 +26,6 @@ from dataplane.region.manifests.adoption import Ingest
 from dataplane.region.place import OpenOrder, RegionPlace
 from dataplane.region.reads.value_scan import ValueRows
 from metasrv_base.errors import MetaError
-from metasrv_base.schema.scalars import JsonScalar
 from metasrv_base.wire.node.batches import BatchHeader
 from metasrv_base.wire.node.inputs import Borrowed, Snapshot
 from metasrv_base.wire.node.orders import DataFile
@@ -222,7 +221,7 @@ class ServedRegion(Protocol):
     def close(self) -> None: ...
 
 
-Options = dict[str, JsonScalar]
+Options = Mapping[str, int]
 
 
 class RegionEngine(Protocol):

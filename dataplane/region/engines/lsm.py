@@ -30,7 +30,7 @@ def _limited(region_place: RegionPlace, options: Options) -> RegionPlace:
     """The node's memory bounds what a table may ask for."""
     limits = region_place.limits
     if (memtable := options.get("memtable_bytes")) is not None:
-        limits = replace(limits, memtable_bytes=min(int(memtable), limits.memtable_bytes))
+        limits = replace(limits, memtable_bytes=min(memtable, limits.memtable_bytes))
     if (age := options.get("flush_age_ms")) is not None:
-        limits = replace(limits, flush_age_ms=int(age))
+        limits = replace(limits, flush_age_ms=age)
     return replace(region_place, limits=limits)

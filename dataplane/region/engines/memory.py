@@ -49,8 +49,7 @@ class MemoryEngine:
         limits = replace(region_place.limits, flush_age_ms=NEVER_MS)
         in_memory = replace(region_place, disk=disk, limits=limits)
         spec = spec.model_copy(update={"engine": MEMORY})
-        most = options.get("region_bytes")
-        bytes_max = None if most is None else int(most)
+        bytes_max = options.get("region_bytes")
         opened = create_or_open(in_memory, spec, epoch, replaces)
         return MemoryRegion(in_memory, opened, disk, bytes_max)
 

@@ -212,7 +212,7 @@ class TableDefinition(TableShape):
     engine: str = LSM
     """The region engine: `lsm` keeps rows in files behind a log; the rows of a `memory` region end
     with the process that serves it, and the region is then `lost` until the table is truncated."""
-    engine_options: dict[str, JsonScalar] = Field(default_factory=dict)
+    engine_options: dict[str, Int64] = Field(default_factory=dict)
     """Options of the engine, by name."""
     version: Int64
     """Rises at every change of the table; the ETag shows it."""

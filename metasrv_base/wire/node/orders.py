@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, JsonValue
 
 from metasrv_base.engines import LSM
-from metasrv_base.schema.scalars import JsonScalar
 from metasrv_base.wire.model import Int32, Int64, RegionId, WireModel
 
 REQUEST_ORDERS_MAX = 4_096  # of one request, and of the answer to one heartbeat
@@ -88,7 +87,7 @@ class CreateRegion(OrderBase):
     engine: str = LSM
     """The region engine. A node that does not have it refuses the order with 422 `unsupported`,
     whose facts list those that it `has`."""
-    engine_options: dict[str, JsonScalar] = Field(default_factory=dict)
+    engine_options: dict[str, Int64] = Field(default_factory=dict)
     """Options of the engine; one that it does not have is refused with 422 `invalid-request`."""
     lease: LeaseGrant | None = None
 
@@ -117,7 +116,7 @@ class OpenRegion(OrderBase):
     engine: str = LSM
     """As in an order to create. A region of `memory` cannot be opened: its rows ended with the
     process that served it, and the order fails with `region-lost`."""
-    engine_options: dict[str, JsonScalar] = Field(default_factory=dict)
+    engine_options: dict[str, Int64] = Field(default_factory=dict)
     lease: LeaseGrant | None = None
 
 

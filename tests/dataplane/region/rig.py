@@ -13,7 +13,6 @@ from dataplane.region.engines.registry import ENGINES
 from dataplane.region.format.columns import DELETE, PUT, ColumnDef, RegionSpec
 from dataplane.region.place import OpenOrder, RegionLimits, RegionPlace
 from metasrv_base.errors import MetaError
-from metasrv_base.schema.scalars import JsonScalar
 from metasrv_base.wire.node.batches import BatchHeader
 from tests.fakes.clock import FakeClock
 
@@ -47,7 +46,7 @@ def place(
     )
 
 
-def created(engine: str, region_place: RegionPlace, **options: JsonScalar) -> Region:
+def created(engine: str, region_place: RegionPlace, **options: int) -> Region:
     """A new region of that engine, at epoch 1."""
     region = ENGINES[engine].create(region_place, SPEC, 1, (), options)
     assert isinstance(region, Region), "the engines of this program share their parts"
