@@ -1,7 +1,8 @@
 """The synchronous classes of the SDK, made from the asynchronous ones: `make generate`.
 
 Each public method gets the same arguments, text and result, and calls the asynchronous one through
-a portal; an asynchronous generator becomes an iterator. `metasrv/sdk/sync.py` puts them together.
+a portal; an asynchronous generator becomes an iterator, and so does a class that is
+one. `metasrv/sdk/sync.py` puts them together.
 """
 
 import ast
@@ -16,6 +17,23 @@ ROOT = Path(__file__).resolve().parent.parent
 PORTAL = "metasrv/sdk/portal.py"
 CONSTRUCTOR = object.__init__.__name__
 REPR = object.__repr__.__name__
+NEXT = "__anext__"
+ITERATING = """
+class _:
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> {item}:
+        return self._portal.after(self._origin)
+
+    def __enter__(self) -> Self:
+        self._portal.call(self._origin.__aenter__())
+        return self
+
+    def __exit__(self, *exited: object) -> None:
+        self._portal.call(self._origin.close())
+"""
+"""Methods of a class whose origin is an asynchronous iterator and context."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +72,11 @@ FILES = (
         "metasrv/sdk/sync_backups.py",
         "Backups of a `Client`",
         _renamed(f"{CONTROL}/backups.py", "Backups"),
+    ),
+    SyncFile(
+        "metasrv/sdk/sync_events.py",
+        "The catalog's events for a `Client`",
+        _renamed(f"{CONTROL}/events.py", "EventStream"),
     ),
     SyncFile(
         "metasrv/sdk/sync_table.py",
@@ -126,7 +149,19 @@ def sync_class(name: str, origins: Sequence[tuple[str, str]]) -> ast.ClassDef:
     text = ast.get_docstring(found[0], clean=False)
     made.body = [*([_text(text)] if text else []), *made.body]
     made.body += [method for one in found for method in map(sync_method, methods_of(one))]
+    for node in target.body:
+        if isinstance(node, ast.AsyncFunctionDef) and node.name == NEXT:
+            made.body += _iterating(node)
     return made
+
+
+def _iterating(method: ast.AsyncFunctionDef) -> list[ast.stmt]:
+    """*method*: of the asynchronous class, for its next item."""
+    returns = _Unquoted().visit(method.returns) if method.returns else None
+    assert returns is not None
+    (made,) = ast.parse(ITERATING.format(item=ast.unparse(returns))).body
+    assert isinstance(made, ast.ClassDef)
+    return made.body
 
 
 def class_of(source: str, name: str) -> ast.ClassDef:
@@ -216,6 +251,8 @@ def imports_of(source: str, used: set[str]) -> Iterator[str]:
                 yield from [f"from {_module(source)} import {', '.join(own)}"] * bool(own)
     if "Iterator" in used:
         yield "from collections.abc import Iterator"
+    if "Self" in used:
+        yield "from typing import Self"
 
 
 def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:

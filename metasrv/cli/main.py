@@ -89,6 +89,7 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
         "Show the leader; switch maintenance, and the pause of procedures.",
     ),
     ("top", "metasrv.cli.cluster.top", "Show leader, nodes, leases and procedures, live."),
+    ("events", "metasrv.cli.cluster.events", "Show what changes in the catalog, as it happens."),
     (
         "token",
         "metasrv.cli.tools.token",

@@ -7,7 +7,8 @@ nor the models of nodes.
 from collections.abc import Sequence
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, Unpack
+from weakref import WeakSet
 
 import httpx
 
@@ -20,6 +21,7 @@ from metasrv_base.wire.http.client import HttpClient
 if TYPE_CHECKING:
     from metasrv.sdk.control.backups import Backups
     from metasrv.sdk.control.batches import Batches
+    from metasrv.sdk.control.events import EventFilters, EventStream
     from metasrv.sdk.control.namespaces import Catalogs, Schemas
     from metasrv.sdk.control.operations import (
         Cluster,
@@ -57,6 +59,8 @@ class AsyncClient:
         self.clock: Clock = SystemClock()
         """Says when a statement of a table made from now on was made."""
         self._service = ControlService(self._http, self._rng, patience_ms=patience_ms)
+        self._patience_ms = patience_ms
+        self._streams: WeakSet[EventStream] = WeakSet()
         self._transport, self._token = transport, token
         self._named_by = tuple(urls)
 
@@ -147,6 +151,22 @@ class AsyncClient:
         """A handle; asks nothing yet. Keep it: it remembers where the regions are."""
         return self._rows.table(name, self.clock)
 
+    def events(
+        self,
+        since: int | None = None,
+        until: int | None = None,
+        **filters: "Unpack[EventFilters]",
+    ) -> "EventStream":
+        """Changes of the catalog: an async iterator. *since*: the version that the caller
+        knows; default: from when it is begun, by `async with` or the first item. *until*: the
+        iteration ends when all up to that version was told; default: never."""
+        from metasrv.sdk.control.events import EventSource, EventStream
+
+        source = EventSource(self._http, self._rng, self._patience_ms, self._transport)
+        stream = EventStream(source, since, until, filters)
+        self._streams.add(stream)
+        return stream
+
     def __repr__(self) -> str:
         return f"<AsyncClient of {', '.join(self.urls)}>"
 
@@ -166,6 +186,8 @@ class AsyncClient:
     async def close(self) -> None:
         if "_rows" in self.__dict__:
             await self._rows.close()
+        for stream in tuple(self._streams):
+            await stream.close()
         await self._http.close()
 
 

@@ -1,7 +1,7 @@
 """A private event loop in a thread of its own, through which plain code calls async code."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator
 from threading import Thread
 from typing import Any, TypeVar
 
@@ -33,6 +33,13 @@ class Portal:
         first = self.call(_next(generator))
         return self._each(generator, first)
 
+    def after(self, iterator: AsyncIterator[T]) -> T:
+        """Returns the next item; waits for it. Raises StopIteration at the end."""
+        item = self.call(_next(iterator))
+        if item is None:
+            raise StopIteration
+        return item
+
     def _each(self, generator: AsyncGenerator[T, None], item: T | None) -> Iterator[T]:
         try:
             while item is not None:
@@ -62,5 +69,5 @@ async def _end_tasks() -> None:
     await asyncio.gather(*left, return_exceptions=True)
 
 
-async def _next(generator: AsyncGenerator[T, None]) -> T | None:
-    return await anext(generator, None)
+async def _next(iterator: AsyncIterator[T]) -> T | None:
+    return await anext(iterator, None)

@@ -6,7 +6,7 @@ Its resources and tables are generated from the asynchronous ones (scripts/sync_
 from collections.abc import Sequence
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 from metasrv.sdk.client import AsyncClient
 from metasrv.sdk.portal import Portal
@@ -21,7 +21,9 @@ from metasrv.sdk.sync_operations import (
 from metasrv.sdk.sync_tables import SyncBatches, SyncCatalogs, SyncIndexes, SyncSchemas, SyncTables
 
 if TYPE_CHECKING:
+    from metasrv.sdk.control.events import EventFilters
     from metasrv.sdk.sync_backups import SyncBackups
+    from metasrv.sdk.sync_events import SyncEventStream
     from metasrv.sdk.sync_table import Table
 
 
@@ -91,6 +93,21 @@ class Client:
         from metasrv.sdk.sync_table import Table
 
         return Table(self._portal, self._client.table(name))
+
+    def events(
+        self,
+        since: int | None = None,
+        until: int | None = None,
+        **filters: "Unpack[EventFilters]",
+    ) -> "SyncEventStream":
+        """Changes of the catalog, as an iterator and a context. It has begun when this
+        returns. *since*: the version that the caller knows; default: from now on. *until*: the
+        iteration ends when all up to that version was told; default: never."""
+        from metasrv.sdk.sync_events import SyncEventStream
+
+        stream = SyncEventStream(self._portal, self._client.events(since, until, **filters))
+        stream.begin()
+        return stream
 
     def __repr__(self) -> str:
         return f"<Client of {', '.join(self.urls)}>"

@@ -60,7 +60,7 @@ async def _from(
             http.stream("POST", url + path, headers=headers) as answer,
         ):
             if answer.status_code != 200:
-                raise error_of(answer.status_code, await _problem(answer))
+                raise error_of(answer.status_code, await problem_in(answer))
             async for part in answer.aiter_raw(PIECE_BYTES):
                 yield part
     except httpx.RequestError as error:
@@ -68,7 +68,7 @@ async def _from(
         raise Unavailable("not-ready", what=url, reason=reason) from error
 
 
-async def _problem(answer: httpx.Response) -> object:
+async def problem_in(answer: httpx.Response) -> object:
     """The body as JSON; None: it is none, or too long."""
     body = b""
     async for part in answer.aiter_raw(PIECE_BYTES):
