@@ -61,6 +61,13 @@ SUITES: Mapping[str, Suite] = {
         "::test_given_a_planted_page_end_when_pages_are_put_together_then_they_are_not_the_whole",
         ("tests/metasrv/service/test_pages_planted.py::PLANTED",),
     ),
+    "events": Suite(
+        "In the stream of the catalog's events; found by watchers that come and go, against what"
+        " direct reads show.",
+        "tests/metasrv/service/catalog/test_event_stream_planted.py"
+        "::test_given_a_planted_bug_when_watchers_come_and_go_then_reads_show_other_tables",
+        ("tests/metasrv/service/catalog/test_event_stream_planted.py::PLANTED",),
+    ),
     "leases": Suite(
         "In the arithmetic of region leases; found by two holders at one instant.",
         "tests/metasrv/nodes/test_lease_table_planted.py"

@@ -56,10 +56,8 @@ def make(one: ServerState, versions: int) -> None:
         one.follower.offer(update(version, entry), version)
 
 
-@pytest.mark.parametrize("seed", range(4))
-async def test_given_any_log_when_watchers_come_and_go_then_each_has_what_reads_show(
-    seed: int,
-) -> None:
+async def follow_any_log(seed: int) -> None:
+    """Watchers of all kinds come, are cut and come again; each is compared with reads."""
     one, history, draw, reads = fresh(), History(seed), Random(seed), Reads()
     wanted = [ALL, EventFilter(schema="a"), EventFilter(table="t1"), EventFilter(table_id=1026)]
     mirrors = [EventMirror.of(one.follower.catalog, each) for each in wanted]
@@ -83,6 +81,13 @@ async def test_given_any_log_when_watchers_come_and_go_then_each_has_what_reads_
             assert catalog is not None
             assert mirror.shown() == reads.shown(catalog, mirror.wanted)
             await watcher.stream.aclose()
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_given_any_log_when_watchers_come_and_go_then_each_has_what_reads_show(
+    seed: int,
+) -> None:
+    await follow_any_log(seed)
 
 
 async def test_given_a_watcher_without_a_position_then_it_is_told_where_it_begins() -> None:
