@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from tests.sim.checks import catalog_watcher
 from tests.sim.clients import index_scans, logs, queues
 from tests.sim.clients.steering import RACED
 from tests.sim.cluster import outage
@@ -11,6 +12,7 @@ from tests.sim.scenario import Outcome
 SHOWN_MAX = 12
 
 SOMETIMES = (
+    catalog_watcher.TOLD,
     "a write in doubt had been done",
     "a put without space",
     "a node that stopped by its own clock",

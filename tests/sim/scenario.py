@@ -21,6 +21,7 @@ from dataplane.frontend.lease import transactions
 from keys.model.records import ProcedureKey, ProcedureRecord
 from keys.value import decode
 from metasrv.check.collect import check
+from tests.sim.checks.catalog_watcher import CatalogWatcher
 from tests.sim.checks.cluster_inspector import SimEyes
 from tests.sim.checks.invariants import look_at_leaders
 from tests.sim.clients.changes import STEERED, Alterer, shaped_spec
@@ -110,12 +111,14 @@ class Plot:
         self.forgetters: list[Forgetter] = []
         self.alterers: list[Alterer] = []
         self.names = [f"t{number}" for number in range(TABLES)]
+        self.watcher = CatalogWatcher(world.session("watcher"), world.ghost)
 
     async def play(self) -> None:
         world = self.world
         for process in self._processes():
             process.start()
         watching = world.loop.spawn(WORLD, self._watch())
+        following = world.loop.spawn("watcher", self.watcher.run())
         if await self._prepared():
             storms = world.loop.spawn(WORLD, self._trouble())
             work = [world.loop.spawn(name, actor) for name, actor in self._actors()]
@@ -125,6 +128,7 @@ class Plot:
             self._make_peace()
             if await self._over("clients", lambda: all(task.done() for task in work)):
                 await self._judge()
+        following.cancel()
         watching.cancel()
 
     def outcome(self) -> Outcome:
@@ -325,6 +329,8 @@ class Plot:
             await owner.judge()
         for forgetter in self.forgetters:
             await forgetter.judge()
+        watcher = self.watcher
+        await self._over("watcher", lambda: watcher.version == max(world.ghost.updates))
         session = world.session("judge")
         for known in self.known:
             await read_all(session, session.rows(known.name), must=True)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from keys.model.log import CatalogUpdateKey
 from keys.model.records import ProcedureHistory, ProcedureHistoryKey
 from keys.store.kv import Request, TxnAnswer
 from keys.store.memory import MemoryKv
@@ -31,6 +32,8 @@ class StoreGhost:
     agreement: Agreement = field(default_factory=Agreement)
     revision: int = 0
     """Up to which the keys have been judged."""
+    updates: dict[int, bytes] = field(default_factory=dict)
+    """The log, as it was written, by version; what is compacted stays."""
     _in_doubt: set[Request] = field(default_factory=set)
 
     def applied(self, host: str, request: Request, answer: TxnAnswer) -> None:
@@ -60,6 +63,7 @@ class StoreGhost:
     def look(self) -> None:
         """Judges every revision that has not been judged."""
         start, end = ProcedureHistoryKey.under()
+        log_start, log_end = CatalogUpdateKey.under()
         for entry in self.kv._store.log_from(max(self.revision + 1, self.kv._store.compacted + 1)):
             self.revision = entry.revision
             self.loop.trace("revision", entry.revision, sorted(event.key for event in entry.events))
@@ -68,6 +72,8 @@ class StoreGhost:
             for text in self.agreement.wrong[before:]:
                 self.wrong(f"catalog: {text}")
             for event in entry.events:
+                if log_start <= event.key < log_end and event.value is not None:
+                    self.updates[CatalogUpdateKey.parse(event.key).version] = event.value
                 if start <= event.key < end and event.value is not None:
                     history = decode(ProcedureHistory, event.value, key=event.key.decode())
                     self.sometimes[f"a procedure ended: {history.outcome}"] += 1

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 import httpx
 
 from metasrv_base.wire.frontend.feed import MEDIA_TYPE
+from metasrv_base.wire.http import sse
 from tests.sim.cluster.flow import Flow
 from tests.sim.cluster.message_fates import Fate, Weather, host_of
 from tests.sim.loop import SimLoop, current_node, in_world
@@ -22,8 +23,8 @@ App = Callable[
 SLOW_ANSWERS = 0.02
 HEARD = 0.7
 """The chance of a connection's other end to hear of a death."""
-ENDLESS = MEDIA_TYPE.encode()
-"""Media type of answers that are read while they come."""
+ENDLESS = (MEDIA_TYPE.encode(), sse.MEDIA_TYPE.encode())
+"""Media types of answers that are read while they come."""
 
 
 @dataclass(eq=False)
@@ -51,12 +52,15 @@ class Reply:
             self.status, self.headers = message["status"], message["headers"]
             return
         body, goes_on = message.get("body", b""), message.get("more_body", False)
-        if self.flow is None and goes_on and ENDLESS in dict(self.headers).values():
+        if self.flow is None and goes_on and self._is_endless():
             self.flow = self.stream(self)
         if self.flow is None:
             self.body += body
         elif body or not goes_on:
             self.flow.put(body if goes_on else None)
+
+    def _is_endless(self) -> bool:
+        return any(value.startswith(ENDLESS) for value in dict(self.headers).values())
 
 
 @dataclass(eq=False)
