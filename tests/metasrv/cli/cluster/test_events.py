@@ -8,7 +8,7 @@ from tests.metasrv.cli.rest import Rest
 from tests.metasrv.sdk.control.event_servers import position, reset, version
 
 EVENTS = ("GET", "/v1/events")
-CLUSTER = {
+CLUSTER: dict[str, object] = {
     "cluster_id": "c",
     "server_id": "ms-1",
     "leader": None,

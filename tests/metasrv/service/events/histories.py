@@ -19,7 +19,6 @@ from keys.model.log import (
     SchemaDropping,
     TableAltered,
     TableDropped,
-    TableUndropped,
 )
 from keys.model.tables import TableInfo, TableRoute
 from metasrv_base.elements.states import ElementState
@@ -70,7 +69,7 @@ class History(World):
         """A change of a table that was dropped, or renamed, goes no further."""
         for id, infos in list(self.altering.items()):
             now = self.living.get(id)
-            names = None if now is None else now[0].full_name
+            names = None if now is None or now[0].is_hidden else now[0].full_name
             if not infos or names != infos[0].full_name:
                 del self.altering[id]
 
@@ -159,24 +158,19 @@ class History(World):
         shown = [id for id, (info, _) in self.living.items() if not info.is_hidden]
         return self.random.choice(sorted(shown)) if shown else None
 
+    def a_named(self) -> int | None:
+        return self.a_living()
+
     def exchange(self) -> Entry | None:
         is_quiet = not any(info.is_hidden for info, _ in self.living.values())
         return super().exchange() if is_quiet else None
-
-    def undrop(self) -> Entry | None:
-        entry = super().undrop()
-        if not isinstance(entry, TableUndropped):
-            return entry
-        info = entry.info.model_copy(update={"state": ElementState.PUBLIC})
-        self.living[info.table_id] = info, entry.route
-        return TableUndropped(info=info, route=entry.route)
 
     def hide(self) -> Entry | None:
         """Hidden, then dropped or shown again."""
         hidden = [id for id, (info, _) in self.living.items() if info.is_hidden]
         if hidden:
             info, _ = self.living[self.random.choice(hidden)]
-            if self.random.random() < 0.5:
+            if info.dropping is not None or self.random.random() < 0.5:
                 self.dropped[info.table_id] = self.living.pop(info.table_id)
                 return TableDropped(table_id=info.table_id, dropped_at_ms=5, dropped_by="p")
             return self._altered(info.model_copy(update={"state": ElementState.PUBLIC}))
