@@ -22,7 +22,6 @@ from metasrv.api.http.body import BodyLimits
 from metasrv.holders.holder_registry import HolderRegistry
 from metasrv.holders.sync import HolderSync
 from metasrv.holders.sync import SchemaLeaseTiming as SchemaTiming
-from metasrv.leadership.log.compaction import LogCompaction
 from metasrv.leadership.tally import HistoryTally
 from metasrv.leadership.term import Term
 from metasrv.leadership.tuning import Tuned
@@ -171,7 +170,6 @@ async def leader(
             tasks.create_task(term.manager.run(fence, term.ready)),
             tasks.create_task(server.state.follower.follow()),
             tasks.create_task(server.state.old.run()),
-            tasks.create_task(LogCompaction(term, kv, server.state.follower, clock).run()),
         ]
         await term.ready.wait()
         server.state.is_valid = lambda: True

@@ -1,13 +1,28 @@
 """Snapshots on request and pins, over HTTP, at the leader and through another server."""
 
-from tests.metasrv.api.rig import follower_of, leader
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from metasrv.leadership.log.compaction import LogCompaction
+from tests.metasrv.api.rig import Server, follower_of, leader
 
 PINS = "/v1/catalog/pins"
 SNAPSHOTS = "/v1/catalog/snapshots"
 
 
+@asynccontextmanager
+async def compacting() -> AsyncIterator[Server]:
+    """A leader that makes snapshots."""
+    async with leader(nodes=1) as one, asyncio.TaskGroup() as tasks:
+        compaction = LogCompaction(one.term, one.kv, one.state.follower, one.clock)
+        running = tasks.create_task(compaction.run())
+        yield one
+        running.cancel()
+
+
 async def test_given_a_request_when_a_snapshot_is_made_then_it_says_what_is_left() -> None:
-    async with leader(nodes=1) as one, follower_of(one) as other:
+    async with compacting() as one, follower_of(one) as other:
         await one.make("a")
         version = one.version
 
@@ -24,7 +39,7 @@ async def test_given_a_request_when_a_snapshot_is_made_then_it_says_what_is_left
 
 
 async def test_given_a_pin_when_set_renewed_and_deleted_then_it_is_listed_meanwhile() -> None:
-    async with leader(nodes=1) as one, follower_of(one) as other:
+    async with compacting() as one, follower_of(one) as other:
         await one.make("a")
         version = one.version
         pin = {"name": "nightly", "version": version, "reason": "export", "expires_in_s": 60}
@@ -45,7 +60,7 @@ async def test_given_a_pin_when_set_renewed_and_deleted_then_it_is_listed_meanwh
 
 
 async def test_given_a_pin_that_cannot_be_when_set_then_it_is_refused() -> None:
-    async with leader(nodes=1) as one:
+    async with compacting() as one:
         await one.make("a")
         version = one.version
         await one.client.post(SNAPSHOTS, json={"drop_history": True})
