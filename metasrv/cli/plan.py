@@ -38,6 +38,8 @@ def lines(plan: PlannedProcedure) -> Iterator[str]:
             yield f"  -- can be cancelled until step {plan.last_cancellable_step} commits --"
     yield from (f"  {_words(blocker)}" for blocker in plan.blockers)
     yield f"  {_total(plan)}"
+    if isinstance(plan, PlanBody):
+        yield from (f"  not restored: {each}" for each in plan.not_restored)
     yield from (f"  {line}" for child in plan.children for line in lines(child))
 
 

@@ -27,12 +27,13 @@ if TYPE_CHECKING:
         CatalogBody,
         IndexBody,
         IndexSpec,
+        RestoredTable,
         RouteBody,
         SchemaBody,
         TableBody,
         TableSummary,
     )
-    from metasrv_base.wire.api.versions import CatalogChange, TableDiff
+    from metasrv_base.wire.api.versions import CatalogChange, SchemaVersionBody, TableDiff
     from metasrv_base.wire.node.checks import TableCheckBody
 
 
@@ -205,6 +206,17 @@ class SyncTables:
         """Its changes, the newest first, under whatever name it had. *transitions*: each version
         by itself."""
         return self._portal.call(self._origin.versions(name, limit, transitions, as_of))
+
+    def schema_versions(self, name: str, as_of: str | None = None) -> Sequence[SchemaVersionBody]:
+        """The sets of columns that it had, the newest first: at most 100."""
+        return self._portal.call(self._origin.schema_versions(name, as_of))
+
+    def restore(
+        self, name: str, version: int, grace_s: int = 0, **options: Unpack[ChangeOptions]
+    ) -> RestoredTable:
+        """Brings the definition that it had at a version of the catalog back, by an alter. What
+        does not come back is in `not_restored`, and in that of the plan (`dry_run`)."""
+        return self._portal.call(self._origin.restore(name, version, grace_s, **options))
 
     def diff(self, name: str, before: int, after: int | None = None) -> TableDiff:
         """The difference between two versions of the catalog, as operations of an alter. None: as

@@ -15,14 +15,15 @@ from metasrv.api.http.request_context import (
     OfTable,
     Server,
 )
-from metasrv.api.http.respond import changed
+from metasrv.api.http.respond import changed, restored
 from metasrv.service.bodies.shapes import dropped_etag, route_etag, table_etag
 from metasrv.service.catalog import listing, tables
-from metasrv.service.ddl import ddl_create, ddl_import, ddl_tables
+from metasrv.service.ddl import ddl_create, ddl_import, ddl_tables, restore
 from metasrv.service.requests.submit_ddl import execute as make
 from metasrv_base.wire.api.changes import (
     AlterRequest,
     RenameRequest,
+    RestoreRequest,
     TruncateRequest,
     UndropRequest,
 )
@@ -106,6 +107,17 @@ async def alter_table(
     """Change a table: all operations, in order, or none."""
     done = await make(state, ddl_tables.alter_table(context, name, alter))
     return await changed(state, context, done)
+
+
+@router.post(TABLE + "/restore", response_model=None, responses=table_answers.RESTORE_TABLE)
+async def restore_table(
+    state: Server, context: AskedFor, name: OfTable, request: RestoreRequest
+) -> Response:
+    """Bring the definition of an earlier version back, by an alter: columns, defaults, constraints
+    and options. `not_restored` of the plan and of the answer tells what does not come back, as the
+    values of a column that was dropped."""
+    table = await restore.restore_table(state, context, name, request)
+    return await restored(state, context, await make(state, table.wish), table.not_restored)
 
 
 @router.post(TABLE + "/check", response_model=None, responses=table_answers.CHECK_TABLE)

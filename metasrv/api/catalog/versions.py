@@ -12,7 +12,12 @@ from metasrv.api.http.query import DiffQuery, ReadQuery, TableVersionsQuery, Ver
 from metasrv.api.http.request_context import OfTable, Server
 from metasrv.service.catalog import versions
 from metasrv.service.catalog.history import Filters
-from metasrv_base.wire.api.versions import CatalogChange, TableDiff, VersionList
+from metasrv_base.wire.api.versions import (
+    CatalogChange,
+    TableDiff,
+    TableVersionList,
+    VersionList,
+)
 
 router = APIRouter(prefix="/v1", tags=["versions"])
 
@@ -39,11 +44,12 @@ async def get_version(
     return read_answer(request, body, view)
 
 
-@router.get(TABLE + "/versions", response_model=VersionList, responses=page(*OF_TABLE))
+@router.get(TABLE + "/versions", response_model=TableVersionList, responses=page(*OF_TABLE))
 async def list_table_versions(
     request: Request, state: Server, name: OfTable, query: Annotated[TableVersionsQuery, Query()]
 ) -> Response:
-    """The changes of a table, the newest first, under whatever name it had."""
+    """The changes of a table, the newest first, under whatever name it had; and the sets of columns
+    that it had."""
     body, view = await versions.table_versions(
         state, name, page_query(request, query), query.transitions
     )

@@ -2,7 +2,7 @@
 
 from metasrv.api.documents.documented import BODY, MISSED, OF_TABLE, change, page, read
 from metasrv_base.wire.api.imports import ImportBody
-from metasrv_base.wire.api.tables import TableBody
+from metasrv_base.wire.api.tables import RestoredTable, TableBody
 from metasrv_base.wire.node.checks import TableCheckBody
 
 LIST_TABLES = page("invalid-identifier")
@@ -43,6 +43,16 @@ ALTER_TABLE = MISSED | change(
     "unsupported",
     "already-exists",
     "invalid-schema-change",
+    "ddl-too-large",
+)
+RESTORE_TABLE = change(
+    200,
+    RestoredTable,
+    *BODY,
+    *OF_TABLE,
+    "history-expired",
+    "stale",
+    "unsupported",
     "ddl-too-large",
 )
 CHECK_TABLE = change(200, TableCheckBody, *OF_TABLE, "region-lost")

@@ -26,7 +26,13 @@ from metasrv.service.state.state import ServerState
 from metasrv_base.errors import Conflict, Corrupt, MetaError, NotFound, Unavailable
 from metasrv_base.wire.api.plans import PlanBody, PlansBody
 from metasrv_base.wire.api.procedures import FailoverBody, ProcedureBody, ResourceBody
-from metasrv_base.wire.api.tables import CatalogBody, IndexBody, SchemaBody, TableBody
+from metasrv_base.wire.api.tables import (
+    CatalogBody,
+    IndexBody,
+    RestoredTable,
+    SchemaBody,
+    TableBody,
+)
 from metasrv_base.wire.problem.problems import KINDS as PROBLEMS
 from procedures.kinds.registry import KINDS
 from procedures.steps.requirements import is_not_applied
@@ -35,6 +41,7 @@ VERSION_FIELD = "catalog_version"  # of a report that tells the version which wa
 RETRY_AFTER_S = 1  # an ordinary DDL is over by then
 
 Headers = dict[str, str]
+_OF_BODY = frozenset({"content-length", "content-type"})
 
 
 async def changed(
@@ -58,6 +65,27 @@ async def changed(
     if error is not None:
         raise error
     return await _ended(state, done.latest, headers)
+
+
+async def restored(
+    state: ServerState,
+    context: RequestContext,
+    done: AcceptedChange | PlannedChange | AlreadySatisfied | AlreadyAbsent,
+    not_restored: tuple[str, ...],
+) -> Response:
+    """The answer of an alter, and what it does not bring back."""
+    response = await changed(state, context, done)
+    if response.status_code != 200:
+        return response
+    body: PlanBody | RestoredTable
+    if isinstance(done, PlannedChange):
+        plan = PlanBody.model_validate_json(bytes(response.body))
+        body = plan.model_copy(update={"not_restored": not_restored})
+    else:
+        table = TableBody.model_validate_json(bytes(response.body))
+        body = RestoredTable(**dict(table), not_restored=not_restored)
+    kept = {name: value for name, value in response.headers.items() if name not in _OF_BODY}
+    return answer(body, 200, kept)
 
 
 def failed_over(

@@ -6,6 +6,7 @@ import typer
 
 from metasrv.cli.catalog.history import history
 from metasrv.cli.catalog.purge import purge
+from metasrv.cli.catalog.restore import restore
 from metasrv.cli.catalog.table_body import show_table_body
 from metasrv.cli.catalog.table_list import list_tables
 from metasrv.cli.catalog.table_options import (
@@ -337,6 +338,7 @@ def truncate(  # noqa: PLR0913  # a parameter is an option of the command
 app.command("history")(history)
 app.command("versions")(table_versions)
 app.command("diff")(table_diff)
+app.command("restore")(restore)
 
 
 @app.command("route")

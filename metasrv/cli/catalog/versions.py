@@ -9,25 +9,39 @@ from metasrv.cli.options import AsJson, Limit, TableArg, Url, service
 from metasrv.cli.output import show, show_table
 
 if TYPE_CHECKING:
-    from metasrv_base.wire.api.versions import CatalogChange
+    from metasrv_base.wire.api.versions import CatalogChange, SchemaVersionBody
 
+SETS_HEAD = ("version", "schema version", "time", "columns")
 HEAD = ("version", "time", "by", "change")
 Transitions = Annotated[
     bool, typer.Option("--transitions", help="List each version, not each request.")
 ]
 
 
-def table_versions(
+def table_versions(  # noqa: PLR0913  # a parameter is an option of the command
     name: TableArg,
     limit: Limit = 50,
     transitions: Transitions = False,
+    columns: Annotated[
+        bool, typer.Option("--columns", help="List the sets of columns that it had.")
+    ] = False,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """List what changed a table, newest first, under whatever name it had."""
     with service(metasrv, as_json) as client:
+        if columns:
+            sets = client.tables.schema_versions(name)
+            show(sets, as_json, lambda: show_table(SETS_HEAD, map(_set_row, sets)))
+            return
         changes = client.tables.versions(name, limit, transitions)
     show(changes, as_json, lambda: show_changes(changes))
+
+
+def _set_row(columns_set: "SchemaVersionBody") -> tuple[int, int, str, str]:
+    columns = ", ".join(f"{each.name} {each.type}" for each in columns_set.columns)
+    version = columns_set.catalog_version
+    return version, columns_set.schema_version, columns_set.committed_at, columns
 
 
 def table_diff(

@@ -13,6 +13,7 @@ from metasrv_base.wire.api.tables import (
     IndexBody,
     IndexList,
     IndexSpec,
+    RestoredTable,
     RouteBody,
     TableBody,
     TableList,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from metasrv_base.wire.api.changes import AlterOperation
     from metasrv_base.wire.api.imports import ImportBody
     from metasrv_base.wire.api.procedures import ProcedureBody
-    from metasrv_base.wire.api.versions import CatalogChange, TableDiff
+    from metasrv_base.wire.api.versions import CatalogChange, SchemaVersionBody, TableDiff
     from metasrv_base.wire.node.checks import TableCheckBody
 
 M = TypeVar("M", bound=BaseModel)
@@ -250,6 +251,30 @@ class Tables:
         params = {**past(as_of), **({"transitions": "true"} if transitions else {})}
         path = f"{TableName.parse(name).path}/versions"
         return await changes(self._service, path, params, limit)
+
+    async def schema_versions(
+        self, name: str, as_of: str | None = None
+    ) -> "Sequence[SchemaVersionBody]":
+        """The sets of columns that it had, the newest first: at most 100."""
+        from metasrv_base.wire.api.versions import TableVersionList
+
+        path = f"{TableName.parse(name).path}/versions"
+        params = {**past(as_of), "page_size": 1}
+        return (await self._service.read_catalog(TableVersionList, path, params)).schema_versions
+
+    async def restore(
+        self, name: str, version: int, grace_s: int = 0, **options: Unpack[ChangeOptions]
+    ) -> RestoredTable:
+        """Brings the definition that it had at a version of the catalog back, by an alter. What
+        does not come back is in `not_restored`, and in that of the plan (`dry_run`)."""
+        from metasrv_base.wire.api.changes import RestoreRequest
+
+        table = TableName.parse(name)
+        request = model_of(RestoreRequest, {"version": version, "grace_s": grace_s})
+        done = await self._service.change("POST", f"{table.path}/restore", request, **options)
+        if done.document is not None:
+            return model_of(RestoredTable, done.document)
+        return RestoredTable(**dict(await self._after(done, table)), not_restored=None)
 
     async def diff(self, name: str, before: int, after: int | None = None) -> "TableDiff":
         """The difference between two versions of the catalog, as operations of an alter. None: as

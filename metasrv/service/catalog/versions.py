@@ -6,7 +6,9 @@ from functools import cache
 from pydantic import TypeAdapter
 
 from keys.catalog.catalog import CatalogTable
-from metasrv.service.bodies.shapes import time_of
+from keys.catalog.descriptor import TableDescriptor
+from keys.catalog.schema_versions import SchemaVersion
+from metasrv.service.bodies.shapes import column_body, time_of
 from metasrv.service.catalog.change_text import altered, text_of
 from metasrv.service.catalog.history import (
     Filters,
@@ -28,8 +30,10 @@ from metasrv_base.errors import NotFound, Refused
 from metasrv_base.wire.api.versions import (
     CatalogChange,
     CatalogOperation,
+    SchemaVersionBody,
     TableAt,
     TableDiff,
+    TableVersionList,
     VersionList,
 )
 
@@ -93,11 +97,30 @@ async def version(
 
 async def table_versions(
     state: ServerState, name: FullTableName, request: ListRequest, transitions: bool
-) -> tuple[VersionList, CatalogView]:
+) -> tuple[TableVersionList, CatalogView]:
     """The changes of the table that bears the name, under whatever name they were made."""
     catalog_view = await view(state, request.freshness)
-    table_id = table_named(catalog_view.catalog, name).info.table_id
-    return await versions(state, request, Filters(table_id=table_id), transitions)
+    catalog = catalog_view.catalog
+    table = TableDescriptor.of(catalog, table_named(catalog, name))
+    filters = Filters(table_id=table.table_id)
+    page, page_catalog = await versions(state, request, filters, transitions)
+    sets = reversed(table.schema_versions) if request.token is None else ()
+    body = TableVersionList(
+        **dict(page),
+        table_id=table.table_id,
+        schema_id=table.schema_id,
+        schema_versions=tuple(map(_schema_version, sets)),
+    )
+    return body, page_catalog
+
+
+def _schema_version(columns_set: SchemaVersion) -> SchemaVersionBody:
+    return SchemaVersionBody(
+        schema_version=columns_set.schema_version,
+        catalog_version=columns_set.catalog_version,
+        committed_at=time_of(columns_set.at_ms),
+        columns=tuple(map(column_body, columns_set.columns)),
+    )
 
 
 async def table_diff(

@@ -169,7 +169,7 @@ def plan_alter_table(
 ) -> ProcedureToSubmit:
     table = table_asked_for(context, name, facts)
     operations = tuple(
-        _stored(operation, facts.now_ms, f"/operations/{number}")
+        stored_operation(operation, facts.now_ms, f"/operations/{number}")
         for number, operation in enumerate(request.operations)
     )
     draft = drafted(table.info, operations)
@@ -185,7 +185,7 @@ def plan_alter_table(
     return ProcedureToSubmit(ALTER_TABLE, state, table.info.table_id)
 
 
-def _stored(operation: AlterOperation, now_ms: int, here: str) -> Operation:
+def stored_operation(operation: AlterOperation, now_ms: int, here: str) -> Operation:
     """`validate_alter` has refused what is not built yet."""
     match operation:
         case changes.SetOptions():

@@ -24,6 +24,15 @@ class RenameRequest(WireModel):
     """204 with `Catalog-Applied: false` where the table does not exist, instead of 404."""
 
 
+class RestoreRequest(WireModel):
+    """`POST T/restore`: the alter that brings the definition of an earlier version back."""
+
+    version: Int64 = Field(ge=0)
+    """Version of the catalog."""
+    grace_s: int = Field(default=0, ge=0, le=GRACE_S_MAX)
+    """As in an alter: elements that came since are kept so long, hidden."""
+
+
 class UndropRequest(WireModel):
     """`POST T/undrop`."""
 

@@ -163,6 +163,8 @@ class PlanBody(PlannedProcedure):
     """All that the steps, those of children too, would put or delete."""
     nodes: Listed[str] = ()
     """All that would be given an order."""
+    not_restored: Listed[str] = ()
+    """For `POST T/restore`: each part of the earlier version that would not come back, and why."""
 
 
 class PlansBody(WireModel):

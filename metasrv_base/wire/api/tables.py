@@ -232,6 +232,14 @@ class TableBody(TableDefinition):
     regions: Listed[RegionRouteBody]
 
 
+class RestoredTable(TableBody):
+    """Answer of `POST T/restore`: the table as it is now."""
+
+    not_restored: Listed[str] | None
+    """Each part of the earlier version that did not come back, and why. The SDK has null where it
+    had to wait longer than one request: its plan tells."""
+
+
 class TableSummary(WireModel):
     """A table in a list."""
 

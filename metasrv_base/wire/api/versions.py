@@ -6,7 +6,7 @@ from pydantic import Field
 
 from metasrv_base.wire.api.changes import AlterOperation
 from metasrv_base.wire.api.procedures import ResourceBody
-from metasrv_base.wire.api.tables import IndexSpec
+from metasrv_base.wire.api.tables import ColumnBody, IndexSpec
 from metasrv_base.wire.api.transitions import ShiftBody
 from metasrv_base.wire.model import Int64, Listed, WireModel
 
@@ -128,6 +128,28 @@ class VersionList(WireModel):
     """The history of versions above it is kept."""
     next_page_token: str | None = None
     """Opaque; null on the last page."""
+
+
+class SchemaVersionBody(WireModel):
+    """A set of columns of a table, and since when users saw it."""
+
+    schema_version: Int64
+    """Schema version of the table when its columns became these."""
+    catalog_version: Int64
+    """The version of the catalog that made them so."""
+    committed_at: str
+    """RFC 3339; commit of that version."""
+    columns: Listed[ColumnBody]
+
+
+class TableVersionList(VersionList):
+    """A page of the history of one table, the newest change first."""
+
+    table_id: Int64
+    schema_id: Int64
+    schema_versions: Listed[SchemaVersionBody]
+    """The sets of columns that it had, the newest first: at most 100, also below
+    `oldest_version`. On the first page alone."""
 
 
 class TableAt(WireModel):

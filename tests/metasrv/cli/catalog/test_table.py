@@ -20,6 +20,7 @@ CHANGES = {
     "table drop t": ("DELETE", f"{TABLES}/t"),
     "table undrop t": ("POST", f"{TABLES}/t/undrop"),
     "table truncate t --yes": ("POST", f"{TABLES}/t/truncate"),
+    "table restore t --to-version 7": ("POST", f"{TABLES}/t/restore"),
     "index create t i --column a": ("POST", f"{TABLES}/t/indexes"),
     "index validate t i": ("POST", f"{TABLES}/t/indexes/i/validate"),
     "index drop t i": ("DELETE", f"{TABLES}/t/indexes/i"),

@@ -3,6 +3,8 @@
 from tests.metasrv.cli.answers import TABLES
 from tests.metasrv.cli.conftest import Run
 from tests.metasrv.cli.rest import Rest
+from tests.metasrv.sdk.samples import small
+from tests.metasrv.sdk.shapes import table_of
 
 CHANGE = {
     "version": 7,
@@ -60,3 +62,28 @@ def test_given_two_versions_then_the_difference_is_shown_in_words(run: Run, rest
 
     assert (shown.exit_code, shown.stdout) == (0, "drop column n\n")
     assert rest.asked[-1].path == f"{TABLES}/t/diff?from=5&to=7"
+
+
+def test_given_sets_of_columns_then_each_is_a_line(run: Run, rest: Rest) -> None:
+    column = {"id": 1, "name": "id", "type": "int64", "nullable": False, "state": "public"}
+    at = {"schema_version": 3, "catalog_version": 7, "committed_at": "2026-01-01T00:00:00.000Z"}
+    sets = {"table_id": 1024, "schema_id": 1, "schema_versions": [{**at, "columns": [column]}]}
+    rest.answers[("GET", f"{TABLES}/t/versions")] = (200, {**PAGE, **sets})
+
+    shown = run("table", "versions", "t", "--columns", "--metasrv", rest.url)
+
+    assert shown.exit_code == 0
+    assert "id int64" in shown.stdout
+    assert rest.asked[-1].path == f"{TABLES}/t/versions?page_size=1"
+
+
+def test_given_a_restore_then_what_does_not_come_back_is_said(run: Run, rest: Rest) -> None:
+    body = table_of(small()).model_dump(mode="json", by_alias=True)
+    body["not_restored"] = ["values of column n: they went with it"]
+    rest.answers[("POST", f"{TABLES}/t/restore")] = (200, body)
+
+    shown = run("table", "restore", "t", "--to-version", "7", "--metasrv", rest.url)
+
+    assert shown.exit_code == 0
+    assert "not restored: values of column n: they went with it" in shown.stdout
+    assert rest.asked[-1].body == {"version": 7, "grace_s": 0}

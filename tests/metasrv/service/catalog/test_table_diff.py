@@ -11,7 +11,7 @@ from keys.model.tables import Column, TableInfo
 from metasrv.service.bodies.shapes import shown_check
 from metasrv.service.catalog.change_text import altered as said
 from metasrv.service.catalog.table_diff import difference
-from metasrv.service.ddl.ddl_tables import _stored
+from metasrv.service.ddl.ddl_tables import stored_operation
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import MetaError
 from metasrv_base.wire.api.changes import AlterOperation
@@ -82,7 +82,7 @@ BASE = INFO.model_copy(
 
 def altered(info: TableInfo, operation: AlterOperation) -> TableInfo:
     """The table once an alter of that operation is over. Raises as a request for it does."""
-    operations = (_stored(operation, 0, ""),)
+    operations = (stored_operation(operation, 0, ""),)
     draft = drafted(info, operations)
     table = draft.entered
     while (new := moved(table, draft.moves, to_last_undoable)) != table:
