@@ -23,7 +23,7 @@ from metasrv_base.errors import Corrupt
 from metasrv_base.intern_fields import intern_fields
 
 _ENTRY: TypeAdapter[Entry] = TypeAdapter(Entry)
-_OF_TABLES = ("table", "route")
+_OF_TABLES = ("table.", "tables.", "route.")
 """Beginnings of the names of entries that change tables alone."""
 TABLE_BYTES = 400  # of memory for a table of a catalog, were all that it says shared: measured
 

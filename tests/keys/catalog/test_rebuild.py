@@ -1,14 +1,17 @@
 """A rebuilt catalog is the one that was live at its version, whatever it was rebuilt from."""
 
+from typing import get_args
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from keys.catalog.catalog import Catalog
-from keys.catalog.rebuild import Rebuild
-from keys.model.log import CatalogUpdate, TableAltered, TableCreated, TableDropped
+from keys.catalog.rebuild import _OF_TABLES, Rebuild
+from keys.model.log import CatalogUpdate, Entry, TableAltered, TableCreated, TableDropped
+from keys.model.tables import TableInfo
 from keys.store.kv import KeyValue
-from keys.value import NewerFormat, decode
+from keys.value import NewerFormat, StoredPart, decode
 from metasrv_base.concurrency.turns import at_once
 from metasrv_base.errors import Corrupt
 from tests.keys.catalog.logs import first_update, update
@@ -108,3 +111,14 @@ def test_given_a_value_that_is_no_update_then_it_is_told(
 
     with pytest.raises(error):
         fold.take([item])
+
+
+@pytest.mark.parametrize("entry", get_args(get_args(Entry)[0]), ids=lambda entry: entry.__name__)
+def test_given_a_kind_of_entry_then_it_is_of_tables_or_applied_as_ever(
+    entry: type[StoredPart],
+) -> None:
+    """An entry that names no table, as one of a tablespace, is left to `Catalog.apply`."""
+    named = {name: field.annotation for name, field in entry.model_fields.items()}
+    is_of_tables = TableInfo in named.values() or "table_id" in named
+
+    assert str(entry.model_fields["op"].default).startswith(_OF_TABLES) == is_of_tables
