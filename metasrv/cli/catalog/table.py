@@ -6,7 +6,6 @@ import typer
 
 from metasrv.cli.catalog.history import history
 from metasrv.cli.catalog.purge import purge
-from metasrv.cli.catalog.restore import restore
 from metasrv.cli.catalog.table_body import show_table_body
 from metasrv.cli.catalog.table_list import list_tables
 from metasrv.cli.catalog.table_options import (
@@ -47,7 +46,7 @@ from metasrv.cli.catalog.table_words import (
     spec_of,
     typed_defaults,
 )
-from metasrv.cli.catalog.versions import table_diff, table_versions
+from metasrv.cli.catalog.versions import restore, table_diff, table_versions
 from metasrv.cli.errors.places import columns_and_key
 from metasrv.cli.forms import Form, Output, form_of, show_form
 from metasrv.cli.options import (

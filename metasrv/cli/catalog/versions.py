@@ -1,12 +1,26 @@
-"""`metasrv table versions` and `diff`, `metasrv catalog versions`: what changed, when, by whom."""
+"""`metasrv table versions`, `diff`, `restore`; `metasrv catalog versions`: the history."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from metasrv.cli.options import AsJson, Limit, TableArg, Url, service
+from metasrv.cli.options import (
+    WAIT_S,
+    AsJson,
+    DryRun,
+    GraceS,
+    IdempotencyKey,
+    IfMatch,
+    Limit,
+    TableArg,
+    Url,
+    WaitS,
+    etag_at,
+    service,
+)
 from metasrv.cli.output import show, show_table
+from metasrv.cli.progress import procedure_bar
 
 if TYPE_CHECKING:
     from metasrv_base.wire.api.versions import CatalogChange, SchemaVersionBody
@@ -99,3 +113,34 @@ def show_changes(changes: "Sequence[CatalogChange]") -> None:
 def _words(change: "CatalogChange") -> str:
     states = (f"{each.name} {each.before} to {each.after}" for each in change.transitions)
     return "; ".join([change.text, *states])
+
+
+def restore(  # noqa: PLR0913  # a parameter is an option of the command
+    name: TableArg,
+    version: Annotated[
+        int,
+        typer.Option("--to-version", min=0, metavar="VERSION", help="A version of the catalog."),
+    ],
+    grace: GraceS = 0,
+    wait: WaitS = WAIT_S,
+    dry_run: DryRun = False,
+    idempotency_key: IdempotencyKey = "",
+    if_match: IfMatch = None,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bring the definition back that a table had, and say what does not come back."""
+    with service(metasrv, as_json) as client, procedure_bar("restore") as tell:
+        table = client.tables.restore(
+            name,
+            version,
+            grace,
+            if_match=etag_at(client, name, if_match),
+            wait_s=wait,
+            on_progress=tell,
+            dry_run=dry_run,
+            idempotency_key=idempotency_key,
+        )
+    lost = [f"not restored: {each}" for each in table.not_restored or ()]
+    text = "\n".join([f"restored {name} as of version {version}", *lost])
+    show(table, as_json, lambda: typer.echo(text))
