@@ -155,7 +155,8 @@ class Follower:
         newest = _version_in(head.items[0].value).version if head.items else 0
         with _uncollected():
             await self._jump(head.revision)
-            for first in range(self.catalog.version + 1, newest + 1, PAGE_KEYS_MAX):
+            counted = min(self.catalog.version, self.sizes.newest)  # a leader's own are not counted
+            for first in range(counted + 1, newest + 1, PAGE_KEYS_MAX):
                 await self._load_part(first, head.revision)
         if self.catalog.version < newest:
             raise Corrupt(log="gap", expected=newest, found=self.catalog.version)

@@ -265,6 +265,25 @@ def test_given_a_watch_that_loses_the_floor_when_the_log_is_compacted_then_it_is
     scenario(main)
 
 
+def test_given_a_leaders_own_updates_when_its_watch_is_lost_then_a_load_counts_their_bytes() -> (
+    None
+):
+    async def main(cluster: Cluster) -> None:
+        term = await cluster.lead()
+        await term.change(5)
+        before = term.follower.catalog
+        await term.follower.load()
+
+        assert term.follower.catalog is before
+        assert term.follower.sizes.between(0, 6) == sum(
+            len(item.value)
+            for item in cluster.store.dump()
+            if item.key.startswith(CatalogUpdateKey.under().start)
+        )
+
+    scenario(main)
+
+
 @pytest.mark.parametrize("version", [2, 7])
 def test_given_an_update_above_the_snapshot_when_it_is_deleted_then_corrupt(version: int) -> None:
     async def main(cluster: Cluster) -> None:
