@@ -82,6 +82,7 @@ CLOSED_LIST = [
     "region-lost",
     "history-expired",
     "invalid-backup",
+    "not-in-batch",
     "page-token-expired",
     "too-many-procedures",
     "wrong-cluster",
