@@ -85,6 +85,7 @@ def test_given_a_catalog_with_every_field_when_restored_then_each_is_as_it_was()
 @given(seed=st.integers(0, 1 << 32), before=st.integers(0, 60), after=st.integers(0, 20))
 @settings(max_examples=30, deadline=None)
 @pytest.mark.slow
+@pytest.mark.case("catalog 26")
 def test_given_any_log_when_a_snapshot_is_in_its_middle_then_it_leads_to_the_same(
     seed: int, before: int, after: int
 ) -> None:

@@ -46,6 +46,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshot_writing, "DELETED_AT_ONCE", 2)
 
 
+@pytest.mark.case("catalog 19", "catalog 27")
 def test_given_a_snapshot_when_saved_then_servers_start_there_and_the_log_goes() -> None:
     async def main(cluster: Cluster) -> None:
         term = await cluster.lead()
@@ -67,6 +68,7 @@ def test_given_a_snapshot_when_saved_then_servers_start_there_and_the_log_goes()
     scenario(main)
 
 
+@pytest.mark.case("catalog 131")
 def test_given_several_snapshots_when_the_floor_rises_then_the_log_begins_at_one_of_them() -> None:
     async def main(cluster: Cluster) -> None:
         term = await cluster.lead()
@@ -124,6 +126,7 @@ def calls_of_work() -> int:
 
 @pytest.mark.parametrize("fault", [lost_answer_and_deposed, lost_request, lost_answer])
 @pytest.mark.slow
+@pytest.mark.case("catalog 134")
 def test_given_any_write_cut_off_when_another_leads_then_every_reader_has_the_catalog(
     fault: Fault,
 ) -> None:
@@ -171,6 +174,7 @@ def assert_clean(cluster: Cluster) -> None:
     assert oldest.version == stored.floor + 1
 
 
+@pytest.mark.case("catalog 120")
 def test_given_a_deposed_leader_when_it_goes_on_then_it_deletes_and_adopts_nothing() -> None:
     async def main(cluster: Cluster) -> None:
         old = await cluster.lead()
@@ -192,6 +196,7 @@ def test_given_a_deposed_leader_when_it_goes_on_then_it_deletes_and_adopts_nothi
     scenario(main)
 
 
+@pytest.mark.case("catalog 133")
 def test_given_a_follower_two_snapshots_behind_when_etcd_was_compacted_then_it_jumps() -> None:
     async def main(cluster: Cluster) -> None:
         term = await cluster.lead()

@@ -266,6 +266,7 @@ def test_given_a_table_that_has_left_the_node_when_failed_over_then_there_is_not
 
 
 @pytest.mark.case("greptime 70", "greptime 91")
+@pytest.mark.case("catalog 33")
 def test_given_one_name_twice_when_created_at_once_then_exactly_one_exists() -> None:
     """The same table from two clients at the same time."""
 

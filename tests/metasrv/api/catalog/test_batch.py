@@ -40,6 +40,7 @@ async def names(one: Server) -> dict[str, int]:
     return {table["name"]: table["id"] for table in listed}
 
 
+@pytest.mark.case("catalog 13", "catalog 16")
 async def test_given_commands_that_build_on_each_other_then_one_version_has_them_all() -> None:
     async with leader() as one:
         old = await one.make("t")
@@ -72,6 +73,7 @@ async def test_given_commands_that_build_on_each_other_then_one_version_has_them
         assert [table["name"] for table in hr.json()["tables"]] == ["s", "staff"]
 
 
+@pytest.mark.case("catalog 12", "catalog 43")
 async def test_given_one_command_that_cannot_be_then_nothing_of_the_batch_is() -> None:
     async with leader() as one:
         before = one.version
@@ -83,6 +85,7 @@ async def test_given_one_command_that_cannot_be_then_nothing_of_the_batch_is() -
         assert (one.version, await names(one)) == (before, {})
 
 
+@pytest.mark.case("catalog 14")
 async def test_given_commands_with_nothing_to_do_between_others_then_each_says_so() -> None:
     async with leader() as one:
         await one.make("t")
@@ -101,6 +104,7 @@ async def test_given_commands_with_nothing_to_do_between_others_then_each_says_s
         assert done.json()["catalog_version"] == before + 1
 
 
+@pytest.mark.case("catalog 15")
 async def test_given_only_commands_with_nothing_to_do_then_no_version_is_made() -> None:
     async with leader() as one:
         before = one.version

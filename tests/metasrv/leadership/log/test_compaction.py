@@ -52,6 +52,7 @@ async def is_sound(one: Server) -> None:
     assert [str(fault) for fault in judge(log_rules, facts)] == []
 
 
+@pytest.mark.case("catalog 124")
 async def test_given_a_short_log_when_compacted_then_nothing_is_written() -> None:
     async with leader(nodes=1) as one:
         await one.make("a")
@@ -127,6 +128,7 @@ async def test_given_a_pin_when_history_is_dropped_then_it_stays_until_the_pin_e
         await is_sound(one)
 
 
+@pytest.mark.case("catalog 119")
 async def test_given_a_holder_when_history_is_dropped_then_it_stays_from_its_version_on() -> None:
     async with leader(nodes=1) as one:
         task = compacting(one)
@@ -150,6 +152,7 @@ def procedure(**record: Any) -> ActiveProcedure:
     return ActiveProcedure(held, Live(), KINDS["create_table"])
 
 
+@pytest.mark.case("catalog 123")
 def test_given_a_procedure_then_it_pins_what_it_made_only_while_it_runs() -> None:
     running = procedure(catalog_version=17, paused_at_ms=None, poisoned=False, transitions=())
     fresh = procedure(catalog_version=None, paused_at_ms=None, poisoned=False, transitions=())
@@ -178,6 +181,7 @@ async def test_given_revisions_of_long_ago_then_etcd_is_told_to_forget_those_alo
         assert one.kv._store.compacted == first
 
 
+@pytest.mark.case("catalog 134")
 async def test_given_parts_that_a_dead_leader_left_when_a_term_begins_then_they_are_deleted() -> (
     None
 ):

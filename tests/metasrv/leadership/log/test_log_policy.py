@@ -70,6 +70,7 @@ def test_given_more_bytes_than_allowed_then_the_oldest_history_goes_early(
 @pytest.mark.parametrize(
     ("versions", "floor"), [((35,), 30), ((30,), 30), ((29,), 20), ((29, 12), 10), ((3,), 0)]
 )
+@pytest.mark.case("catalog 119")
 def test_given_pins_then_nothing_goes_that_the_oldest_of_them_needs(
     versions: tuple[int, ...], floor: int
 ) -> None:

@@ -109,6 +109,7 @@ def make_more(one: ServerState) -> None:
     one.follower.offer(update(version, TableAltered(info=info)), version)
 
 
+@pytest.mark.case("catalog 70")
 async def test_given_zero_when_resumed_then_every_version_is_told_once_and_in_order() -> None:
     one = fresh()
     make(one, 40)
