@@ -25,6 +25,7 @@ from metasrv.playground.plan import PlaygroundOptions
 from metasrv.playground.playground import Playground
 from metasrv_base.clock import SystemClock
 from metasrv_base.wire.events.events import PATH as EVENTS
+from serving.open_files import raise_open_files
 
 ROUNDS = 5
 CHANGES = 10
@@ -45,8 +46,7 @@ class Watching(asyncio.Protocol):
         self._tail = b""
         self._is_up = False
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         transport.write(f"GET {EVENTS} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
 
     def data_received(self, data: bytes) -> None:
@@ -86,6 +86,7 @@ class Everybody:
 
 async def watch(port: int, count: int) -> None:
     """Connects and listens until it is ended."""
+    raise_open_files()
     everybody, loop = Everybody(count), asyncio.get_running_loop()
     for _ in range(count):
         await loop.create_connection(lambda: Watching(everybody), "127.0.0.1", port)
