@@ -32,6 +32,7 @@ ENDED_KINDS = frozenset(
         "failover_node",
         "failover_table",
         "import_table",
+        "lose_regions",
         "purge_table",
         "truncate_table",
     }
@@ -40,6 +41,7 @@ ENDED_KINDS = frozenset(
 PARKED_KINDS = frozenset(
     {
         "alter_table",
+        "batch",
         "create_catalog",
         "create_index",
         "create_schema",
