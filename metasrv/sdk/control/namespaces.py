@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from metasrv.sdk.control.names import SchemaName
 from metasrv.sdk.control.service import ChangeOptions, ControlService, past
-from metasrv.sdk.control.tables import changes, dropping, model_of
+from metasrv.sdk.control.tables import CATALOG_VERSIONS, changes, dropping, model_of
 from metasrv_base.wire.api.snapshots import (
     CatalogPinBody,
     PinList,
@@ -103,7 +103,7 @@ class Catalogs:
         each version by itself."""
         params = {name: value for name, value in filters.items() if isinstance(value, str | int)}
         more = {"transitions": "true"} if transitions else {}
-        return await changes(self._service, "/v1/catalog/versions", {**params, **more}, limit)
+        return await changes(self._service, CATALOG_VERSIONS, {**params, **more}, limit)
 
     async def snapshot(self, drop_history: bool = False) -> SnapshotBody:
         """Makes a snapshot of all catalogs, and deletes the log that it replaces as far as it may

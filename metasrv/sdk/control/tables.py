@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from metasrv_base.wire.node.checks import TableCheckBody
 
 M = TypeVar("M", bound=BaseModel)
+CATALOG_VERSIONS = "/v1/catalog/versions"
 Spec = TableSpec | Mapping[str, Any]
 
 
@@ -379,10 +380,11 @@ async def changes(
     service: ControlService, path: str, params: Params, limit: int
 ) -> "Sequence[CatalogChange]":
     """The first *limit* changes of a history."""
-    from metasrv_base.wire.api.versions import VersionList
+    from metasrv_base.wire.api.versions import TableVersionList, VersionList
 
+    page_type = VersionList if path == CATALOG_VERSIONS else TableVersionList
     listed: list[CatalogChange] = []
-    async for page in service.pages(VersionList, path, params, of_catalog=True):
+    async for page in service.pages(page_type, path, params, of_catalog=True):
         listed += page.changes
         if len(listed) >= limit:
             break
