@@ -210,12 +210,10 @@ def restored_info(info: TableInfo) -> TableInfo:
 
 def _restored_info(info: TableInfo) -> Restored:
     new = restored_info(info)
-    name = TableNameRecord(table_id=new.table_id)
-    puts = (
-        Put(bytes(TableInfoKey(new.table_id)), encode(new)),
-        Put(bytes(name_key(new)), encode(name)),
-    )
-    return Restored(puts, (TableAltered(info=new),), is_logged=True)
+    puts = [Put(bytes(TableInfoKey(new.table_id)), encode(new))]
+    if info.dropping is None:  # a table that a batch drops bears no name any more
+        puts.append(Put(bytes(name_key(new)), encode(TableNameRecord(table_id=new.table_id))))
+    return Restored(tuple(puts), (TableAltered(info=new),), is_logged=True)
 
 
 def restored_route(route: TableRoute) -> TableRoute:
