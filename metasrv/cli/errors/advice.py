@@ -15,6 +15,8 @@ ADVICE: Mapping[str, str] = {
     "either",
     "schema-conflict": "--if-not-exists accepts an equal table only: alter it, or choose a name",
     "ambiguous-dropped-table": "name one with --table-id; `metasrv table list --dropped` has ids",
+    "not-in-batch": "take each command that is named out of the file; `metasrv table alter` and "
+    "`metasrv index` make such changes",
     "not-empty": "drop what it holds first, or all of it with --cascade",
     "being-dropped": "wait for the procedure, or choose another name",
     "not-found": "check the name",
