@@ -41,7 +41,7 @@ async def look(term: Term, clock: Clock) -> None:
 
 async def _mark(term: Term, status: NodeStatus, now_ms: int) -> None:
     node, book, tuned = status.node, term.nodes, term.settings.values
-    if status.state not in GONE:
+    if status.state not in GONE or node.restored_from is not None:
         book.entry(node.node_id).is_offline = False
         if node.dead_since_ms is not None:
             await book.set_dead_since(node.node_id, None)

@@ -47,7 +47,9 @@ def decide(
     under_way: Collection[str],
     hold: Hold | None,
 ) -> Decision:
-    """*leading*: nodes that lead a region. *hold*: a reason that holds for all of them."""
+    """*leading*: nodes that lead a region. *hold*: a reason that holds for all of them. A node that
+    is not adopted yet is no matter of failover: nobody knows what its regions are."""
+    statuses = [status for status in statuses if status.node.restored_from is None]
     dead = [status.node.node_id for status in statuses if status.state in GONE]
     due = tuple(node for node in dead if node in leading and node not in under_way)
     hold = hold or guard(statuses, leading)

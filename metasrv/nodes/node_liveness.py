@@ -312,7 +312,7 @@ class NodeLiveness:
                 node_id=node_id,
                 zone=entry.node.zone,
                 root=entry.node.root,
-                alive=state_at(entry, now) not in GONE,
+                alive=state_at(entry, now) not in GONE and entry.node.restored_from is None,
                 regions=catalog.led_by(node_id),
                 disk_free_bytes=_disk_free(entry),
                 cordoned=entry.node.cordon is not None,

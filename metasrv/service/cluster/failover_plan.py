@@ -178,7 +178,8 @@ def must_be_registered(nodes: Iterable[str], situation: Situation) -> None:
 def _must_be_allowed(
     request: FailoverRequest, leaders: Collection[str], situation: Situation
 ) -> None:
-    """Targets must be able in any case; `force` overrules the rest."""
+    """Targets must be able in any case, and the leaders be adopted; `force` overrules the rest."""
+    _must_be_adopted(leaders, situation)
     _targets_must_be_able(request, situation.views)
     if request.force:
         return
@@ -196,6 +197,14 @@ def _must_be_allowed(
                 lease_left_ms=status.lease_left_ms,
                 state=status.state.value,
             )
+
+
+def _must_be_adopted(leaders: Collection[str], situation: Situation) -> None:
+    for status in situation.statuses:
+        node = status.node
+        if node.node_id in leaders and node.restored_from is not None:
+            reason = "it is not adopted yet: nobody knows where its regions are"
+            raise Conflict("node-not-eligible", node_id=node.node_id, reason=reason)
 
 
 def may_still_serve(status: NodeStatus) -> bool:

@@ -81,3 +81,12 @@ def test_given_two_nodes_when_one_dies_then_it_is_failed_over() -> None:
     two = [status("dn-1", ALIVE), status("dn-2", DEAD)]
 
     assert decide(two, {"dn-1", "dn-2"}, set(), hold=None).start == ("dn-2",)
+
+
+def test_given_a_restored_node_that_nobody_heard_then_no_failover_of_it_is_decided() -> None:
+    restored = node("dn-1").model_copy(update={"restored_from": "old"})
+    silent = NodeStatus(restored, DEAD, 0.0, 0, 0, None, {})
+
+    decision = decide([silent, status("dn-2", ALIVE)], {"dn-1"}, set(), hold=None)
+
+    assert (decision.start, decision.held) == ((), ())
