@@ -5,18 +5,20 @@ import inspect
 
 import pytest
 
-from metasrv.sdk import sync_operations, sync_table, sync_tables
+from metasrv.sdk import sync_events, sync_operations, sync_table, sync_tables
 from metasrv.sdk.client import AsyncClient
-from metasrv.sdk.control import namespaces, operations, tables
+from metasrv.sdk.control import batches, events, namespaces, operations, tables
 from metasrv.sdk.rows.table import AsyncTable
 from metasrv.sdk.sync import Client
 from scripts.sync_client import sync_method
 
+SOURCES = (tables, namespaces, batches)
 PAIRS = [
     (Client, AsyncClient),
     (sync_table.Table, AsyncTable),
+    (sync_events.SyncEventStream, events.EventStream),
     *(
-        (made, getattr(tables, name[4:], None) or getattr(namespaces, name[4:]))
+        (made, next(vars(each)[name[4:]] for each in SOURCES if name[4:] in vars(each)))
         for name, made in vars(sync_tables).items()
         if name[:4] == "Sync"
     ),
@@ -40,7 +42,7 @@ def test_given_an_asynchronous_class_then_the_synchronous_one_has_its_methods(
     made: type, origin: type
 ) -> None:
     assert public(made).keys() == public(origin).keys()
-    assert len(public(origin)) > 1
+    assert public(origin)
 
 
 @pytest.mark.parametrize(("made", "origin"), PAIRS[1:], ids=lambda kind: kind.__name__)
