@@ -1,11 +1,12 @@
 """Nodes and jobs of a rehearsal: every order is noted and taken for done; no row is read."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from keys.commit.txn import snapshot
 from keys.model.tables import RegionState, TableRoute, TableRouteKey
+from metasrv_base.engines import MEMORY
 from metasrv_base.errors import Unavailable
 from metasrv_base.ids import RegionId, table_of
 from metasrv_base.wire.node.checks import DataFaults
@@ -24,6 +25,7 @@ from metasrv_base.wire.node.jobs import (
     ValidateResult,
 )
 from metasrv_base.wire.node.orders import (
+    CreateRegion,
     DataFile,
     OpenRegion,
     Order,
@@ -51,6 +53,8 @@ class StageNodes:
     draft: OverlayStore
     size_of: SizeOf
     notes: Notes
+    made: set[str] = field(default_factory=set)
+    """Regions that this dry run has created."""
 
     async def send(
         self, node: str, orders: Sequence[Order], *, sender: Sender
@@ -71,9 +75,14 @@ class StageNodes:
             size = self.size_of(node, order.region_id)
             is_empty = size is not None and not size.rows
             floor_version = None if is_empty and not order.reserves_version else SOME_VERSION
-        if isinstance(order, OpenRegion) and await self._is_lost(order):
+        if isinstance(order, CreateRegion):
+            self.made.add(order.region_id)
+        if isinstance(order, OpenRegion) and order.engine == MEMORY:
+            # Rows ended with their process, and the procedure ends with that.
+            error = None if order.region_id in self.made else _lost(order)
+        elif isinstance(order, OpenRegion) and await self._is_lost(order):
             self.notes.waits.append(Blocker(Obstacle.REGION, order.region_id))
-            error = OrderError(code="region-lost", facts={"region_id": order.region_id})
+            error = _lost(order)
         return OrderResult(
             number=order.number,
             region_id=order.region_id,
@@ -192,6 +201,10 @@ class StageJobs:
         size = self.size_of(node, region_id)
         rows, held = (None, None) if size is None else (size.rows, size.bytes)
         self.notes.scans.append(PlannedScan(job, region_id, rows, held))
+
+
+def _lost(order: OpenRegion) -> OrderError:
+    return OrderError(code="region-lost", facts={"region_id": order.region_id})
 
 
 def _file_of(size: RegionSize | None) -> DataFile:

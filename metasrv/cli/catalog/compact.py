@@ -49,7 +49,9 @@ def pins(metasrv: Url = None, output: Output = None, as_json: AsJson = False) ->
 def pin(  # noqa: PLR0913  # a parameter is an option of the command
     name: PinArg,
     version: Annotated[int, typer.Argument(min=1, metavar="VERSION")],
-    reason: Annotated[str, typer.Option(help="The reason, for those who list pins.")],
+    reason: Annotated[
+        str, typer.Option(help="The reason, for those who list pins.", metavar="TEXT")
+    ],
     seconds: Annotated[
         int, typer.Option("--for", min=1, max=86_400, metavar="SECONDS", help="Its life from now.")
     ] = 600,

@@ -27,7 +27,7 @@ KINDS = (
     *("create_table", "alter_table", "rename_table", "truncate_table", "drop_table"),
     *("undrop_table", "purge_table", "import_table", "check_table"),
     *("create_index", "validate_index", "drop_index"),
-    *("failover_node", "failover_table", "decommission_node"),
+    *("failover_node", "failover_table", "lose_regions", "decommission_node", "batch"),
 )
 """As in procedures/kinds/registry.py, which needs the packages of a server."""
 SHORT = 13

@@ -17,7 +17,7 @@ GONE = {"dead_indexes"}
 MARKS = {"mark", "reserves_version", "close_marks"}
 LEASE = {"lease"}
 STORED = {
-    *("format", "table_id", "state", "created_at_ms", "schema_floor"),
+    *("format", "table_id", "state", "created_at_ms", "schema_floor", "dropping"),
     *("next_column_id", "next_index_id", "next_constraint_id"),
 }
 """Shown under another name, or of no use to clients."""

@@ -26,7 +26,8 @@ PAGE = {"changes": [CHANGE], "catalog_version": 7, "oldest_version": 0, "next_pa
 
 
 def test_given_a_history_when_listed_then_each_change_is_a_line(run: Run, rest: Rest) -> None:
-    rest.answers[("GET", f"{TABLES}/t/versions")] = (200, PAGE)
+    of_table = {"table_id": 1024, "schema_id": 1, "schema_versions": []}
+    rest.answers[("GET", f"{TABLES}/t/versions")] = (200, {**PAGE, **of_table})
     rest.answers[("GET", "/v1/catalog/versions")] = (200, PAGE)
 
     table = run("table", "versions", "t", "--transitions", "--metasrv", rest.url)
