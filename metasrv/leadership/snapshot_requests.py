@@ -3,8 +3,10 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from metasrv_base.errors import MetaError, Unavailable
+from metasrv_base.errors import MetaError, Unavailable, Unknown
 
+ANSWER_MS_MAX = 60_000
+"""The time for which a request waits: a snapshot of 100,000 tables takes seconds."""
 WAITING_MAX = 16  # requests that wait; one more is refused, and was not done
 
 
@@ -42,13 +44,14 @@ class SnapshotRequest:
 class SnapshotRequests:
     """The queue of one term."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, answer_ms_max: int = ANSWER_MS_MAX) -> None:
+        self._answer_ms_max = answer_ms_max
         self._queue: asyncio.Queue[SnapshotRequest] = asyncio.Queue(WAITING_MAX)
         self._ended: MetaError | None = None
 
     async def ask(self, *, drops_history: bool) -> Compacted:
         """Returns once the snapshot is adopted and what it replaces is deleted. Raises what ended
-        the work; Unavailable if too many wait."""
+        the work; Unavailable if too many wait; Unknown if it takes too long: it may be made yet."""
         if self._ended is not None:
             raise self._ended
         request = SnapshotRequest(drops_history)
@@ -56,7 +59,11 @@ class SnapshotRequests:
             self._queue.put_nowait(request)
         except asyncio.QueueFull as error:
             raise Unavailable("not-ready", what="a snapshot") from error
-        return await request.answer
+        try:
+            async with asyncio.timeout(self._answer_ms_max / 1000):
+                return await request.answer
+        except TimeoutError as error:
+            raise Unknown(what="a snapshot") from error
 
     async def next(self, timeout_ms: int) -> SnapshotRequest | None:
         """The next request; None: there was none for so long."""

@@ -24,6 +24,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from metasrv.api.openapi import document
+from metasrv.leadership.log.compaction import LogCompaction
 from metasrv.service.state.stream_places import STREAMS_MAX, WATCHERS_MAX
 from tests.metasrv.api.rig import leader
 
@@ -89,7 +90,9 @@ def explored(send: Send) -> list[str]:
 
 
 async def test_given_any_request_when_answered_then_the_document_declares_it() -> None:
-    async with leader() as one:
+    async with leader() as one, asyncio.TaskGroup() as tasks:
+        compaction = LogCompaction(one.term, one.kv, one.state.follower, one.clock)
+        compacting = tasks.create_task(compaction.run())  # it answers requests for a snapshot
         one.state.watchers.open = WATCHERS_MAX
         one.state.streams.open = STREAMS_MAX  # in process an answer comes whole, or never
         loop = asyncio.get_running_loop()
@@ -99,5 +102,6 @@ async def test_given_any_request_when_answered_then_the_document_declares_it() -
             return asked.result(ANSWER_S_MAX)
 
         wrong = await asyncio.to_thread(explored, send)
+        compacting.cancel()
 
     assert wrong == [], "\n".join(wrong)
