@@ -9,7 +9,7 @@ import pytest
 
 from tests.process.harness.members import Plan, members_fail
 
-pytestmark = [pytest.mark.long, pytest.mark.process, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.process, pytest.mark.timeout(1_200)]
 
 HOLD_MS = 3_000  # the leases last two seconds
 STORE = (

@@ -13,7 +13,7 @@ from tests.process.harness.node_outages import node_killed, rows_of
 from tests.process.harness.rig import Rig, running, table_spec
 from tests.process.harness.writer import Writer, wrong_rows
 
-pytestmark = [pytest.mark.long, pytest.mark.process, pytest.mark.timeout(500)]
+pytestmark = [pytest.mark.long, pytest.mark.process, pytest.mark.timeout(1_200)]
 
 
 async def test_given_writers_when_node_and_spark_are_killed_then_no_row_needs_the_old_disk(

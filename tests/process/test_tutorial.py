@@ -15,7 +15,7 @@ PAGES = ("tutorial", "rest")
 
 @pytest.mark.long
 @pytest.mark.process
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("page", PAGES)
 def test_given_a_page_when_its_commands_run_then_each_prints_what_the_page_shows(
     page: str, tmp_path: Path

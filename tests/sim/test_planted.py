@@ -10,7 +10,7 @@ from tests.sim.clients.queues import QUEUE
 from tests.sim.cluster.outage import OUTAGE
 from tests.sim.runs import Hunt, Processes
 
-pytestmark = [pytest.mark.sim, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.sim, pytest.mark.timeout(2_400)]
 
 LIVES_MAX = 30  # the slowest needs seventeen
 QUICK = [

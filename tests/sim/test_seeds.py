@@ -22,7 +22,7 @@ from tests.sim.report import REACHED, never, shown
 from tests.sim.runs import Processes
 from tests.sim.scenario import Outcome
 
-pytestmark = [pytest.mark.sim, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.sim, pytest.mark.timeout(2_400)]
 
 LONG_LIVES = 10
 OUTAGES = 10

@@ -17,7 +17,7 @@ from tests.sim.cluster.away import (
 from tests.sim.length import Life
 from tests.sim.runs import Processes
 
-pytestmark = [pytest.mark.sim, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.sim, pytest.mark.timeout(900)]
 
 LIFE = Life(1, LENGTH)
 SCENES = [

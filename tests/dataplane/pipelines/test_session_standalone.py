@@ -15,7 +15,7 @@ from tests.dataplane.pipelines.rig import Cluster, Seen, dead_region, move_job
 from tests.dataplane.pipelines.standalone import Standalone, standalone
 from tests.dataplane.region.rig import contents, order
 
-pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 async def test_given_two_workers_when_one_is_killed_in_a_job_then_the_region_moves_and_is_the_same(
