@@ -4,14 +4,12 @@ from typing import Any
 
 import orjson
 
-from keys.model.records import IdempotencyKey, ProcedureHistoryKey
-
-PACKED = (ProcedureHistoryKey, IdempotencyKey)
+from keys.model.families import FAMILIES
 
 
 def plain(key: bytes, raw: bytes) -> Any:
     """*key*: without the cluster's prefix."""
-    for family in PACKED:
-        if key.startswith(family.under().start):
-            raw = family.value_type.unpack(raw)
+    for family in FAMILIES:
+        if family.claims(key):
+            return orjson.loads(family.key.value_type.unpack(raw))
     return orjson.loads(raw)
