@@ -17,6 +17,7 @@ import uvloop
 from dataplane.datanode.allocator import share_arenas
 from dataplane.datanode.config import DatanodeConfig
 from dataplane.datanode.http.app import build_app
+from dataplane.datanode.membership.adoption import NodeAdoption
 from dataplane.datanode.membership.heartbeat import HeartbeatLoop, HeartbeatPorts
 from dataplane.datanode.membership.membership import Membership, NodeIdentity
 from dataplane.datanode.membership.metasrv import HttpNodeLeader
@@ -152,8 +153,9 @@ class _Node:
         metrics = NodeMetrics()
         self._merging = Merging(regions, clock, metrics)
         rows = RowService(regions, config.read_bytes, config.body_bytes)
+        adoption = NodeAdoption(membership, self._heart, desk, journal, regions, LocalDisk())
         self.service = DatanodeService(
-            membership, desk, regions, rows, leases, clock, metrics, self._heart.execute
+            membership, desk, regions, rows, leases, clock, metrics, self._heart.execute, adoption
         )
 
     def background(self) -> Iterator[Any]:

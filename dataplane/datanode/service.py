@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from dataplane.datanode.answers import NodeRegions, RegionBody, VersionBody
+from dataplane.datanode.membership.adoption import NodeAdoption
 from dataplane.datanode.membership.membership import VERSION, Membership
 from dataplane.datanode.metrics import NodeMetrics
 from dataplane.datanode.orders.orders import OrderExecutor
@@ -26,6 +27,7 @@ class DatanodeService:
     clock: Clock
     metrics: NodeMetrics
     execute_orders: Callable[[OrderRequest], Awaitable[OrderResponse]]
+    adoption: NodeAdoption
 
     def check_ready(self) -> None:
         """Raises Unavailable unless the leader has answered a heartbeat within one lease."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
-from operator import is_
+from operator import is_, not_
 from typing import Any, ClassVar
 
 from pydantic import Field
@@ -177,6 +177,8 @@ class RegionRoute(StoredPart):
     unannounced: tuple[str, ...] = ()
     """Roots in `borrows` that the route never announced. They hold no acknowledged rows: a node
     that opens the region skips them and the fences that their openers raised."""
+    unverified: bool = Field(default=False, exclude_if=not_)
+    """Restored, and not found at any node yet: only an adoption opens it (docs/protocols.md P8)."""
 
     @property
     def number(self) -> int:

@@ -18,6 +18,7 @@ from keys.model.cluster import ClusterKey, ClusterRecord
 from keys.store.kv import Compare, Get, Kv, Request
 from keys.store.reads import MergedReads
 from keys.value import decode
+from metasrv.adapters.http_adoption import HttpAdoption
 from metasrv.adapters.http_nodes import HttpNodes
 from metasrv.holders.holder_registry import HolderRegistry
 from metasrv.holders.sync import HolderSync
@@ -104,7 +105,7 @@ async def open_term(world: ServerDeps, fence: Compare) -> AsyncIterator[Term]:
     )
     await settings.load()
     busy = _Busy(asyncio.Event())
-    book = _book(world, cluster.cluster_id, committer, settings, busy)
+    book = _book(world, cluster, committer, settings, busy)
     await book.load(unreadable)
     holders = _holders(world, cluster.cluster_id, committer)
     await holders.load(unreadable)
@@ -140,18 +141,23 @@ async def open_term(world: ServerDeps, fence: Compare) -> AsyncIterator[Term]:
             tally,
             busy.ready,
             (nodes.run, reads.run, holders.run),
+            adopter=HttpAdoption(world.transport, world.token, (config.advertise or "",)),
         )
     finally:
         await nodes.close()
 
 
 def _book(
-    world: ServerDeps, cluster_id: str, committer: Committer, settings: SettingsStore, busy: "_Busy"
+    world: ServerDeps,
+    cluster: ClusterRecord,
+    committer: Committer,
+    settings: SettingsStore,
+    busy: "_Busy",
 ) -> NodeLiveness:
     config = world.config
     now_ms = world.clock.mono_ms()
     return NodeLiveness(
-        cluster_id=cluster_id,
+        cluster_id=cluster.cluster_id,
         kv=world.kv,
         committer=committer,
         follower=world.follower,
@@ -168,6 +174,7 @@ def _book(
         ),
         next_order=count(1).__next__,
         is_busy=busy,
+        restored_from=cluster.restored.cluster_id if cluster.restored is not None else None,
     )
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from keys.commit.committer import Committer
 from keys.commit.sequence import Sequences
@@ -13,8 +13,17 @@ from metasrv.leadership.snapshot_requests import SnapshotRequests
 from metasrv.leadership.tally import HistoryTally
 from metasrv.nodes.node_liveness import NodeLiveness
 from metasrv.settings.settings import SettingsStore
+from metasrv_base.wire.node.adoption import AdoptAnswer, AdoptRequest, Inventory
 from procedures.context import Ports
 from procedures.scheduling.manager import Manager
+
+
+class NodeAdopter(Protocol):
+    """Calls to nodes by their address. They raise as the node answers, and Unavailable."""
+
+    async def adopt(self, address: str, request: AdoptRequest) -> AdoptAnswer: ...
+
+    async def inventory(self, address: str, first: int, last: int) -> Inventory: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +45,8 @@ class Term:
     background: tuple[Callable[[], Coroutine[Any, Any, None]], ...] = ()
     """Coroutines that adapters of this term run while it lasts."""
     snapshot_requests: SnapshotRequests = field(default_factory=SnapshotRequests)
+    adopter: NodeAdopter | None = None
+    """The way to nodes that another cluster is to adopt."""
 
     @property
     def number(self) -> int:

@@ -38,7 +38,7 @@ from metasrv.nodes.status import (
 from metasrv.settings.settings import SettingsStore
 from metasrv_base.clock import Clock
 from metasrv_base.concurrency.turns import Turns, at_once
-from metasrv_base.errors import Conflict, NotFound
+from metasrv_base.errors import Conflict, NotFound, Unavailable
 from metasrv_base.wire.node.nodes import (
     Grant,
     HeartbeatAnswer,
@@ -79,6 +79,9 @@ class NodeLiveness:
     """Order numbers, rising within the term."""
     is_busy: Callable[[int], bool]
     """Whether a living procedure holds the locks of a table id."""
+    restored_from: str | None = None
+    """The cluster from whose backup this one was restored; None: it was not. A node of that one is
+    asked to wait until it is adopted."""
     held: Mapping[str, HeldBack] = field(default_factory=dict)
     """Dead nodes whose failover is held back, by id; the supervisor says so."""
     _entries: dict[str, NodeEntry] = field(default_factory=dict)
@@ -107,7 +110,7 @@ class NodeLiveness:
         *by*: as in `must_speak_for`. Raises Conflict("node-removed") to a process whose node was
         removed while it ran, Refused("node-bound").
         """
-        self._same_cluster(request.cluster_id or self.cluster_id)
+        self._same_cluster(request.node_id, request.cluster_id or self.cluster_id)
         entry = self._entries.get(request.node_id)
         if entry is not None:
             must_speak_for(entry.node, by)
@@ -181,6 +184,12 @@ class NodeLiveness:
         Raises NotFound, and as `NodeRegistry.write`."""
         await self._change(node_id, {"returned": None})
 
+    async def adopted(self, node_id: str, update: Mapping[str, object]) -> None:
+        """Durable when it returns: the node belongs to this cluster. Raises NotFound, and as
+        `NodeRegistry.write`."""
+        await self._change(node_id, {"restored_from": None, **update})
+        log.info("node_adopted", node=node_id, restored_from=self.restored_from)
+
     async def set_principal(self, node_id: str, principal: str) -> None:
         """Durable when it returns. Raises NotFound, and as `NodeRegistry.write`."""
         await self._change(node_id, {"principal": principal})
@@ -208,7 +217,7 @@ class NodeLiveness:
         *by*: as in `must_speak_for`. Raises NotFound, Conflict("stale-incarnation"),
         Refused("node-bound").
         """
-        self._same_cluster(request.cluster_id)
+        self._same_cluster(request.node_id, request.cluster_id)
         entry = self._entries.get(request.node_id)
         if entry is None:
             raise NotFound(what="node", name=request.node_id)
@@ -272,7 +281,11 @@ class NodeLiveness:
             node = entry.node.node_id
             log.warning("node_flapping", node=node, returns=limit, window_ms=window_ms)
 
-    def _same_cluster(self, cluster_id: str) -> None:
+    def _same_cluster(self, node_id: str, cluster_id: str) -> None:
+        """A node that may still be adopted is asked to wait, and does not end."""
+        if cluster_id == self.restored_from:
+            what = f"node {node_id}, which is not adopted yet (metasrv node adopt {node_id}),"
+            raise Unavailable("not-ready", what=what)
         if cluster_id != self.cluster_id:
             raise Conflict("wrong-cluster", expected=self.cluster_id, found=cluster_id)
 

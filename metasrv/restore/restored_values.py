@@ -218,7 +218,7 @@ def _restored_info(info: TableInfo) -> Restored:
 
 def restored_route(route: TableRoute) -> TableRoute:
     """Lost, until a node is found that holds the region: it is opened nowhere by itself."""
-    update = {"state": RegionState.LOST}
+    update = {"state": RegionState.LOST, "unverified": True}
     lost = tuple(region.model_copy(update=update) for region in route.region_routes)
     return route.with_regions(lost)
 

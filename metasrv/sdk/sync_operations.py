@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from metasrv.sdk.control.procedure import OnProgress
     from metasrv.sdk.control.service import ChangeOptions
     from metasrv.sdk.portal import Portal
+    from metasrv_base.wire.api.adoption import AdoptionBody
     from metasrv_base.wire.api.cluster import (
         ClusterBody,
         MaintenanceBody,
@@ -164,6 +165,18 @@ class SyncNodeBook:
 
     def uncordon(self, node_id: str) -> NodeBody:
         return self._portal.call(self._origin.uncordon(node_id))
+
+    def adopt(
+        self,
+        node_id: str,
+        address: str | None = None,
+        without: Sequence[str] = (),
+        after: int = 0,
+        dry_run: bool = False,
+    ) -> AdoptionBody:
+        """Takes over a node of the cluster from whose backup this one was restored. `next` of the
+        answer is the `after` with which the same request goes on."""
+        return self._portal.call(self._origin.adopt(node_id, address, without, after, dry_run))
 
     def release(self, node_id: str, reason: str) -> NodeBody:
         """Ends the quarantine of what a removed node brought back."""

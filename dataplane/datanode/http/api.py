@@ -13,7 +13,8 @@ from dataplane.datanode.service import DatanodeService
 from metasrv_base.errors import NotFound, Refused
 from metasrv_base.wire.http.asgi import read_body
 from metasrv_base.wire.limits import BATCH_BYTES_MAX
-from metasrv_base.wire.model import REGION_ID_CHARS_MAX
+from metasrv_base.wire.model import INT64_END, REGION_ID_CHARS_MAX, RegionId
+from metasrv_base.wire.node.adoption import AdoptAnswer, AdoptRequest, Inventory
 from metasrv_base.wire.node.batches import (
     BatchResult,
     ChecksumRequest,
@@ -74,6 +75,22 @@ _ARROW_ANSWER: dict[int | str, dict[str, Any]] = {
 async def execute_orders(orders: OrderRequest, service: ServiceDep) -> OrderResponse:
     """Orders of metasrv, executed once each and answered in their order."""
     return await service.execute_orders(orders)
+
+
+@node.post("/adopt")
+async def adopt_node(request: AdoptRequest, service: ServiceDep) -> AdoptAnswer:
+    """Leave a cluster for the one that was restored from its backup. No region is served then."""
+    return await service.adoption.adopt(request)
+
+
+@node.get("/inventory")
+async def list_inventory(
+    service: ServiceDep,
+    first: Annotated[RegionId, Query()] = "0",
+    last: Annotated[RegionId, Query()] = str(INT64_END - 1),
+) -> Inventory:
+    """The folders of regions on the disk, by region, with their fences and manifests."""
+    return await service.adoption.inventory(int(first), int(last))
 
 
 @node.get("/regions")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from dataplane.datanode.answers import NodeRegions, RegionBody
+from metasrv_base.wire.node.adoption import AdoptAnswer, AdoptRequest, FoundRoot, Inventory
 from metasrv_base.wire.node.batches import (
     BatchHeader,
     BatchResult,
@@ -128,6 +129,16 @@ CALLS: Mapping[str, ProtocolCall] = {
         "The fence on disk, after the manifest and before the log is cut.",
         (*BOUNDS, "not-found", "stale-epoch", *SERVED, "storage-full"),
     ),
+    "POST /node/v1/adopt": ProtocolCall(
+        (AdoptRequest,),
+        AdoptAnswer,
+        "A node that has left the one cluster for the other is answered as it was then.",
+        "The cluster that it belongs to, in its journal. On disk before the answer: orders of the "
+        "old cluster are refused (409 `wrong-cluster`), and terms begin anew. Its regions are "
+        "closed, so no lease of the old cluster counts; files stay as they are.",
+        (*JSON, "wrong-cluster", "storage-full"),
+    ),
+    "GET /node/v1/inventory": ProtocolCall((FoundRoot,), Inventory, READ_REPEATS, LOOK, BOUNDS),
     "GET /node/v1/regions": ProtocolCall((), NodeRegions, READ_REPEATS, LOOK, BOUNDS),
     "GET /node/v1/regions/{region_id}": ProtocolCall(
         (), RegionBody, READ_REPEATS, LOOK, (*BOUNDS, "not-found")

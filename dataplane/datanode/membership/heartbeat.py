@@ -1,7 +1,8 @@
 """Registration and heartbeats: how a node comes into a cluster, and how it keeps its leases."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -86,7 +87,8 @@ class HeartbeatLoop:
                 await self._register()
             started_ms = self._world.clock.mono_ms()
             async with self._beating:
-                await self._beat()
+                if self._membership.is_registered:  # it may have been adopted meanwhile
+                    await self._beat()
             spent_ms = self._world.clock.mono_ms() - started_ms
             await self._world.clock.sleep_ms(max(0, self._membership.heartbeat_ms - spent_ms))
 
@@ -111,6 +113,13 @@ class HeartbeatLoop:
                 except Conflict as error:  # the next one of `run` ends this process
                     raise Unavailable(what="the node", reason=error.code) from error
 
+    @asynccontextmanager
+    async def silent(self) -> AsyncIterator[None]:
+        """No heartbeat and no registration is under way in the block: no answer that was given to
+        the old cluster's node counts behind it."""
+        async with self._beating:
+            yield
+
     async def run_instructions(self) -> None:
         """One set at a time. What fails is asked for again by a later answer."""
         while True:
@@ -124,13 +133,14 @@ class HeartbeatLoop:
         attempt = 0
         while True:
             try:
-                answer = await self._registered()
+                async with self._beating:
+                    answer = await self._registered()
+                    self._membership.joined(answer)
             except MetaError as error:
                 self._refuse(error)
                 attempt += 1
                 await self._world.clock.sleep_ms(REGISTER_BACKOFF.delay_ms(attempt, 0))
             else:
-                self._membership.joined(answer)
                 log.info("node_registered", cluster_id=answer.cluster_id, term=answer.term)
                 return
 

@@ -58,6 +58,11 @@ class Membership:
         self.settings_version = answer.settings_version
         self.is_registered = True
 
+    def adopted(self, cluster_id: str) -> None:
+        """It belongs to another cluster now, and registers there."""
+        self.cluster_id = cluster_id
+        self.is_registered, self.heard_ms, self.refused_by = False, None, None
+
     def is_heard(self, now_ms: int) -> bool:
         """Whether the leader has answered within one lease: ready to be given work."""
         return self.heard_ms is not None and now_ms - self.heard_ms < self.lease_ms

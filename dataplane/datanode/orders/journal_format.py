@@ -42,10 +42,20 @@ class JournalOpened(JournalRecord):
 
 
 class Joined(JournalRecord):
-    """The cluster this node belongs to. Written once; another cluster is refused ever after."""
+    """The cluster this node belongs to. Written once; another cluster is refused ever after, unless
+    it adopts the node."""
 
     kind: Literal["joined"] = "joined"
     cluster_id: str
+
+
+class Adopted(JournalRecord):
+    """A cluster that was restored from a backup of `from_cluster_id` has adopted this node. From
+    here on the old cluster is refused like any other; its terms and orders count no more."""
+
+    kind: Literal["adopted"] = "adopted"
+    cluster_id: str
+    from_cluster_id: str
 
 
 class TermSeen(JournalRecord):
@@ -80,7 +90,7 @@ class Executed(JournalRecord):
 
 
 Record = Annotated[
-    JournalOpened | Joined | TermSeen | Dropped | Executed, Field(discriminator="kind")
+    JournalOpened | Joined | Adopted | TermSeen | Dropped | Executed, Field(discriminator="kind")
 ]
 
 _RECORD: TypeAdapter[Record] = TypeAdapter(Record)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from dataplane.datanode.orders.journal_format import (
+    Adopted,
     Dropped,
     Executed,
     Joined,
@@ -17,10 +18,12 @@ from dataplane.datanode.orders.journal_format import (
 @dataclass(slots=True)
 class JournalState:
     """Invariants: `term` never falls; `executed` of a region rises by (term, number); `dropped`
-    only grows; `cluster_id` is set once."""
+    only grows; `cluster_id` is set once. An adoption begins terms and orders anew."""
 
     node_id: str
     cluster_id: str | None = None
+    adopted_from: str | None = None
+    """The cluster before `cluster_id`; None: it was never adopted."""
     term: int = 0
     executed: dict[int, Executed] = field(default_factory=dict)
     """The last order executed, by region id."""
@@ -32,6 +35,10 @@ class JournalState:
                 self.node_id = record.node_id
             case Joined():
                 self.cluster_id = record.cluster_id
+            case Adopted():
+                self.cluster_id, self.adopted_from = record.cluster_id, record.from_cluster_id
+                self.term = 0
+                self.executed.clear()
             case TermSeen():
                 self.term = max(self.term, record.term)
             case Dropped():
@@ -50,7 +57,10 @@ class JournalState:
         """The shortest journal that says the same. What was executed under a term below `term` is
         left out: no order of that term is taken any more."""
         out: list[Record] = [JournalOpened(node_id=self.node_id)]
-        if self.cluster_id is not None:
+        if self.cluster_id is not None and self.adopted_from is not None:
+            adopted = Adopted(cluster_id=self.cluster_id, from_cluster_id=self.adopted_from)
+            out.append(adopted)
+        elif self.cluster_id is not None:
             out.append(Joined(cluster_id=self.cluster_id))
         if self.term:
             out.append(TermSeen(term=self.term))

@@ -1,8 +1,8 @@
 """Orders of metasrv, executed once each: durable before answered, many regions at a time."""
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Protocol
 
 import structlog
@@ -19,7 +19,7 @@ from dataplane.datanode.orders.order_rules import (
     must_be_for,
     result_of,
 )
-from metasrv_base.errors import MetaError
+from metasrv_base.errors import MetaError, Unavailable
 from metasrv_base.wire.node.orders import Order, OrderRequest, OrderResponse, OrderResult
 
 log = structlog.get_logger()
@@ -49,6 +49,7 @@ class OrderExecutor:
         self._term_seen = journal.state.term
         self._locks: dict[int, asyncio.Lock] = {}
         self._places = asyncio.Semaphore(ORDERS_AT_ONCE_MAX)
+        self._is_held = False
 
     @property
     def term(self) -> int:
@@ -61,6 +62,20 @@ class OrderExecutor:
         if term > self._journal.state.term:
             await self._journal.commit([TermSeen(term=term)])
 
+    @asynccontextmanager
+    async def held(self) -> AsyncIterator[None]:
+        """No order is executed in the block: those under way have ended, others are refused. Behind
+        it the term is the journal's, which an adoption begins anew."""
+        self._is_held = True
+        try:
+            for lock in list(self._locks.values()):
+                async with lock:
+                    pass
+            yield
+        finally:
+            self._is_held = False
+            self._term_seen = self._journal.state.term
+
     def is_in_doubt(self, request: OrderRequest) -> bool:
         """Whether the request is for this node, and claims a term that it was not told.
 
@@ -71,16 +86,21 @@ class OrderExecutor:
 
     async def execute(self, request: OrderRequest) -> OrderResponse:
         """Raises what `admit` raises; a failure of one order stands in its result."""
-        admit(self._journal.state, self._term_seen, request)
+        self._admit(request)
         async with AsyncExitStack() as held:
             for region in sorted({int(order.region_id) for order in request.orders}):
                 await held.enter_async_context(self._locks.setdefault(region, asyncio.Lock()))
-            admit(self._journal.state, self._term_seen, request)
+            self._admit(request)
             by_place: dict[int, OrderResult] = {}
             for wave in waves(request.orders):
                 results = await self._execute_wave(request, list(wave.values()))
                 by_place.update(zip(wave, results, strict=True))
         return OrderResponse(results=[by_place[number] for number in range(len(request.orders))])
+
+    def _admit(self, request: OrderRequest) -> None:
+        if self._is_held:
+            raise Unavailable("not-ready", what="the node, which is being adopted,")
+        admit(self._journal.state, self._term_seen, request)
 
     async def _execute_wave(
         self, request: OrderRequest, orders: Sequence[Order]

@@ -20,8 +20,9 @@ from metasrv.api.http.query import Query as NoQuery
 from metasrv.api.http.query import ReadQuery, RegionsQuery
 from metasrv.api.http.request_context import AskedFor, Server
 from metasrv.api.http.respond import failed_over
-from metasrv.service.cluster import decommissions, drains, node_changes, nodes
+from metasrv.service.cluster import adoptions, decommissions, drains, node_changes, nodes
 from metasrv.service.cluster.nodes import RegionFilter
+from metasrv_base.wire.api.adoption import AdoptionBody, AdoptNodeRequest
 from metasrv_base.wire.api.cluster import (
     CordonRequest,
     DecommissionRequest,
@@ -93,6 +94,19 @@ async def release_node(
 ) -> Response:
     """End the quarantine of what a removed node brought back: what nobody knows may be deleted."""
     return answer(await node_changes.release(state, context, node, request))
+
+
+@router.post(
+    "/nodes/{node}/adopt",
+    response_model=AdoptionBody,
+    responses=problems(*CORDON, *BODY, "action-not-allowed", "wrong-cluster", "outcome-unknown"),
+)
+async def adopt_node(
+    state: Server, context: AskedFor, node: str, request: AdoptNodeRequest
+) -> Response:
+    """Take over a node of the cluster from whose backup this one was restored. Once no other is
+    awaited, its regions open where their newest files are."""
+    return answer(await adoptions.adopt(state, context, node, request))
 
 
 @router.post(

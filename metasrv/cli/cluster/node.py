@@ -16,10 +16,12 @@ from metasrv.cli.output import show_facts, show_json, show_table
 from metasrv.cli.progress import procedure_bar
 
 if TYPE_CHECKING:
+    from metasrv_base.wire.api.adoption import AdoptionBody, RegionFinding
     from metasrv_base.wire.api.cluster import NodeBody
 
 app = typer.Typer(no_args_is_help=True)
 
+FINDINGS_MAX = 1_000
 NODE_HEAD = ("node", "state", "address", "zone", "leads", "heard", "phi")
 WIDE_HEAD = ("root", "version", "registered")
 NodeArg = Annotated[
@@ -135,6 +137,54 @@ def rebind(
         show_json(body)
     else:
         typer.echo(f"{body.id} is bound to the token of {body.principal}")
+
+
+@app.command("adopt")
+def adopt(  # noqa: PLR0913  # a parameter is an option of the command
+    node: NodeArg,
+    address: Annotated[
+        str | None, typer.Option(help="Its URL, if the backup has another.", metavar="URL")
+    ] = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(help="A node that will not come back: do not wait for it.", metavar="NODE"),
+    ] = None,
+    dry_run: DryRun = False,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take over a node of the cluster from whose backup this one was restored."""
+    from metasrv.cli.progress import bar
+
+    opened, total, after = 0, 0, 0
+    findings: list[RegionFinding] = []
+    with service(metasrv, as_json) as client, bar(f"adopt {node}") as shown:
+        while True:
+            body = client.nodes.adopt(node, address, without or (), after, dry_run)
+            opened, total = opened + body.opened, total + body.findings_total
+            findings += body.findings[: FINDINGS_MAX - len(findings)]
+            shown.tell(f"adopt {node}: regions", opened, None)
+            if body.next is None:
+                break
+            after = body.next
+    update = {"opened": opened, "findings": tuple(findings), "findings_total": total}
+    whole = body.model_copy(update=update)
+    if as_json:
+        show_json(whole)
+    else:
+        _show_adoption(whole, dry_run)
+
+
+def _show_adoption(body: AdoptionBody, dry_run: bool) -> None:
+    typer.echo(f"{body.node_id} {'would be' if dry_run else 'is'} adopted")
+    if body.awaited:
+        typer.echo(f"no region opens yet: waiting for {', '.join(body.awaited)}")
+    typer.echo(f"{body.opened} regions {'would open' if dry_run else 'open'}")
+    if body.findings:
+        rows = [(each.region_id, each.table, each.fate, each.reason) for each in body.findings]
+        show_table(("region", "table", "is", "reason"), rows)
+    if body.findings_total > len(body.findings):
+        typer.echo(f"and {body.findings_total - len(body.findings)} more")
 
 
 @app.command("drain")

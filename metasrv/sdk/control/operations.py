@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from metasrv.sdk.control.procedure import OnProgress
 from metasrv.sdk.control.service import PAGE, ChangeOptions, ControlService, Params, past
 from metasrv.sdk.control.tables import model_of
+from metasrv_base.wire.api.adoption import AdoptionBody, AdoptNodeRequest
 from metasrv_base.wire.api.cluster import (
     ClusterBody,
     CordonRequest,
@@ -202,6 +203,21 @@ class NodeBook:
     async def uncordon(self, node_id: str) -> NodeBody:
         answer = await self._service.ask("POST", f"/v1/nodes/{node_id}/uncordon")
         return answer.body(NodeBody)
+
+    async def adopt(
+        self,
+        node_id: str,
+        address: str | None = None,
+        without: Sequence[str] = (),
+        after: int = 0,
+        dry_run: bool = False,
+    ) -> AdoptionBody:
+        """Takes over a node of the cluster from whose backup this one was restored. `next` of the
+        answer is the `after` with which the same request goes on."""
+        request = AdoptNodeRequest(address=address, without=tuple(without), after=after)
+        query = "?dry_run=true" if dry_run else ""
+        answer = await self._service.ask("POST", f"/v1/nodes/{node_id}/adopt{query}", request)
+        return answer.body(AdoptionBody)
 
     async def release(self, node_id: str, reason: str) -> NodeBody:
         """Ends the quarantine of what a removed node brought back."""

@@ -39,7 +39,8 @@ class DrainTarget:
 def reroute_plan(
     route: TableRoute | None, nodes: Sequence[NodeView], target: DrainTarget
 ) -> tuple[Rerouted, ...]:
-    """The wanted regions that the source, or a node that is not alive, still leads.
+    """The wanted regions that the source, or a node that is not alive, still leads. A restored
+    region whose root nobody has verified stays: that root may be an old one.
 
     Raises Unavailable("node-not-eligible") with the reason of every node if there is no room.
     """
@@ -50,6 +51,7 @@ def reroute_plan(
         region
         for region in route.region_routes
         if region.region_id in target.region_ids
+        and not region.unverified
         and (region.leader not in alive or _is_to_leave(region, target))
     ]
     excluded = _excluded(leaving, nodes, target)

@@ -96,6 +96,7 @@ def _anew(region: RegionRoute, node: NodeView) -> RegionRoute:
         "announced": False,
         "borrows": (),
         "unannounced": (),
+        "unverified": False,
     }
     return region.model_copy(update=update)
 

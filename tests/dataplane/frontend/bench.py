@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 import httpx
 
 from dataplane.datanode.http.app import build_app as datanode_app
+from dataplane.datanode.membership.adoption import NodeAdoption
+from dataplane.datanode.membership.heartbeat import HeartbeatLoop, HeartbeatPorts
 from dataplane.datanode.membership.membership import Membership, NodeIdentity
 from dataplane.datanode.metrics import NodeMetrics
 from dataplane.datanode.orders.journal import open_journal
@@ -42,6 +44,7 @@ from tests.dataplane.frontend.leader import FakeLeader
 from tests.dataplane.frontend.tables import feed_table
 from tests.fakes.chance import SeededRng
 from tests.fakes.clock import FakeClock
+from tests.fakes.silent_leader import EmptyMachine, SilentLeader
 
 T: Name = ("main", "public", "t")
 NODE_URL = "http://127.0.0.1:1"
@@ -147,7 +150,12 @@ async def running(table: FeedTable | None = None) -> AsyncIterator[Bench]:
         me = Membership(NodeIdentity("dn-1", "i1", NODE_URL, "z", "/n"), "c")
         desk = OrderExecutor(journal, node)
         rows = RowService(node)
-        there = NodeService(me, desk, node, rows, leases, clock, NodeMetrics(), desk.execute)
+        world = HeartbeatPorts(SilentLeader(), EmptyMachine(), clock, leases)
+        heart = HeartbeatLoop(me, desk, journal, node, world)
+        adoption = NodeAdoption(me, heart, desk, journal, node, MemoryDisk(store))
+        there = NodeService(
+            me, desk, node, rows, leases, clock, NodeMetrics(), desk.execute, adoption
+        )
         bench = _frontend(clock, node, Meeting(datanode_app(there)), table)
         bench.register()
         yield bench

@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any
 
 from dataplane.datanode.http.app import build_app
+from dataplane.datanode.membership.adoption import NodeAdoption
 from dataplane.datanode.membership.heartbeat import HeartbeatLoop, HeartbeatPorts
 from dataplane.datanode.membership.membership import Membership, NodeIdentity
 from dataplane.datanode.membership.metasrv import HttpNodeLeader
@@ -126,8 +127,17 @@ class Datanode:
             heart = HeartbeatLoop(membership, desk, journal, regions, world)
             metrics = NodeMetrics()
             rows = RowService(regions)
+            adoption = NodeAdoption(membership, heart, desk, journal, regions, disk)
             self.service = DatanodeService(
-                membership, desk, regions, rows, leases, self.clock, metrics, heart.execute
+                membership,
+                desk,
+                regions,
+                rows,
+                leases,
+                self.clock,
+                metrics,
+                heart.execute,
+                adoption,
             )
             self.network.listen(self.url, self.node, build_app(self.service))
             tasks.create_task(heart.run())

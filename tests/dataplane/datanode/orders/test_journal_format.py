@@ -10,13 +10,16 @@ from hypothesis import strategies as st
 
 from dataplane.datanode.orders.journal_files import JournalFiles
 from dataplane.datanode.orders.journal_format import (
+    Adopted,
     Dropped,
     JournalOpened,
     Record,
+    TermSeen,
     contents_of,
     decode,
     header_of,
 )
+from dataplane.datanode.orders.node_state import fold
 from dataplane.log.records import (
     HEADER_BYTES,
     RECORD_HEADER_BYTES,
@@ -119,6 +122,20 @@ def test_given_every_kind_of_record_when_written_then_as_in_the_golden_file() ->
 
     assert golden.read_bytes() == WHOLE.data
     assert decode(golden.read_bytes(), 1, "journal-1") == (ALL, LogPosition(1, len(ALL)))
+
+
+def test_given_an_adoption_when_written_then_as_in_its_golden_file() -> None:
+    records: list[Record] = [
+        RECORDS[0],
+        Adopted(cluster_id="c2", from_cluster_id="c1"),
+        TermSeen(term=3),
+    ]
+    golden = (GOLDEN / "journal_adopted.v2.bin").read_bytes()
+
+    assert golden == written([], records).data
+    state = fold("dn-1", read(golden))
+    assert (state.cluster_id, state.adopted_from, state.term) == ("c2", "c1", 3)
+    assert state.records() == records
 
 
 def test_given_a_bit_flipped_at_every_byte_then_all_is_there_or_it_is_corrupt() -> None:

@@ -1,0 +1,70 @@
+"""Messages by which a node is adopted by a cluster that was restored from a backup of its own."""
+
+from pydantic import Field
+
+from metasrv_base.wire.model import Int64, PositiveInt64, RegionId, WireModel
+
+INVENTORY_ROOTS_MAX = 1_000
+"""Folders in one answer, as a rule: those of one region are never split."""
+
+
+class AdoptRequest(WireModel):
+    """`POST /node/v1/adopt`."""
+
+    format: PositiveInt64 = 1
+    cluster_id: str = Field(min_length=1, max_length=128)
+    """The cluster that the node belongs to from now on."""
+    from_cluster_id: str = Field(min_length=1, max_length=128)
+    """The cluster that it must belong to now. A repeat is answered as the first one was."""
+    node_id: str
+
+
+class AdoptAnswer(WireModel):
+    """Durable: this node takes no order of the old cluster any more, and serves no region."""
+
+    node_id: str
+    cluster_id: str
+    incarnation: str
+    root: str
+    """Absolute folder under which its regions lie."""
+    dropped: Int64
+    """Regions that it was ordered to drop: it never opens them again."""
+
+
+class FoundRoot(WireModel):
+    """One folder of a region, as it lies on a node's disk."""
+
+    region_id: RegionId
+    root: str
+    """Absolute."""
+    fence_epoch: Int64 = 0
+    """Epoch of its highest fence; 0: it has none."""
+    fence_opening: Int64 = 0
+    opener: str | None = None
+    """The root of the leader that raised that fence: another one than this if the region moved on.
+    Null: it had not finished raising it, so it never served."""
+    manifest_epoch: Int64 | None = None
+    """Epoch of its current manifest; null: it never had one, or `error`."""
+    manifest_opening: Int64 = 0
+    schema_version: Int64 = 0
+    column_max: Int64 = 0
+    """Highest id of a column that the manifest names."""
+    index_max: Int64 = 0
+    """Highest id of an index that the manifest names, dead ones included."""
+    borrows: list[str] = Field(default_factory=list)
+    """Roots of earlier leaders that it still reads."""
+    error: str | None = None
+    """Reason for which its manifest cannot be read."""
+
+
+class Inventory(WireModel):
+    """Answer of `GET /node/v1/inventory?first=&last=`: folders of regions in a range of ids."""
+
+    node_id: str
+    cluster_id: str | None
+    roots: list[FoundRoot]
+    """By region, then by name."""
+    dropped: list[RegionId]
+    """Regions of the range that it was ordered to drop."""
+    next: RegionId | None = None
+    """The region with which the next page begins; null: this is the last one."""

@@ -1,0 +1,113 @@
+"""Where a restored region is, by the folders that nodes told of."""
+
+from keys.model.tables import RegionRoute, RegionState
+from metasrv.restore.placement import HeldRoot, RegionFate, placement_of
+from metasrv_base.wire.node.adoption import FoundRoot
+
+ID = str(1024 << 32)
+ROUTE = RegionRoute(
+    region_id=ID,
+    leader="dn-1",
+    epoch=3,
+    state=RegionState.LOST,
+    root="/dn-1/regions/r-3",
+    announced=True,
+    unverified=True,
+)
+
+
+def held(node: str, epoch: int, **more: object) -> HeldRoot:
+    """A root of its own leader, as it serves at *epoch*."""
+    path = f"/{node}/regions/r-{epoch}"
+    root = FoundRoot(
+        region_id=ID,
+        root=path,
+        fence_epoch=epoch,
+        fence_opening=1,
+        opener=path,
+        manifest_epoch=epoch,
+        manifest_opening=1,
+    )
+    return HeldRoot(node, root.model_copy(update=more))
+
+
+def taken_over(node: str, epoch: int, by: HeldRoot) -> HeldRoot:
+    """A root that a later leader has fenced, and borrows."""
+    fence = {"fence_epoch": by.root.fence_epoch, "opener": by.root.root}
+    return held(node, epoch, **fence)
+
+
+def test_given_the_root_of_the_route_when_placed_then_it_opens_above_every_fence() -> None:
+    placed = placement_of(ROUTE, [held("dn-1", 3)], ())
+
+    assert placed.fate is RegionFate.KEPT
+    assert (placed.region.epoch, placed.region.state) == (4, RegionState.OPEN)
+    assert (placed.region.root, placed.region.unverified) == (ROUTE.root, False)
+
+
+def test_given_two_nodes_that_hold_it_when_placed_then_the_higher_fence_wins() -> None:
+    newer = held("dn-2", 5)
+
+    placed = placement_of(ROUTE, [taken_over("dn-1", 3, newer), newer], ())
+
+    assert placed.fate is RegionFate.MOVED
+    assert (placed.region.leader, placed.region.root) == ("dn-2", newer.root.root)
+    assert placed.region.epoch == 6
+    assert "dn-2" in placed.reason
+
+
+def test_given_files_that_another_leader_took_over_and_nobody_has_then_they_are_not_opened() -> (
+    None
+):
+    old = taken_over("dn-1", 3, held("dn-9", 4))
+
+    placed = placement_of(ROUTE, [old], ())
+
+    assert placed.fate is RegionFate.MISSING
+    assert placed.region == ROUTE
+    assert "/dn-9/regions/r-4" in placed.reason
+
+
+def test_given_a_leader_that_died_before_it_served_then_the_files_before_it_open() -> None:
+    dead = held("dn-2", 4, manifest_epoch=None, manifest_opening=0)
+
+    placed = placement_of(ROUTE, [taken_over("dn-1", 3, dead), dead], ())
+
+    assert placed.fate is RegionFate.KEPT
+    assert placed.region.epoch == 5
+
+
+def test_given_a_fence_that_was_not_finished_then_nobody_served_behind_it() -> None:
+    torn = held("dn-1", 3, fence_epoch=4, opener=None)
+
+    placed = placement_of(ROUTE, [torn], ())
+
+    assert (placed.fate, placed.region.epoch) == (RegionFate.KEPT, 5)
+
+
+def test_given_a_region_that_was_dropped_or_is_nowhere_then_it_stays_lost() -> None:
+    dropped = placement_of(ROUTE, [held("dn-2", 9)], ["dn-1"])
+    nowhere = placement_of(ROUTE, [], ())
+    empty = placement_of(ROUTE, [held("dn-1", 3, manifest_epoch=None)], ())
+
+    assert (dropped.fate, dropped.region) == (RegionFate.DROPPED, ROUTE)
+    assert (nowhere.fate, nowhere.region) == (RegionFate.MISSING, ROUTE)
+    assert (empty.fate, empty.region) == (RegionFate.MISSING, ROUTE)
+
+
+def test_given_a_newer_folder_that_cannot_be_read_then_an_older_one_is_not_opened() -> None:
+    broken = held("dn-2", 5, manifest_epoch=None, error="damaged")
+
+    placed = placement_of(ROUTE, [held("dn-1", 3), broken], ())
+
+    assert placed.fate is RegionFate.UNREADABLE
+    assert placed.region == ROUTE
+    assert "damaged" in placed.reason
+
+
+def test_given_roots_that_it_still_reads_when_placed_then_the_route_has_them() -> None:
+    newer = held("dn-2", 5, borrows=["/dn-1/regions/r-3"])
+
+    placed = placement_of(ROUTE, [taken_over("dn-1", 3, newer), newer], ())
+
+    assert placed.region.borrows == ("/dn-1/regions/r-3",)
