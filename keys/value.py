@@ -10,6 +10,7 @@ from metasrv_base.described import Described
 from metasrv_base.errors import Corrupt
 
 M = TypeVar("M", bound="StoredModel")
+P = TypeVar("P", bound="StoredPart")
 NEWER = "newer_format"  # type of the validation error
 
 
@@ -71,14 +72,26 @@ def decode(value_type: type[M], raw: bytes, *, key: str) -> M:
     Strict: a number in quotes is not a number. A higher format counts wherever it stands, also in
     a value inside the value.
     """
+    return decode_json(value_type, json_of(value_type, raw, key=key), key=key)
+
+
+def json_of(value_type: type[StoredModel], raw: bytes, *, key: str) -> bytes:
+    """Returns the JSON of a stored value, which is not validated. Raises NewerFormat for a newer
+    packing, and Corrupt."""
     try:
-        return value_type.model_validate_json(value_type.unpack(raw), strict=True)
-    except ValidationError as error:
-        newer = [detail["ctx"] for detail in error.errors() if detail["type"] == NEWER]
-        if newer:
-            raise NewerFormat(key=key, **newer[0]) from error
-        raise Corrupt(key=key, errors=error.error_count(), value=raw[:200]) from error
+        return value_type.unpack(raw)
     except NewerPacking as error:
         raise NewerFormat(key=key, format=error.number, known=error.known) from error
     except ValueError as error:
         raise Corrupt(key=key, reason=str(error), value=raw[:200]) from error
+
+
+def decode_json(part_type: type[P], text: bytes, *, key: str) -> P:
+    """Decodes a value, or a piece of one, from its JSON. Raises as `decode`."""
+    try:
+        return part_type.model_validate_json(text, strict=True)
+    except ValidationError as error:
+        newer = [detail["ctx"] for detail in error.errors() if detail["type"] == NEWER]
+        if newer:
+            raise NewerFormat(key=key, **newer[0]) from error
+        raise Corrupt(key=key, errors=error.error_count(), value=text[:200]) from error

@@ -11,8 +11,11 @@ from typing import TypeVar
 
 from immutables import Map
 
-from keys.catalog.catalog import Catalog, CatalogTable, SchemaName
+from keys.catalog.catalog import Catalog, SchemaName
 from keys.catalog.ordered import Names
+from keys.catalog.tables.catalog_table import CatalogTable
+from keys.catalog.tables.heads import HeldRegions, TableHead
+from keys.catalog.tables.table_map import TableMap
 from keys.model.tables import RegionState
 from metasrv_base.concurrency.turns import Turns, slices
 from metasrv_base.errors import Corrupt
@@ -30,35 +33,33 @@ class _Derived:
     names: dict[SchemaName, dict[str, int]] = field(default_factory=dict)
     freed: dict[int, None] = field(default_factory=dict)
     gone: dict[SchemaName, dict[int, str]] = field(default_factory=dict)
-    nodes: dict[str, dict[int, int]] = field(default_factory=dict)
+    nodes: dict[str, dict[int, HeldRegions]] = field(default_factory=dict)
     states: dict[RegionState, int] = field(default_factory=dict)
 
-    def meet(self, table: CatalogTable) -> None:
-        info, table_id = table.info, table.info.table_id
-        schema = (info.catalog, info.schema_name)
-        if table.dropped_at_ms is not None:
-            self.gone.setdefault(schema, {})[table_id] = info.name
+    def meet(self, head: TableHead) -> None:
+        if head.is_dropped:
+            self.gone.setdefault(head.schema, {})[head.table_id] = head.name
             return
-        if info.dropping is not None:
-            self.freed[table_id] = None
+        if head.is_freed:
+            self.freed[head.table_id] = None
         else:
-            names = self.names.setdefault(schema, {})
-            if names.setdefault(info.name, table_id) != table_id:
-                raise Corrupt(name=info.full_name, holder=names[info.name], other=table_id)
-        for region in table.route.region_routes:
-            self.states[region.state] = self.states.get(region.state, 0) + 1
-            for node in (region.leader, *region.followers):
-                held = self.nodes.setdefault(node, {})
-                held[table_id] = held.get(table_id, 0) + 1
+            names = self.names.setdefault(head.schema, {})
+            if names.setdefault(head.name, head.table_id) != head.table_id:
+                name = ".".join((*head.schema, head.name))
+                raise Corrupt(name=name, holder=names[head.name], other=head.table_id)
+        for state in head.states:
+            self.states[state] = self.states.get(state, 0) + 1
+        for node, regions in head.held.items():
+            self.nodes.setdefault(node, {})[head.table_id] = regions
 
 
-def assembled(namespaces: Catalog, tables: Mapping[int, CatalogTable]) -> Turns[Catalog]:
+def assembled(namespaces: Catalog, tables: TableMap[CatalogTable]) -> Turns[Catalog]:
     """*namespaces*: the catalog but for its tables. Raises Corrupt where two tables have a name, or
     a name no schema."""
     derived = _Derived()
-    for some in slices(tables.values()):
-        for table in some:
-            derived.meet(table)
+    for some in slices(tables.heads()):
+        for head in some:
+            derived.meet(head)
         yield
     for schema in derived.names:
         if schema not in namespaces.schemas and schema not in namespaces.leaving:
@@ -66,10 +67,10 @@ def assembled(namespaces: Catalog, tables: Mapping[int, CatalogTable]) -> Turns[
     ordered = {}
     for schema, names in derived.names.items():
         ordered[schema] = yield from _in_order(names)
-    led = {node: sum(held.values()) for node, held in derived.nodes.items()}
+    led = {node: sum(map(len, held.values())) for node, held in derived.nodes.items()}
     return replace(
         namespaces,
-        tables=(yield from _map_of(tables)),
+        tables=tables,
         names=(yield from _maps_of(derived.names)),
         ordered=Map(ordered),
         freed=(yield from _map_of(derived.freed)),

@@ -8,7 +8,9 @@ from immutables import Map
 
 from keys.catalog.maps import counted, kept, without
 from keys.catalog.ordered import Names, with_name, without_name
-from keys.catalog.schema_versions import SchemaVersion, are_alike, followed
+from keys.catalog.tables.catalog_table import CatalogTable
+from keys.catalog.tables.heads import HeldRegions, held_regions
+from keys.catalog.tables.table_map import TableMap
 from keys.model.catalogs import CatalogInfo, SchemaInfo
 from keys.model.log import (
     CatalogCreated,
@@ -28,67 +30,11 @@ from keys.model.log import (
     TablesExchanged,
     TableUndropped,
 )
-from keys.model.tables import Column, RegionState, TableInfo, TableRoute
+from keys.model.tables import Column, RegionState, TableInfo
 from metasrv_base.errors import Corrupt, NotFound
 from metasrv_base.intern_fields import Shapes, intern_fields
 
 SchemaName = tuple[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class CatalogTable:
-    """A table and where it is, as of the update that last changed either."""
-
-    info: TableInfo
-    route: TableRoute
-    catalog_version: int
-    dropped_at_ms: int | None = None
-    dropped_by: str | None = None
-    columns_schema_version: int = 0
-    """Schema version of the table when its public columns became what they are."""
-    columns_catalog_version: int = 0
-    """The version of the catalog that made them so."""
-    columns_at_ms: int = 0
-    """Commit time of that version."""
-    earlier: tuple[SchemaVersion, ...] = ()
-    """Sets of columns that it had before, the oldest first."""
-
-    @classmethod
-    def created(
-        cls, info: TableInfo, route: TableRoute, version: int, at_ms: int
-    ) -> "CatalogTable":
-        return cls(
-            info,
-            route,
-            version,
-            columns_schema_version=info.schema_version,
-            columns_catalog_version=version,
-            columns_at_ms=at_ms,
-        )
-
-    def changed(self, info: TableInfo, version: int, at_ms: int) -> "CatalogTable":
-        """The table with *info* as its definition, as of a version of the catalog."""
-        if are_alike(self.info, info):
-            return replace(self, info=info, catalog_version=version)
-        return replace(
-            self.created(info, self.route, version, at_ms),
-            earlier=followed(self.earlier, self.columns_set),
-        )
-
-    @property
-    def columns_set(self) -> SchemaVersion:
-        """The columns that users see, and since when."""
-        return SchemaVersion(
-            self.columns_schema_version,
-            self.columns_catalog_version,
-            self.columns_at_ms,
-            self.info.public_columns,
-        )
-
-    @property
-    def schema_versions(self) -> tuple[SchemaVersion, ...]:
-        """All sets of columns that are kept, the current one last."""
-        return (*self.earlier, self.columns_set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +53,7 @@ class Catalog:
     """Being dropped with all they hold: no reader sees them."""
     leaving: Map[SchemaName, SchemaInfo] = field(default_factory=Map)
     """The same of schemas."""
-    tables: Map[int, CatalogTable] = field(default_factory=Map)
+    tables: TableMap[CatalogTable] = field(default_factory=TableMap)
     """By id, dropped ones too until they are purged."""
     names: Map[SchemaName, Map[str, int]] = field(default_factory=Map)
     """Schema -> name -> id of the table that bears it now; one that is being dropped too."""
@@ -117,8 +63,8 @@ class Catalog:
     """Living tables that batches have dropped: they bear no name."""
     gone: Map[SchemaName, Map[int, str]] = field(default_factory=Map)
     """Schema -> id of a dropped table -> the name it bore."""
-    nodes: Map[str, Map[int, int]] = field(default_factory=Map)
-    """Node -> tables of which it leads regions -> how many; dropped tables not."""
+    nodes: Map[str, Map[int, HeldRegions]] = field(default_factory=Map)
+    """Node -> ids of the living tables of which it has regions -> those regions."""
     led: Map[str, int] = field(default_factory=Map)
     """Node -> the sum of those: every DDL asks, and a node may have regions of all tables."""
     states: Map[RegionState, int] = field(default_factory=Map)
@@ -329,9 +275,9 @@ class Catalog:
         info, route = table.info, table.route
         shapes = self._slimmed(table)
         nodes, led = self.nodes, self.led
-        for node, numbers in table.route.numbers_by_node().items():
-            nodes = nodes.set(node, nodes.get(node, Map()).set(info.table_id, len(numbers)))
-            led = led.set(node, led.get(node, 0) + len(numbers))
+        for node, regions in held_regions(route).items():
+            nodes = nodes.set(node, nodes.get(node, Map()).set(info.table_id, regions))
+            led = led.set(node, led.get(node, 0) + len(regions))
         return replace(
             self,
             tables=self.tables.set(info.table_id, table),
@@ -362,10 +308,10 @@ class Catalog:
     def _unnamed(self, table: CatalogTable) -> "Catalog":
         info = table.info
         nodes, led = self.nodes, self.led
-        for node, numbers in table.route.numbers_by_node().items():
+        for node, regions in held_regions(table.route).items():
             held = nodes[node].delete(info.table_id)
             nodes = kept(nodes, node, held)
-            led = led.set(node, led[node] - len(numbers)) if held else led.delete(node)
+            led = led.set(node, led[node] - len(regions)) if held else led.delete(node)
         states = counted(self.states, table.route, -1)
         return replace(self, nodes=nodes, led=led, states=states, **self._without_name(info))
 

@@ -6,8 +6,9 @@ A view over the definition and the history that the catalog keeps; nothing of it
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from keys.catalog.catalog import Catalog, CatalogTable
+from keys.catalog.catalog import Catalog
 from keys.catalog.schema_versions import SchemaVersion
+from keys.catalog.tables.catalog_table import CatalogTable
 from keys.model.tables import Column
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import Corrupt

@@ -9,7 +9,8 @@ it read: a revision that is wrong is refused, and changes nothing.
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-from keys.catalog.catalog import Catalog, CatalogTable
+from keys.catalog.catalog import Catalog
+from keys.catalog.tables.catalog_table import CatalogTable
 from keys.commit.txn import Read, Snapshot
 from keys.key import Key
 from keys.model.catalogs import CatalogNameKey, SchemaNameKey

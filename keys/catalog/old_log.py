@@ -61,7 +61,6 @@ class OldLog:
 
         Raises MissingUpdate; Refused("unsupported") where it would hold more than *bytes_max*.
         """
-        await asyncio.to_thread(at_once, fold.begin())
         part = _Part(fold.base.version + 1, fold.to)
         items = await self._read(part)
         while items:

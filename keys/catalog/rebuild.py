@@ -12,13 +12,15 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from keys.catalog.assembled import assembled
-from keys.catalog.catalog import Catalog, CatalogTable
+from keys.catalog.catalog import Catalog
+from keys.catalog.tables.catalog_table import CatalogTable
+from keys.catalog.tables.table_map import TableMap
 from keys.model import log
 from keys.model.log import CatalogUpdate, Entry
 from keys.model.tables import TableInfo
 from keys.store.kv import KeyValue
 from keys.value import decode
-from metasrv_base.concurrency.turns import Turns, slices
+from metasrv_base.concurrency.turns import Turns
 from metasrv_base.errors import Corrupt
 from metasrv_base.intern_fields import intern_fields
 
@@ -38,21 +40,20 @@ class Rebuild:
     base: Catalog
     later: Catalog
     to: int
-    version: int = 0
+    version: int = field(init=False)
     """Version of the last update taken."""
     held_bytes: int = 0
     """JSON of the tables that are not shared with *later*."""
-    _revision: int = 0
-    _at_ms: int = 0
-    _namespaces: Catalog = field(default_factory=Catalog)
-    _tables: dict[int, CatalogTable] = field(default_factory=dict)
+    _revision: int = field(init=False)
+    _at_ms: int = field(init=False)
+    _namespaces: Catalog = field(init=False)
+    _tables: TableMap[CatalogTable] = field(init=False)
     _sizes: dict[int, int] = field(default_factory=dict)
 
-    def begin(self) -> Turns[None]:
-        """To be run before the first `take`."""
-        base = self.base
+    def __post_init__(self) -> None:
+        base, empty = self.base, Catalog()
         self.version, self._revision, self._at_ms = base.version, base.revision, base.at_ms
-        empty = Catalog()
+        self._tables = base.tables
         self._namespaces = replace(
             base,
             tables=empty.tables,
@@ -65,12 +66,6 @@ class Rebuild:
             states=empty.states,
             shapes=self.later.shapes,
         )
-        for some in slices(base.tables.items()):
-            for table_id, table in some:
-                later = self.later.tables.get(table_id, table)
-                is_same = later.catalog_version == table.catalog_version
-                self._tables[table_id] = later if is_same else table
-            yield
 
     def take(self, updates: Iterable[KeyValue]) -> None:
         """Raises Corrupt for a gap, or an entry that cannot follow."""
@@ -116,11 +111,12 @@ class Rebuild:
     def _is_settled(self, table_id: int) -> bool:
         """Whether the later catalog has the table as it is at the end. It is taken over with its
         last change: until then another table may bear its name."""
-        later = self.later.tables.get(table_id)
-        if later is None or later.catalog_version > self.to:
+        version = self.later.tables.version_of(table_id)
+        if version is None or version > self.to:
             return False
-        if later.catalog_version == self.version:
-            self._keep(later, 0)
+        if version == self.version:
+            self._tables = self._tables.taken(self.later.tables, table_id)
+            self.held_bytes -= self._sizes.pop(table_id, 0)
         return True
 
     def _apply(self, entry: Entry, size: int) -> None:
@@ -152,7 +148,7 @@ class Rebuild:
                 self._keep(replace(dropped, catalog_version=self.version))
             case log.TablePurged():
                 self._standing(entry, entry.table_id, dropped=True)
-                del self._tables[entry.table_id]
+                self._tables = self._tables.delete(entry.table_id)
                 self.held_bytes -= self._sizes.pop(entry.table_id, 0)
             case log.RouteChanged():
                 table = self._standing(entry, entry.table_id)
@@ -176,15 +172,12 @@ class Rebuild:
     def _keep(self, table: CatalogTable, size: int | None = None) -> None:
         """*size*: JSON of what it does not share; None: as before."""
         table_id = table.info.table_id
-        self._tables[table_id] = table
+        self._tables = self._tables.set(table_id, table)
         if size is None:
             return
         self.held_bytes += size - self._sizes.get(table_id, 0)
-        if size:
-            self._sizes[table_id] = size
-            self._slim(table)
-        else:
-            self._sizes.pop(table_id, None)
+        self._sizes[table_id] = size
+        self._slim(table)
 
     def _slim(self, table: CatalogTable) -> None:
         info, route = table.info, table.route

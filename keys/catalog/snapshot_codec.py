@@ -7,28 +7,32 @@ tasks run.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar, cast
 
 from immutables import Map
 
-from keys.catalog.catalog import Catalog, CatalogTable, SchemaName
+from keys.catalog.catalog import Catalog, SchemaName
 from keys.catalog.ordered import CHUNK_MAX, Names
 from keys.catalog.schema_versions import SchemaVersion, followed
+from keys.catalog.tables.catalog_table import CatalogTable
+from keys.catalog.tables.heads import HeldRegions, TableHead
+from keys.catalog.tables.opened_part import OpenedPart, RawItem
+from keys.catalog.tables.packed_tables import PackedTables, location_of
+from keys.catalog.tables.table_map import TableMap
 from keys.model.catalogs import CatalogInfo, SchemaInfo
 from keys.model.snapshot.snapshots import (
     CatalogItem,
     EarlierColumnsItem,
     SchemaItem,
     SnapshotItem,
-    SnapshotPart,
+    SnapshotPartKey,
     SnapshotRef,
     TableItem,
     sealed,
 )
-from keys.model.tables import Column, RegionState
+from keys.model.tables import RegionState
 from metasrv_base.errors import Corrupt
-from metasrv_base.intern_fields import Shapes, intern_fields
 
 K = TypeVar("K")
 L = TypeVar("L")
@@ -41,6 +45,25 @@ which holds each table twice; so no part is larger than a transaction."""
 
 def items_of(catalog: Catalog) -> Iterator[SnapshotItem]:
     """Yields all that *catalog* holds, in the order of a snapshot."""
+    yield from _namespaces(catalog)
+    for table_id in _table_ids(catalog):
+        yield from _items(catalog.tables[table_id])
+
+
+def _texts_of(catalog: Catalog) -> Iterator[bytes]:
+    """Yields the JSON of `items_of`. A table that is as an earlier snapshot has it is copied."""
+    for item in _namespaces(catalog):
+        yield item.model_dump_json().encode()
+    for table_id in _table_ids(catalog):
+        text = catalog.tables.json_of(table_id)
+        if text is not None:
+            yield text
+        else:
+            for item in _items(catalog.tables[table_id]):
+                yield item.model_dump_json().encode()
+
+
+def _namespaces(catalog: Catalog) -> Iterator[SnapshotItem]:
     for info in _by_name(catalog.catalogs):
         yield CatalogItem(info=info)
     for info in _by_name(catalog.leaving_catalogs):
@@ -49,19 +72,20 @@ def items_of(catalog: Catalog) -> Iterator[SnapshotItem]:
         yield SchemaItem(info=schema, revision=catalog.schema_revisions[name])
     for _, schema in sorted(catalog.leaving.items(), key=lambda pair: pair[0]):
         yield SchemaItem(info=schema, revision=None)
-    for schema_name in sorted(catalog.names):
-        names = catalog.names[schema_name]
-        for name_of_table in catalog.ordered[schema_name]:
-            yield from _items(catalog.tables[names[name_of_table]])
-    for table_id in sorted(catalog.freed):
-        yield from _items(catalog.tables[table_id])
-    for schema_name in sorted(catalog.gone):
-        for table_id in sorted(catalog.gone[schema_name]):
-            yield from _items(catalog.tables[table_id])
 
 
 def _by_name(catalogs: Map[str, CatalogInfo]) -> Iterator[CatalogInfo]:
     return (catalogs[name] for name in sorted(catalogs))
+
+
+def _table_ids(catalog: Catalog) -> Iterator[int]:
+    """Yields living tables by name, then those without one, then dropped ones."""
+    for schema_name in sorted(catalog.names):
+        names = catalog.names[schema_name]
+        yield from (names[name] for name in catalog.ordered[schema_name])
+    yield from sorted(catalog.freed)
+    for schema_name in sorted(catalog.gone):
+        yield from sorted(catalog.gone[schema_name])
 
 
 def _items(table: CatalogTable) -> Iterator[SnapshotItem]:
@@ -89,8 +113,7 @@ def _items(table: CatalogTable) -> Iterator[SnapshotItem]:
 def parts_of(catalog: Catalog) -> Iterator[bytes]:
     """Yields the stored parts of a snapshot of *catalog*, each made when it is asked for."""
     texts, size, number = list[bytes](), 0, 0
-    for item in items_of(catalog):
-        text = item.model_dump_json().encode()
+    for text in _texts_of(catalog):
         texts.append(text)
         size += len(text)
         if size >= PART_JSON_BYTES:
@@ -148,42 +171,51 @@ class _Filling(Generic[K, V]):
 
 
 class CatalogBuilder:
-    """Puts a catalog together from the parts of one snapshot, in their order. Used once."""
+    """Puts a catalog together from the parts of one snapshot, in their order. Used once.
+
+    Tables are not decoded: as much is read of each as the catalog's indexes hold.
+    """
 
     def __init__(self, ref: SnapshotRef) -> None:
         self._ref = ref
-        self._next_part = 0
+        self._parts: list[bytes] = []
         self._catalogs = _Filling[str, CatalogInfo]()
         self._leaving_catalogs = _Filling[str, CatalogInfo]()
         self._schemas = _Filling[SchemaName, SchemaInfo]()
         self._revisions = _Filling[SchemaName, int]()
         self._leaving = _Filling[SchemaName, SchemaInfo]()
-        self._tables = _Filling[int, CatalogTable]()
+        self._locations = _Filling[int, int]()
+        self._with_earlier: list[CatalogTable] = []
+        """Tables that had other columns before, which are decoded: there are few."""
         self._names: dict[SchemaName, _Filling[str, int]] = defaultdict(_Filling)
         self._ordered: dict[SchemaName, _OrderedNames] = defaultdict(_OrderedNames)
         self._freed = _Filling[int, None]()
         self._gone: dict[SchemaName, _Filling[int, str]] = defaultdict(_Filling)
-        self._nodes: dict[str, _Filling[int, int]] = defaultdict(_Filling)
+        self._nodes: dict[str, _Filling[int, HeldRegions]] = defaultdict(_Filling)
         self._led = _Filling[str, int]()
         self._states = _Filling[RegionState, int]()
-        self._shapes: Shapes[Column] = Shapes()
         self._earlier: tuple[int, tuple[SchemaVersion, ...]] = (0, ())
         """Sets of columns of the table that comes next, with its id."""
 
-    def add(self, part: SnapshotPart) -> None:
-        """Raises Corrupt for a part of another snapshot, or one that is not the next."""
-        if (part.version, part.part) != (self._ref.version, self._next_part):
-            raise Corrupt(snapshot=self._ref.version, expected=self._next_part, found=part.part)
-        self._next_part += 1
-        for item in part.items:
-            self._add_item(item)
+    def add(self, raw: bytes) -> None:
+        """Takes the next part, as it is stored. Raises NewerFormat, and Corrupt for what is not
+        that part."""
+        version, number = self._ref.version, len(self._parts)
+        part = OpenedPart.of(str(SnapshotPartKey(version, number)), raw)
+        self._parts.append(raw)
+        for offset, item in part.items(version, number):
+            self._add_item(part, offset, item)
 
     def finished(self) -> Catalog:
         """Raises Corrupt if parts are missing."""
-        if self._next_part != self._ref.parts or self._earlier[1]:
+        if len(self._parts) != self._ref.parts or self._earlier[1]:
             raise Corrupt(
-                snapshot=self._ref.version, expected=self._ref.parts, found=self._next_part
+                snapshot=self._ref.version, expected=self._ref.parts, found=len(self._parts)
             )
+        packed = PackedTables(self._ref.version, self._parts, self._locations.finished())
+        tables = TableMap[CatalogTable](packed)
+        for table in self._with_earlier:
+            tables = tables.set(table.info.table_id, table)
         return Catalog(
             version=self._ref.version,
             revision=self._ref.revision,
@@ -193,7 +225,7 @@ class CatalogBuilder:
             schema_revisions=self._revisions.finished(),
             leaving_catalogs=self._leaving_catalogs.finished(),
             leaving=self._leaving.finished(),
-            tables=self._tables.finished(),
+            tables=tables,
             names=_each(self._names),
             freed=self._freed.finished(),
             ordered=Map({name: names.finished() for name, names in self._ordered.items()}),
@@ -201,20 +233,24 @@ class CatalogBuilder:
             nodes=_each(self._nodes),
             led=self._led.finished(),
             states=self._states.finished(),
-            shapes=self._shapes,
         )
 
-    def _add_item(self, item: SnapshotItem) -> None:
-        match item:
-            case CatalogItem():
-                catalogs = self._leaving_catalogs if item.leaving else self._catalogs
-                catalogs[item.info.name] = item.info
-            case SchemaItem():
-                self._add_schema(item)
-            case EarlierColumnsItem():
-                self._add_earlier(item)
-            case TableItem():
-                self._add_table(item)
+    def _add_item(self, part: OpenedPart, offset: int, item: RawItem) -> None:
+        match item["what"]:
+            case "table":
+                self._add_table(part, offset, part.head(item))
+            case "catalog":
+                self._add_catalog(part.decoded(CatalogItem, offset))
+            case "schema":
+                self._add_schema(part.decoded(SchemaItem, offset))
+            case "earlier_columns":
+                self._add_earlier(part.decoded(EarlierColumnsItem, offset))
+            case what:
+                raise Corrupt(snapshot=self._ref.version, what=what)
+
+    def _add_catalog(self, item: CatalogItem) -> None:
+        catalogs = self._leaving_catalogs if item.leaving else self._catalogs
+        catalogs[item.info.name] = item.info
 
     def _add_schema(self, item: SchemaItem) -> None:
         name = (item.info.catalog, item.info.name)
@@ -231,48 +267,35 @@ class CatalogBuilder:
         last = SchemaVersion(item.schema_version, item.catalog_version, item.at_ms, item.columns)
         self._earlier = item.table_id, followed(sets, last)
 
-    def _add_table(self, item: TableItem) -> None:
-        info, route = item.info, item.route
+    def _add_table(self, part: OpenedPart, offset: int, head: TableHead) -> None:
         (table_id, earlier), self._earlier = self._earlier, (0, ())
-        if info.table_id in self._tables or (earlier and table_id != info.table_id):
-            raise Corrupt(snapshot=self._ref.version, table_id=info.table_id, found="twice")
-        intern_fields(
-            info, info.partition, *info.indexes, *info.constraints, route, *route.region_routes
+        if head.table_id in self._locations or (earlier and table_id != head.table_id):
+            raise Corrupt(snapshot=self._ref.version, table_id=head.table_id, found="twice")
+        self._locations[head.table_id] = location_of(
+            len(self._parts) - 1, offset, head.catalog_version
         )
-        self._shapes, columns = self._shapes.met(info.columns)
-        vars(info)["columns"] = columns
-        self._tables[info.table_id] = CatalogTable(
-            info,
-            route,
-            item.catalog_version,
-            item.dropped_at_ms,
-            item.dropped_by,
-            item.columns_schema_version,
-            item.columns_catalog_version,
-            item.columns_at_ms,
-            earlier,
-        )
-        schema = (info.catalog, info.schema_name)
-        if item.dropped_at_ms is not None:
-            self._gone[schema][info.table_id] = info.name
+        if earlier:
+            self._with_earlier.append(replace(part.table(offset), earlier=earlier))
+        if head.is_dropped:
+            self._gone[head.schema][head.table_id] = head.name
             return
-        if info.dropping is None:
-            self._names[schema][info.name] = info.table_id
-            self._ordered[schema].add(info.name)
+        if head.is_freed:
+            self._freed[head.table_id] = None
         else:
-            self._freed[info.table_id] = None
-        for node, numbers in route.numbers_by_node().items():
-            self._nodes[node][info.table_id] = len(numbers)
-            self._led.count(node, len(numbers))
-        for region in route.region_routes:
-            self._states.count(region.state, 1)
+            self._names[head.schema][head.name] = head.table_id
+            self._ordered[head.schema].add(head.name)
+        for node, regions in head.held.items():
+            self._nodes[node][head.table_id] = regions
+            self._led.count(node, len(regions))
+        for state in head.states:
+            self._states.count(state, 1)
 
 
 def _each(fillings: Mapping[K, _Filling[L, V]]) -> Map[K, Map[L, V]]:
     return Map({key: filling.finished() for key, filling in fillings.items()})
 
 
-def catalog_of(ref: SnapshotRef, parts: Iterable[SnapshotPart]) -> Catalog:
+def catalog_of(ref: SnapshotRef, parts: Iterable[bytes]) -> Catalog:
     """The inverse of `parts_of`, at once. Raises Corrupt for parts that are not those of *ref*."""
     builder = CatalogBuilder(ref)
     for part in parts:

@@ -6,7 +6,6 @@ from keys.catalog.catalog import Catalog
 from keys.catalog.snapshot_codec import CatalogBuilder
 from keys.model.snapshot.snapshots import (
     PartsDigest,
-    SnapshotPart,
     SnapshotPartKey,
     SnapshotRef,
     SnapshotVersion,
@@ -52,7 +51,7 @@ async def load_snapshot(
     async for page in reader:
         for item in page.items:
             digest.add(item.value)
-            builder.add(decode(SnapshotPart, item.value, key=item.key.decode()))
+            builder.add(item.value)
             await asyncio.sleep(0)
     catalog = builder.finished()
     if str(digest) != ref.digest:

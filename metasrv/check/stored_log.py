@@ -48,12 +48,12 @@ def snapshot_catalog(ref: SnapshotRef, parts: Mapping[int, RawPart]) -> Catalog:
     """
     if sorted(parts) != list(range(ref.parts)):
         raise Corrupt(reason=f"parts {sorted(parts)}", expected=f"parts 0 to {ref.parts - 1}")
-    digest, readable = PartsDigest(), list[SnapshotPart]()
+    digest, readable = PartsDigest(), list[bytes]()
     for _, stored in sorted(parts.items()):
         if stored.part is None:
             raise Corrupt(reason="a part cannot be read")
         digest.add(stored.raw)
-        readable.append(stored.part)
+        readable.append(stored.raw)
     if str(digest) != ref.digest:
         raise Corrupt(expected=f"digest {ref.digest}", found=str(digest))
     return catalog_of(ref, readable)

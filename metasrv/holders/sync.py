@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from keys.catalog.catalog import CatalogTable
 from keys.catalog.follower import Follower
+from keys.catalog.tables.catalog_table import CatalogTable
 from keys.commit.committer import Committer, StaleRead
 from keys.commit.txn import Txn, snapshot
 from keys.key import Range

@@ -9,7 +9,8 @@ from heapq import nsmallest
 
 import structlog
 
-from keys.catalog.catalog import Catalog, CatalogTable
+from keys.catalog.catalog import Catalog
+from keys.catalog.tables.catalog_table import CatalogTable
 from keys.model.records import ClientRequirements as Client
 from metasrv.leadership.term import Term
 from metasrv_base.concurrency.turns import Turns, by_turns, slices

@@ -4,15 +4,17 @@ Leases are granted for what the catalog calls open, at its epoch. What the node 
 open; what it should not have, to close; what nobody has ever heard of, to drop.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from keys.catalog.catalog import Catalog, CatalogTable
-from keys.model.tables import RegionRoute, RegionState
+from keys.catalog.catalog import Catalog
+from keys.catalog.tables.catalog_table import CatalogTable
+from keys.catalog.tables.heads import HeldRegion
+from keys.model.tables import RegionState
 from metasrv.nodes.instruction_window import InstructionWindow
 from metasrv.nodes.region_report import RegionReport
 from metasrv_base.concurrency.turns import slices
-from metasrv_base.ids import RegionId, table_of
+from metasrv_base.ids import RegionId, TableId, region_id, table_of
 from metasrv_base.wire.node.nodes import Grant, RegionStat
 from metasrv_base.wire.node.orders import CloseRegion, DropRegion, Order
 from procedures.steps.region_orders import UNNUMBERED, open_order
@@ -53,8 +55,8 @@ def reconcile(
     node, report = reported.node, reported.regions
     for table_ids in slices(current().nodes.get(node, ())):
         catalog = current()
-        led = [region for table_id in table_ids for region in _led(catalog, node, table_id)]
-        yield _granted(led, report, window)
+        led = ((each, region) for each in table_ids for region in _led(catalog, node, each))
+        yield _granted(catalog, led, report, window)
     for region_ids in slices(report):
         catalog = current()
         surplus = (
@@ -66,36 +68,45 @@ def reconcile(
         yield Reconciled((), tuple(order for order in orders if order is not None))
 
 
-def _led(catalog: Catalog, node: str, table_id: int) -> list[tuple[CatalogTable, RegionRoute]]:
-    """Regions of a living table."""
-    if table_id not in catalog.nodes.get(node, ()):
-        return []
-    table = catalog.tables[table_id]
-    return [(table, region) for region in table.route.region_routes if region.leader == node]
+def _led(catalog: Catalog, node: str, table_id: int) -> Iterator[HeldRegion]:
+    """Regions of a living table that the node leads."""
+    held = catalog.nodes.get(node)
+    regions = () if held is None else held.get(table_id, ())
+    return (region for region in regions if region.is_leader)
 
 
 def _granted(
-    led: Sequence[tuple[CatalogTable, RegionRoute]],
+    catalog: Catalog,
+    led: Iterable[tuple[int, HeldRegion]],
     report: RegionReport,
     window: InstructionWindow,
 ) -> Reconciled:
     grants: list[Grant] = []
     instructions: list[Order] = []
-    for table, region in led:
+    for table_id, region in led:
         if region.state is not RegionState.OPEN:  # not announced: a procedure's to open
             continue
-        if report.is_open(region.region_id, region.epoch):
-            grants.append(Grant(region_id=region.region_id, epoch=region.epoch))
+        name = str(region_id(TableId(table_id), region.number))
+        if report.is_open(name, region.epoch):
+            grants.append(Grant(region_id=name, epoch=region.epoch))
         elif window.admits():
-            instructions.append(open_order(table.info, region))
+            instructions.append(_open(catalog.tables[table_id], name))
     return Reconciled(tuple(grants), tuple(instructions))
+
+
+def _open(table: CatalogTable, name: str) -> Order:
+    (route,) = (route for route in table.route.region_routes if route.region_id == name)
+    return open_order(table.info, route)
 
 
 def _surplus(catalog: Catalog, node: str, region_ids: Sequence[str]) -> list[str]:
     """The region ids that the node does not lead, at any epoch."""
-    table_ids = {_table(region_id) for region_id in region_ids}
-    led = {region.region_id for table in table_ids for _, region in _led(catalog, node, table)}
-    return [region_id for region_id in region_ids if region_id not in led]
+    led = {
+        str(region_id(TableId(table_id), region.number))
+        for table_id in {_table(name) for name in region_ids}
+        for region in _led(catalog, node, table_id)
+    }
+    return [name for name in region_ids if name not in led]
 
 
 def _ended(

@@ -1,6 +1,7 @@
 """Nodes and regions as requests name them: what an id looks like, and which region it is. Pure."""
 
-from keys.catalog.catalog import Catalog, CatalogTable
+from keys.catalog.catalog import Catalog
+from keys.catalog.tables.catalog_table import CatalogTable
 from keys.model.tables import RegionRoute
 from metasrv_base.errors import NotFound
 from metasrv_base.ids import NODE_ID, RegionId, table_of

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from fastapi import Response
 
-from keys.catalog.catalog import CatalogTable
+from keys.catalog.tables.catalog_table import CatalogTable
 from keys.model.catalogs import CatalogInfo
 from keys.model.records import ProcedureHistory, ProcedureOutcome, ProcedureRecord
 from metasrv.api.http.answers import APPLIED_HEADER, VERSION_HEADER, answer

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 from zlib import crc32
 
-from keys.catalog.catalog import CatalogTable
+from keys.catalog.tables.catalog_table import CatalogTable
 from keys.model.catalogs import CatalogInfo, SchemaInfo
 from keys.model.tables import (
     Column,

@@ -1,6 +1,6 @@
 """The progress of filling an index, read from the procedure's record, on any server."""
 
-from keys.catalog.catalog import CatalogTable
+from keys.catalog.tables.catalog_table import CatalogTable
 from keys.model.records import ProcedureHistory, ProcedureKey, ProcedureRecord
 from keys.store.readable import readable, untold
 from keys.store.scan import scan

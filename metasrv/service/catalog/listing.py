@@ -5,7 +5,8 @@ from heapq import merge, nsmallest
 from itertools import dropwhile, islice, takewhile
 from typing import TypeVar
 
-from keys.catalog.catalog import Catalog, CatalogTable
+from keys.catalog.catalog import Catalog
+from keys.catalog.tables.catalog_table import CatalogTable
 from keys.model.catalogs import CatalogInfo, SchemaInfo
 from metasrv.service.bodies.shapes import catalog_body, schema_body, summary
 from metasrv.service.catalog.reading import CatalogView, Freshness, page_view

@@ -4,7 +4,8 @@ that after them. Pure."""
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from keys.catalog.catalog import Catalog, CatalogTable
+from keys.catalog.catalog import Catalog
+from keys.catalog.tables.catalog_table import CatalogTable
 from keys.model import log
 from keys.model.log import CatalogUpdate
 from keys.model.tables import TableInfo

@@ -1,6 +1,7 @@
 """One catalog, schema or table, as the catalog of a version has it."""
 
-from keys.catalog.catalog import Catalog, CatalogTable
+from keys.catalog.catalog import Catalog
+from keys.catalog.tables.catalog_table import CatalogTable
 from metasrv.service.bodies.shapes import catalog_body, route_body, schema_body, table_body
 from metasrv.service.catalog.reading import CatalogView, Freshness, view
 from metasrv.service.requests.ddl_request import (

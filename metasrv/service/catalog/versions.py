@@ -5,9 +5,9 @@ from functools import cache
 
 from pydantic import TypeAdapter
 
-from keys.catalog.catalog import CatalogTable
 from keys.catalog.descriptor import TableDescriptor
 from keys.catalog.schema_versions import SchemaVersion
+from keys.catalog.tables.catalog_table import CatalogTable
 from metasrv.service.bodies.shapes import column_body, time_of
 from metasrv.service.catalog.change_text import altered, text_of
 from metasrv.service.catalog.history import (

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from heapq import nsmallest
 
-from keys.catalog.catalog import Catalog, CatalogTable
+from keys.catalog.catalog import Catalog
+from keys.catalog.tables.catalog_table import CatalogTable
 from keys.model.cluster import Cordon, NodeRecord
 from keys.model.tables import RegionRoute
 from metasrv.nodes.status import HeldBack, NodeStatus

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from functools import partial
 
-from keys.catalog.catalog import Catalog, CatalogTable
+from keys.catalog.catalog import Catalog
+from keys.catalog.tables.catalog_table import CatalogTable
 from keys.model.tables import Index, TableInfo
 from metasrv.service.bodies.shapes import index_body
 from metasrv.service.catalog.index_coverage import coverages

@@ -4,7 +4,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from keys.catalog.catalog import Catalog, CatalogTable
+from keys.catalog.catalog import Catalog
+from keys.catalog.tables.catalog_table import CatalogTable
 from keys.model.records import Lock
 from metasrv.service.bodies.shapes import time_of
 from metasrv.service.requests.absent import unless_absent

@@ -2,7 +2,8 @@
 
 from functools import partial
 
-from keys.catalog.catalog import Catalog, CatalogTable
+from keys.catalog.catalog import Catalog
+from keys.catalog.tables.catalog_table import CatalogTable
 from keys.model.records import Lock
 from metasrv.service.ddl.ddl_tables import dropped_table
 from metasrv.service.requests.ddl_request import (

@@ -6,7 +6,8 @@ from typing import Any
 
 from immutables import Map
 
-from keys.catalog.catalog import Catalog, CatalogTable
+from keys.catalog.catalog import Catalog
+from keys.catalog.tables.catalog_table import CatalogTable
 from keys.model.catalogs import CatalogInfo, SchemaInfo
 from keys.model.records import Lock, ProcedurePhase, Resource
 from metasrv.service.nearby import hint

@@ -7,7 +7,7 @@ the catalog is put in anew: it moves with every change of any table.
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
-from keys.catalog.catalog import CatalogTable
+from keys.catalog.tables.catalog_table import CatalogTable
 from metasrv.service.bodies.shapes import Addresses, table_body
 
 KEPT_MAX = 4_096  # some 4 MiB of tables of a few columns

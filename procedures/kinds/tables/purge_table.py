@@ -6,7 +6,7 @@ to the nodes that led them.
 
 from typing import Self
 
-from keys.catalog.catalog import CatalogTable
+from keys.catalog.tables.catalog_table import CatalogTable
 from keys.model.records import Lock, Resource
 from keys.model.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
 from keys.model.tables import TableInfo, TableRoute

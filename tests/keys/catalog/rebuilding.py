@@ -29,7 +29,6 @@ def stored(one: CatalogUpdate) -> KeyValue:
 
 def rebuilt(log: Sequence[KeyValue], base: Catalog, later: Catalog, to: int) -> Catalog:
     fold = Rebuild(base, later, to)
-    at_once(fold.begin())
     fold.take(log[base.version : to])
     return at_once(fold.finished())
 

@@ -50,7 +50,7 @@ def decoded(parts: list[bytes]) -> list[SnapshotPart]:
 
 def restored(catalog: Catalog) -> Catalog:
     parts = list(parts_of(catalog))
-    return catalog_of(ref_of(catalog, parts), decoded(parts))
+    return catalog_of(ref_of(catalog, parts), parts)
 
 
 def plain(catalog: Catalog) -> dict[str, object]:

@@ -52,7 +52,6 @@ def test_given_tables_that_stayed_as_they_were_then_they_are_shared_and_not_deco
     later = later.apply(changed, 59)
 
     fold = Rebuild(Catalog(), later, 51)
-    at_once(fold.begin())
     fold.take(log)
     found = at_once(fold.finished())
 
@@ -75,7 +74,6 @@ def test_given_tables_that_stayed_as_they_were_then_they_are_shared_and_not_deco
 )
 def test_given_a_log_that_cannot_be_then_corrupt(wrong: CatalogUpdate) -> None:
     fold = Rebuild(Catalog(), Catalog(version=9), 2)
-    at_once(fold.begin())
 
     with pytest.raises(Corrupt):
         fold.take([stored(first_update()), stored(wrong)])
@@ -106,7 +104,6 @@ def test_given_a_value_that_is_no_update_then_it_is_told(
     value: bytes, error: type[Exception]
 ) -> None:
     fold = Rebuild(Catalog(), Catalog(version=9), 1)
-    at_once(fold.begin())
     item = stored(first_update())._replace(value=value)
 
     with pytest.raises(error):

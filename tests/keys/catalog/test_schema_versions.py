@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from keys.catalog.catalog import Catalog, CatalogTable
+from keys.catalog.catalog import Catalog
 from keys.catalog.schema_versions import SCHEMA_VERSIONS_MAX
+from keys.catalog.tables.catalog_table import CatalogTable
 from keys.model.log import (
     Entry,
     RouteChanged,

@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keys.catalog import snapshot_codec
-from keys.catalog.catalog import Catalog, CatalogTable
+from keys.catalog.catalog import Catalog
 from keys.catalog.ordered import CHUNK_MAX
 from keys.catalog.snapshot_codec import PART_JSON_BYTES, catalog_of, items_of, parts_of
+from keys.catalog.tables.catalog_table import CatalogTable
 from keys.model.catalogs import CatalogInfo, SchemaInfo
 from keys.model.log import (
     CatalogCreated,
@@ -149,7 +150,7 @@ def test_given_parts_of_another_snapshot_or_too_few_when_put_together_then_corru
         [unordered],
     ):
         with pytest.raises(Corrupt):
-            catalog_of(ref, wrong)
+            catalog_of(ref, [each.pack() for each in wrong])
 
 
 def test_given_an_empty_catalog_when_taken_apart_then_one_part_says_so() -> None:

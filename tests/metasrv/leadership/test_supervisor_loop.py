@@ -9,6 +9,8 @@ from immutables import Map
 from structlog.testing import capture_logs
 
 from keys.catalog.catalog import Catalog
+from keys.catalog.tables.heads import HeldRegion
+from keys.model.tables import RegionState
 from metasrv.leadership.supervisor import Supervisor
 from metasrv.nodes.detector import PhiConfig, PhiDetector
 from metasrv.nodes.status import HeldBack, NodeEntry, NodeStatus, status_of
@@ -17,6 +19,7 @@ from tests.metasrv.nodes.samples import node
 from tests.sim.loop import SimClock, SimLoop, run
 
 NODES = tuple(f"dn-{number}" for number in range(1, 5))
+HELD = HeldRegion(0, 1, RegionState.OPEN, is_leader=True)
 BEAT_MS = 2_000
 FOUND_MS_MAX = 8_000  # of a death, at a beat of two seconds
 HOUR_MS = 3_600_000
@@ -83,7 +86,7 @@ class Scene:
     def __post_init__(self) -> None:
         self.clock = SimClock(self.loop)
         self.book, self.manager = Book(self.clock), SlowManager(self.clock, self.takes_ms)
-        catalog = Catalog(nodes=Map({name: Map({1024: 1}) for name in NODES}))
+        catalog = Catalog(nodes=Map({name: Map({1024: (HELD,)}) for name in NODES}))
         supervisor = Supervisor(
             self.clock,
             cast(Any, SimpleNamespace(procedure_id=lambda: "p")),

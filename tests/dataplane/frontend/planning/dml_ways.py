@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from dataplane.frontend.catalog.schema import Schema
-from keys.catalog.catalog import CatalogTable
+from keys.catalog.tables.catalog_table import CatalogTable
 from keys.model.tables import TableInfo
 from metasrv.service.state.feed_lines import feed_table
 from metasrv_base.elements.states import ElementState

@@ -2,7 +2,7 @@
 
 import pytest
 
-from keys.catalog.catalog import CatalogTable
+from keys.catalog.tables.catalog_table import CatalogTable
 from metasrv.service.catalog.index_coverage import coverage_of
 from procedures.elements.reorg import BuiltFiles, Taken, surveyed, with_made, with_taken
 from tests.procedures.harness.tables import NODES, table_info, table_route

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-from keys.catalog.catalog import Catalog, CatalogTable
+from keys.catalog.catalog import Catalog
+from keys.catalog.tables.catalog_table import CatalogTable
 from metasrv.service.bodies.shapes import region_location, table_definition
 from metasrv.service.events.event_filter import EventFilter, EventScope
 from metasrv_base.wire.api.tables import ColumnBody, TableDefinition

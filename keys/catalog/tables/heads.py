@@ -1,0 +1,107 @@
+"""Heads of tables: as much of a table as the catalog's indexes hold.
+
+A catalog of a million tables keeps all heads and decodes a table when somebody asks for it.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from keys.model.tables import RegionState, TableInfo, TableRoute
+from metasrv_base.ids import RegionId, number_of
+
+SchemaName = tuple[str, str]
+SHARED_MAX = 4_096
+"""Values of HeldRegions that are held once: most tables have few regions, all of them open."""
+
+
+class HeldRegion(NamedTuple):
+    """A region of one table, at a node that leads or follows it."""
+
+    number: int
+    epoch: int
+    state: RegionState
+    is_leader: bool
+
+
+HeldRegions = tuple[HeldRegion, ...]
+
+
+class TableHead(NamedTuple):
+    """A table's part of the catalog's indexes."""
+
+    table_id: int
+    schema: SchemaName
+    name: str
+    is_freed: bool
+    """Whether a batch has dropped it: it bears no name."""
+    is_dropped: bool
+    catalog_version: int
+    held: Mapping[str, HeldRegions]
+    """By node."""
+    states: tuple[RegionState, ...]
+    """The state of each region."""
+
+
+def head_of(
+    info: TableInfo, route: TableRoute, catalog_version: int, *, is_dropped: bool
+) -> TableHead:
+    return TableHead(
+        info.table_id,
+        (info.catalog, info.schema_name),
+        info.name,
+        info.dropping is not None,
+        is_dropped,
+        catalog_version,
+        held_regions(route),
+        tuple(region.state for region in route.region_routes),
+    )
+
+
+def head_in(item: Mapping[str, Any]) -> TableHead:
+    """The head of the table in a TableItem's JSON, without the models. Raises KeyError, TypeError
+    or ValueError for what is none."""
+    info, regions = item["info"], item["route"]["region_routes"]
+    return TableHead(
+        info["table_id"],
+        (info["catalog"], info["schema"]),
+        info["name"],
+        info.get("dropping") is not None,
+        item["dropped_at_ms"] is not None,
+        item["catalog_version"],
+        _by_node(
+            (
+                (region["leader"], region["followers"]),
+                number_of(RegionId(int(region["region_id"]))),
+                region["epoch"],
+                RegionState(region["state"]),
+            )
+            for region in regions
+        ),
+        tuple(RegionState(region["state"]) for region in regions),
+    )
+
+
+def held_regions(route: TableRoute) -> Mapping[str, HeldRegions]:
+    """The regions that each node has a copy of."""
+    return _by_node(
+        ((region.leader, region.followers), region.number, region.epoch, region.state)
+        for region in route.region_routes
+    )
+
+
+def _by_node(
+    regions: Iterable[tuple[tuple[str, Iterable[str]], int, int, RegionState]],
+) -> Mapping[str, HeldRegions]:
+    held: dict[str, list[HeldRegion]] = {}
+    for (leader, followers), number, epoch, state in regions:
+        held.setdefault(leader, []).append(HeldRegion(number, epoch, state, is_leader=True))
+        for node in followers:
+            held.setdefault(node, []).append(HeldRegion(number, epoch, state, is_leader=False))
+    return {node: _shared(tuple(regions_of_node)) for node, regions_of_node in held.items()}
+
+
+@lru_cache(SHARED_MAX)
+def _shared(held: HeldRegions) -> HeldRegions:
+    """Returns the one value that all equal ones share."""
+    return held

@@ -1,0 +1,86 @@
+"""Tables of a snapshot that stay as they are stored: some 60 bytes for one that is like others.
+
+Each is decoded when it is asked for. Those that were decoded lately, and the parts that were
+inflated for them, are kept as far as two bounds allow.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from immutables import Map
+
+from keys.catalog.tables.catalog_table import CatalogTable
+from keys.catalog.tables.heads import TableHead
+from keys.catalog.tables.opened_part import OpenedPart
+from keys.catalog.tables.table_map import TablePack
+from keys.model.snapshot.snapshots import SnapshotPartKey
+from metasrv_base.byte_cache import ByteCache
+
+DECODED_BYTES_MAX = 16 << 20
+"""JSON of the tables that are kept decoded, which take some three times as much."""
+INFLATED_BYTES_MAX = 16 << 20
+"""JSON of the parts that are kept inflated."""
+OFFSET_BITS, PART_BITS = 24, 32  # of a location; a part's JSON is 4 MiB at most
+
+
+def location_of(part: int, offset: int, catalog_version: int) -> int:
+    """The location of a table in a snapshot and its version, in one number: there are millions."""
+    return (catalog_version << PART_BITS | part) << OFFSET_BITS | offset
+
+
+class PackedTables(TablePack[CatalogTable]):
+    """Changes in nothing but what it keeps decoded. Any thread may use it."""
+
+    def __init__(self, version: int, parts: Sequence[bytes], locations: Map[int, int]) -> None:
+        """*parts*: all of the snapshot of that version, as stored. *locations*: of each table."""
+        self._version = version
+        self._parts = parts
+        self._locations = locations
+        self._decoded: ByteCache[int, CatalogTable] = ByteCache(DECODED_BYTES_MAX)
+        self._inflated: ByteCache[int, OpenedPart] = ByteCache(INFLATED_BYTES_MAX)
+
+    def __contains__(self, table_id: object) -> bool:
+        return table_id in self._locations
+
+    def __len__(self) -> int:
+        return len(self._locations)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._locations)
+
+    def version_of(self, table_id: int) -> int:
+        return self._locations[table_id] >> (OFFSET_BITS + PART_BITS)
+
+    def get(self, table_id: int) -> CatalogTable:
+        table = self._decoded.get(table_id)
+        if table is None:
+            part, offset = self._found(table_id)
+            table = part.table(offset)
+            self._decoded.put(table_id, table, part.end_of(offset) - offset)
+        return table
+
+    def json_of(self, table_id: int) -> bytes:
+        part, offset = self._found(table_id)
+        return part.json(offset)
+
+    def items(self) -> Iterator[tuple[int, CatalogTable]]:
+        for number in range(len(self._parts)):
+            for table in self._opened(number).tables():
+                yield table.info.table_id, table
+
+    def heads(self) -> Iterator[TableHead]:
+        for number in range(len(self._parts)):
+            yield from self._opened(number).heads()
+
+    def _found(self, table_id: int) -> tuple[OpenedPart, int]:
+        """The part that holds the table, and its offset there."""
+        location = self._locations[table_id]
+        number = location >> OFFSET_BITS & ((1 << PART_BITS) - 1)
+        part = self._inflated.get(number)
+        if part is None:
+            part = self._opened(number)
+            self._inflated.put(number, part, len(part.text))
+        return part, location & ((1 << OFFSET_BITS) - 1)
+
+    def _opened(self, number: int) -> OpenedPart:
+        key = SnapshotPartKey(self._version, number)
+        return OpenedPart.of(str(key), self._parts[number])
