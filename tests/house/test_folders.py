@@ -33,6 +33,7 @@ SUITES = frozenset(
         "tests/killed",
         "tests/node_conformance",
         "tests/process",
+        "tests/process/drill",
         "tests/sim",
         "tests/takeover",
         "tests/walks",

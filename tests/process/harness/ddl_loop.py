@@ -98,9 +98,9 @@ class Changes:
     async def _cycle(self, number: int) -> None:
         name = f"c{number}"
         column = {"name": name, "type": "int64", "nullable": False, "default": number}
-        added_ms = await self._alter({"op": "add_column", "column": column})
+        added_ms = await self.alter({"op": "add_column", "column": column})
         default = {"op": "set_default", "name": name, "default": FIRST + number}
-        changed_ms = await self._alter(default)
+        changed_ms = await self.alter(default)
         if self.fills:
             await self.create_index(f"by_{name}", name)
         if number % KEEPS == 1:
@@ -108,7 +108,7 @@ class Changes:
             return
         if self.fills:
             await self.drop_index(f"by_{name}")
-        await self._alter({"op": "drop_column", "name": name})
+        await self.alter({"op": "drop_column", "name": name})
 
     async def create_index(self, name: str, column: str) -> None:
         await self._asked("POST", TABLE + "/indexes", 201, {"name": name, "columns": [column]})
@@ -118,7 +118,7 @@ class Changes:
         await self._asked("DELETE", f"{TABLE}/indexes/{name}", 204)
         del self.indexes[name]
 
-    async def _alter(self, operation: Mapping[str, Any]) -> tuple[int, int]:
+    async def alter(self, operation: Mapping[str, Any]) -> tuple[int, int]:
         return await self._asked("POST", TABLE + "/alter", 200, {"operations": [operation]})
 
     async def _asked(self, method: str, path: str, ok: int, body: Any = None) -> tuple[int, int]:

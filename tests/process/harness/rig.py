@@ -18,7 +18,7 @@ import httpx
 from keys.store.etcd import EtcdKv
 from keys.store.kv import Watched
 from metasrv.host.toolchain import checkout, read_toolchain
-from metasrv.playground.plan import KEY_PREFIX, PlaygroundOptions
+from metasrv.playground.plan import PlaygroundOptions
 from metasrv.playground.playground import Playground
 from metasrv.sdk.client import AsyncClient
 from metasrv.sdk.connections import connect_async
@@ -86,6 +86,10 @@ class Rig:
     def servers(self) -> list[str]:
         """Ids of the metasrvs."""
         return [one.id for one in self.playground.programs if one.role == "metasrv"]
+
+    @property
+    def prefix(self) -> str:
+        return self.playground.settings.key_prefix
 
     def url(self, id: str) -> str:
         return self.playground.children[id].program.url
@@ -174,10 +178,10 @@ class Rig:
     async def keys(self, prefix: str = "", revision: int = 0) -> dict[str, Key]:
         """By name without the cluster's prefix; as they stood at *revision*, if given."""
         at = (f"--rev={revision}",) if revision else ()
-        found = await self.etcdctl("get", "--prefix", KEY_PREFIX + prefix, *at)
+        found = await self.etcdctl("get", "--prefix", self.prefix + prefix, *at)
         keys = {}
         for kv in found.get("kvs", []):
-            key = base64.b64decode(kv["key"]).removeprefix(KEY_PREFIX.encode())
+            key = base64.b64decode(kv["key"]).removeprefix(self.prefix.encode())
             value = plain(key, base64.b64decode(kv["value"]))
             keys[key.decode()] = Key(kv["mod_revision"], value)
         return keys
@@ -191,7 +195,7 @@ class Rig:
     async def store(self) -> AsyncIterator[EtcdKv]:
         """A client of our own, for what a watch alone can tell."""
         endpoints = [url.removeprefix("http://") for url in self.playground.etcd_urls]
-        kv = await EtcdKv.connect(endpoints, KEY_PREFIX.encode())
+        kv = await EtcdKv.connect(endpoints, self.prefix.encode())
         try:
             yield kv
         finally:
@@ -199,7 +203,7 @@ class Rig:
 
     async def revision(self) -> int:
         """Returns the revision of the store now."""
-        found = await self.etcdctl("get", "--limit=1", KEY_PREFIX + "__cluster")
+        found = await self.etcdctl("get", "--limit=1", self.prefix + "__cluster")
         return int(found["header"]["revision"])
 
     async def history(self) -> list[Watched]:
