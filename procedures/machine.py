@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from keys.catalog.catalog import Catalog
 from keys.commit.txn import NOTHING, Txn
 from keys.model.records import Lock, ProcedureRecord, Resource
 from metasrv_base.elements.graph import Graph
@@ -18,6 +19,7 @@ from metasrv_base.elements.proved import PROVED
 from metasrv_base.wire.model import WireModel
 from procedures.context import Context
 from procedures.elements.reorg import IndexReorg
+from procedures.tenant_claim import TenantClaim, no_claims
 
 
 class ProcedureState(BaseModel):
@@ -144,6 +146,8 @@ class Kind(Generic[S]):
     pins: Callable[[ProcedureRecord], int | None] = _no_pin
     """The version of the catalog whose log a procedure needs although it is parked, paused or
     poisoned; None: nothing."""
+    claims: Callable[[S, Catalog], tuple[TenantClaim, ...]] = no_claims
+    """Its claims on the limits of tenants, from submit to its end: one for each."""
 
     def __post_init__(self) -> None:
         assert self.no_return in self.steps

@@ -163,6 +163,8 @@ class NodeView:
     """An operator wants no new region on it."""
     engines: tuple[str, ...] = (LSM,)
     """Names of the region engines that it has."""
+    cpu_cores: int = 0
+    memory_bytes: int = 0
 
 
 class Placement(Protocol):

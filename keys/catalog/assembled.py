@@ -12,6 +12,7 @@ from typing import TypeVar
 from immutables import Map
 
 from keys.catalog.catalog import Catalog, SchemaName
+from keys.catalog.maps import TenantSize, grown
 from keys.catalog.ordered import Names
 from keys.catalog.tables.catalog_table import CatalogTable
 from keys.catalog.tables.heads import HeldRegions, TableHead
@@ -35,6 +36,7 @@ class _Derived:
     gone: dict[SchemaName, dict[int, str]] = field(default_factory=dict)
     nodes: dict[str, dict[int, HeldRegions]] = field(default_factory=dict)
     states: dict[RegionState, int] = field(default_factory=dict)
+    sizes: dict[str, TenantSize] = field(default_factory=dict)
 
     def meet(self, head: TableHead) -> None:
         if head.is_dropped:
@@ -47,6 +49,8 @@ class _Derived:
             if names.setdefault(head.name, head.table_id) != head.table_id:
                 name = ".".join((*head.schema, head.name))
                 raise Corrupt(name=name, holder=names[head.name], other=head.table_id)
+        catalog, _ = head.schema
+        self.sizes[catalog] = grown(self.sizes.get(catalog), len(head.states))
         for state in head.states:
             self.states[state] = self.states.get(state, 0) + 1
         for node, regions in head.held.items():
@@ -77,6 +81,7 @@ def assembled(namespaces: Catalog, tables: TableMap[CatalogTable]) -> Turns[Cata
         gone=(yield from _maps_of(derived.gone)),
         nodes=(yield from _maps_of(derived.nodes)),
         led=Map(led),
+        sizes=Map(derived.sizes),
         states=Map(derived.states),
     )
 

@@ -6,13 +6,14 @@ from typing import Any, cast
 
 from immutables import Map
 
-from keys.catalog.maps import counted, kept, without
+from keys.catalog.maps import Sizes, counted, kept, resized, slimmed, without
 from keys.catalog.ordered import Names, with_name, without_name
 from keys.catalog.tables.catalog_table import CatalogTable
 from keys.catalog.tables.heads import HeldRegions, held_regions
 from keys.catalog.tables.table_map import TableMap
 from keys.model.catalogs import CatalogInfo, SchemaInfo
 from keys.model.log import (
+    CatalogAltered,
     CatalogCreated,
     CatalogDropped,
     CatalogDropping,
@@ -32,7 +33,7 @@ from keys.model.log import (
 )
 from keys.model.tables import Column, RegionState, TableInfo
 from metasrv_base.errors import Corrupt, NotFound
-from metasrv_base.intern_fields import Shapes, intern_fields
+from metasrv_base.intern_fields import Shapes
 
 SchemaName = tuple[str, str]
 
@@ -67,6 +68,7 @@ class Catalog:
     """Node -> ids of the living tables of which it has regions -> those regions."""
     led: Map[str, int] = field(default_factory=Map)
     """Node -> the sum of those: every DDL asks, and a node may have regions of all tables."""
+    sizes: Sizes = field(default_factory=Map)
     states: Map[RegionState, int] = field(default_factory=Map)
     """Regions of living tables by state."""
     shapes: Shapes[Column] = field(default_factory=Shapes, compare=False)
@@ -153,6 +155,11 @@ class Catalog:
         if name in self.catalogs or name in self.leaving_catalogs:
             raise Corrupt(entry=entry.op, catalog=name)
         return replace(self, catalogs=self.catalogs.set(name, entry.info))
+
+    def _catalog_altered(self, entry: CatalogAltered, version: int) -> "Catalog":
+        if entry.info.name not in self.catalogs:
+            raise Corrupt(entry=entry.op, catalog=entry.info.name)
+        return replace(self, catalogs=self.catalogs.set(entry.info.name, entry.info))
 
     def _catalog_dropping(self, entry: CatalogDropping, version: int) -> "Catalog":
         name = entry.info.name
@@ -273,7 +280,7 @@ class Catalog:
 
     def _named(self, table: CatalogTable) -> "Catalog":
         info, route = table.info, table.route
-        shapes = self._slimmed(table)
+        shapes = slimmed(self.shapes, info, route)
         nodes, led = self.nodes, self.led
         for node, regions in held_regions(route).items():
             nodes = nodes.set(node, nodes.get(node, Map()).set(info.table_id, regions))
@@ -283,6 +290,7 @@ class Catalog:
             tables=self.tables.set(info.table_id, table),
             nodes=nodes,
             led=led,
+            sizes=resized(self.sizes, info, route, 1),
             states=counted(self.states, route, 1),
             shapes=shapes,
             **self._with_name(info),
@@ -296,15 +304,6 @@ class Catalog:
             raise Corrupt(name=info.full_name, schema=schema)
         return with_name(self.names, self.ordered, info)
 
-    def _slimmed(self, table: CatalogTable) -> Shapes[Column]:
-        info, route = table.info, table.route
-        intern_fields(
-            info, info.partition, *info.indexes, *info.constraints, route, *route.region_routes
-        )
-        shapes, columns = self.shapes.met(info.columns)
-        vars(info)["columns"] = columns  # equal ones
-        return shapes
-
     def _unnamed(self, table: CatalogTable) -> "Catalog":
         info = table.info
         nodes, led = self.nodes, self.led
@@ -312,8 +311,9 @@ class Catalog:
             held = nodes[node].delete(info.table_id)
             nodes = kept(nodes, node, held)
             led = led.set(node, led[node] - len(regions)) if held else led.delete(node)
-        states = counted(self.states, table.route, -1)
-        return replace(self, nodes=nodes, led=led, states=states, **self._without_name(info))
+        states, sizes = self.states, resized(self.sizes, info, table.route, -1)
+        counts: dict[str, Any] = {"states": counted(states, table.route, -1), "sizes": sizes}
+        return replace(self, nodes=nodes, led=led, **counts, **self._without_name(info))
 
     def _without_name(self, info: TableInfo) -> dict[str, Any]:
         if info.dropping is not None:
@@ -326,6 +326,7 @@ _APPLY: Mapping[type, _Apply] = cast(
     "Mapping[type, _Apply]",
     {
         CatalogCreated: Catalog._catalog_created,
+        CatalogAltered: Catalog._catalog_altered,
         SchemaCreated: Catalog._schema_created,
         CatalogDropping: Catalog._catalog_dropping,
         CatalogDropped: Catalog._catalog_dropped,

@@ -63,6 +63,7 @@ class Rebuild:
             gone=empty.gone,
             nodes=empty.nodes,
             led=empty.led,
+            sizes=empty.sizes,
             states=empty.states,
             shapes=self.later.shapes,
         )

@@ -13,6 +13,7 @@ from typing import Generic, TypeVar, cast
 from immutables import Map
 
 from keys.catalog.catalog import Catalog, SchemaName
+from keys.catalog.maps import TenantSize, grown
 from keys.catalog.ordered import CHUNK_MAX, Names
 from keys.catalog.schema_versions import SchemaVersion, followed
 from keys.catalog.tables.catalog_table import CatalogTable
@@ -159,6 +160,9 @@ class _Filling(Generic[K, V]):
     def __setitem__(self, key: K, value: V) -> None:
         self._mutation[key] = value
 
+    def get(self, key: K) -> V | None:
+        return self._mutation.get(key)
+
     def __contains__(self, key: K) -> bool:
         return key in self._mutation
 
@@ -194,6 +198,7 @@ class CatalogBuilder:
         self._nodes: dict[str, _Filling[int, HeldRegions]] = defaultdict(_Filling)
         self._led = _Filling[str, int]()
         self._states = _Filling[RegionState, int]()
+        self._sizes = _Filling[str, TenantSize]()
         self._earlier: tuple[int, tuple[SchemaVersion, ...]] = (0, ())
         """Sets of columns of the table that comes next, with its id."""
 
@@ -232,6 +237,7 @@ class CatalogBuilder:
             gone=_each(self._gone),
             nodes=_each(self._nodes),
             led=self._led.finished(),
+            sizes=self._sizes.finished(),
             states=self._states.finished(),
         )
 
@@ -287,6 +293,8 @@ class CatalogBuilder:
         for node, regions in head.held.items():
             self._nodes[node][head.table_id] = regions
             self._led.count(node, len(regions))
+        catalog, _ = head.schema
+        self._sizes[catalog] = grown(self._sizes.get(catalog), len(head.states))
         for state in head.states:
             self._states.count(state, 1)
 

@@ -13,7 +13,13 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from keys.commit.txn import Stamp, Txn
-from keys.model.log import CatalogUpdate, CatalogUpdateKey, CatalogVersion, CatalogVersionKey
+from keys.model.log import (
+    CatalogUpdate,
+    CatalogUpdateKey,
+    CatalogVersion,
+    CatalogVersionKey,
+    format_of,
+)
 from keys.model.origin import Origin
 from keys.store.kv import Compare, Delete, Get, KeyValue, Put, Request, TxnAnswer
 from keys.value import encode
@@ -97,6 +103,7 @@ def share(head: LogHead, member: PendingTxn, now_ms: int) -> tuple[StampedTxn, L
     update = None
     if version is not None:
         update = CatalogUpdate(
+            format=format_of(txn.entries),
             version=version,
             at_ms=stamp.at_ms,
             procedure=member.procedure,

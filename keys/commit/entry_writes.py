@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, assert_never, cast
 from keys.key import Key
 from keys.model.catalogs import CatalogNameKey, SchemaNameKey
 from keys.model.log import (
+    CatalogAltered,
     CatalogCreated,
     CatalogDropped,
     CatalogDropping,
@@ -108,7 +109,7 @@ class ViewAfter:
 
 def _writes(entry: Entry, state: ViewAfter) -> Iterator[KeyWrite]:
     match entry:
-        case CatalogCreated() | CatalogDropping():
+        case CatalogCreated() | CatalogAltered() | CatalogDropping():
             yield _put(CatalogNameKey(entry.info.name), entry.info)
         case CatalogDropped():
             yield _gone(CatalogNameKey(entry.name))

@@ -17,6 +17,13 @@ class CatalogCreated(StoredPart):
     info: CatalogInfo
 
 
+class CatalogAltered(StoredPart):
+    """Other settings or limits of a tenant."""
+
+    op: Literal["catalog.altered"] = "catalog.altered"
+    info: CatalogInfo
+
+
 class CatalogDropping(StoredPart):
     """A drop of a catalog began: it is hidden, with its schemas and their tables."""
 
@@ -102,6 +109,7 @@ class RouteChanged(StoredPart):
 
 Entry = Annotated[
     CatalogCreated
+    | CatalogAltered
     | CatalogDropping
     | CatalogDropped
     | SchemaCreated
@@ -119,13 +127,23 @@ Entry = Annotated[
 ]
 
 
+OF_FORMAT_3 = (CatalogAltered,)
+"""Entries that servers of format 2 do not know."""
+
+
+def format_of(entries: tuple[Entry, ...]) -> int:
+    """The lowest format that can hold *entries*."""
+    return 3 if any(isinstance(entry, OF_FORMAT_3) for entry in entries) else 2
+
+
 class CatalogUpdate(StoredModel):
     """The changes of one metadata transaction. Applying them reads nothing else.
 
-    Format 2 has `origin`; format 1, which is read too, has none.
+    Format 3 has entries of more kinds. Format 2 has `origin`; format 1, which is read too, has
+    none.
     """
 
-    newest_format: ClassVar[int] = 2
+    newest_format: ClassVar[int] = 3
 
     format: int = Field(default=2, ge=1)
     version: int

@@ -223,6 +223,13 @@ INVARIANTS: tuple[Invariant, ...] = (
         ("region-lost", "region-readable", "unseen"),
         ("tests/dataplane/region/manifests/test_adoption.py", CHECK),
     ),
+    Invariant(
+        "A catalog never holds more tables or regions than its limits, with those that procedures "
+        "are making.",
+        ("procedures/scheduling/tenant_limits.py::TenantReservations",),
+        ("tenant-limits",),
+        ("tests/procedures/scheduling/test_tenant_limits.py", CHECK),
+    ),
 )
 
 

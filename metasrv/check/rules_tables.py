@@ -241,6 +241,23 @@ def lost(facts: CheckInput) -> Iterator[CheckFault]:
 _HEAL = "put its storage back and retry the failover"
 
 
+def tenant_limits(facts: CheckInput) -> Iterator[CheckFault]:
+    """A limit below what a catalog holds is refused, and so is a table above it."""
+    tables, regions = Counter[str](), Counter[str]()
+    routes = facts.routes()
+    for table_id, info in facts.infos().items():
+        tables[info.catalog] += 1
+        if table_id in routes:
+            regions[info.catalog] += len(routes[table_id].region_routes)
+    for key, tenant in facts.of(CatalogNameKey).items():
+        for what, count, limit in (
+            ("tables", tables[tenant.name], tenant.own_limits.tables),
+            ("regions", regions[tenant.name], tenant.own_limits.regions),
+        ):
+            if limit is not None and count > limit:
+                yield CheckFault(str(key), f"{count} {what}", f"at most {limit}")
+
+
 RULES = (
     CheckRule("table-name", 2, "TableName and TableInfo refer to each other, one to one", names),
     CheckRule("table-whole", 2, "TableInfo and TableRoute exist together", halves),
@@ -269,4 +286,10 @@ RULES = (
         leaving,
     ),
     CheckRule("region-lost", 6, "no region is lost", lost),
+    CheckRule(
+        "tenant-limits",
+        2,
+        "no catalog has more tables or regions than its limits",
+        tenant_limits,
+    ),
 )

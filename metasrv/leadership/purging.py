@@ -5,6 +5,7 @@ its keys are the only claim on them.
 """
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from heapq import nsmallest
 
 import structlog
@@ -23,18 +24,34 @@ UNDER_WAY_MAX = 32  # purges at once: what clients want goes first
 log = structlog.get_logger()
 
 
+@dataclass(frozen=True, slots=True)
+class DropRetention:
+    """The time for which dropped tables are kept."""
+
+    now_ms: int
+    """Wall clock."""
+    default_ms: int
+    """Where the tenant has none of its own."""
+
+    def before_ms(self, catalog: Catalog, table: CatalogTable) -> int:
+        """A table dropped at that time or earlier is due."""
+        info = catalog.catalogs.get(table.info.catalog)
+        own_ms = None if info is None else info.own_settings.drop_retention_ms
+        return self.now_ms - (self.default_ms if own_ms is None else own_ms)
+
+
 def due(
-    catalog: Catalog, before_ms: int, away: Collection[str], limit: int
+    catalog: Catalog, retention: DropRetention, away: Collection[str], limit: int
 ) -> Turns[tuple[CatalogTable, ...]]:
-    """At most *limit* tables dropped at or before *before_ms*, the oldest drop first. *away*: nodes
-    that are registered, and cannot be told anything now."""
+    """At most *limit* tables whose retention is over, the oldest drop first. *away*: nodes that are
+    registered, and cannot be told anything now."""
     first: list[tuple[int, int, CatalogTable]] = []
     for tables in slices(catalog.all_dropped()):
         over = (
             (table.dropped_at_ms, table.info.table_id, table)
             for table in tables
             if table.dropped_at_ms is not None
-            and table.dropped_at_ms <= before_ms
+            and table.dropped_at_ms <= retention.before_ms(catalog, table)
             and not any(region.leader in away for region in table.route.region_routes)
         )
         first = nsmallest(limit, [*first, *over], key=lambda candidate: candidate[:2])
@@ -53,9 +70,9 @@ async def purge_dropped(term: Term, now_ms: int) -> int:
     records = [entry.held.record for _, entry in term.manager.living()]
     under_way = {record.resource.id for record in records if record.kind == PURGE_TABLE.name}
     away = {node.node_id for node in term.ports.placement.nodes() if not node.alive}
-    before_ms = now_ms - term.settings.values.drop_retention_ms
+    retention = DropRetention(now_ms, term.settings.values.drop_retention_ms)
     submitted = 0
-    for table in await by_turns(due(book.follower.catalog, before_ms, away, UNDER_WAY_MAX)):
+    for table in await by_turns(due(book.follower.catalog, retention, away, UNDER_WAY_MAX)):
         if str(table.info.table_id) in under_way:
             continue
         if len(under_way) + submitted >= UNDER_WAY_MAX or not await _submit(term, table):

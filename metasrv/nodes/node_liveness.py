@@ -330,6 +330,8 @@ class NodeLiveness:
                 disk_free_bytes=_disk_free(entry),
                 cordoned=entry.node.cordon is not None,
                 engines=entry.node.engines,
+                cpu_cores=entry.node.resources.cpu_cores,
+                memory_bytes=entry.node.resources.memory_bytes,
             )
             for node_id, entry in sorted(self._entries.items())
         )

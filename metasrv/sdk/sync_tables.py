@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal, Unpack
 
     from metasrv.sdk.control.batches import Batches
-    from metasrv.sdk.control.namespaces import Catalogs, HistoryFilters, Schemas
+    from metasrv.sdk.control.namespaces import Catalogs, HistoryFilters, Schemas, TenantFields
     from metasrv.sdk.control.service import ChangeOptions
     from metasrv.sdk.control.tables import Indexes, Spec, Tables
     from metasrv.sdk.portal import Portal
@@ -309,10 +309,32 @@ class SyncCatalogs:
         self._origin = origin
 
     def create(
-        self, name: str, if_not_exists: bool = False, **options: Unpack[ChangeOptions]
+        self,
+        name: str,
+        if_not_exists: bool = False,
+        *,
+        settings: TenantFields | None = None,
+        limits: TenantFields | None = None,
+        **options: Unpack[ChangeOptions],
     ) -> CatalogBody:
-        """Creates a catalog without a schema."""
-        return self._portal.call(self._origin.create(name, if_not_exists, **options))
+        """Creates a catalog with the schema `public`. *limits*: as `{"tables": 100}`."""
+        return self._portal.call(
+            self._origin.create(name, if_not_exists, settings=settings, limits=limits, **options)
+        )
+
+    def alter(
+        self,
+        name: str,
+        *,
+        settings: TenantFields | None = None,
+        limits: TenantFields | None = None,
+        **options: Unpack[ChangeOptions],
+    ) -> CatalogBody:
+        """Changes the named settings and limits; None as a value: the default, or no limit.
+        Conflict `tenant-limit` where the catalog holds more already."""
+        return self._portal.call(
+            self._origin.alter(name, settings=settings, limits=limits, **options)
+        )
 
     def versions(
         self, limit: int = 100, transitions: bool = False, **filters: Unpack[HistoryFilters]
@@ -351,8 +373,8 @@ class SyncCatalogs:
         if_exists: bool = False,
         **options: Unpack[ChangeOptions],
     ) -> bool:
-        """Conflict `not-empty` while it holds a schema, unless `cascade`. False: `if_exists`, and
-        there is no such catalog."""
+        """Conflict `not-empty` while it holds a table, or a schema but `public`, unless `cascade`.
+        False: `if_exists`, and there is no such catalog."""
         return self._portal.call(self._origin.drop(name, cascade, if_exists=if_exists, **options))
 
 

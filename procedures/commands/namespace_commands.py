@@ -23,16 +23,24 @@ from procedures.steps.existing import alike
 
 @dataclass(frozen=True, slots=True)
 class CreateCatalogCommand(CatalogCommand):
+    """A catalog and its default schema; servers of before made it without one."""
+
     info: CatalogInfo
     if_not_exists: bool = False
+    schema: SchemaInfo | None = None
 
     def keys(self) -> tuple[Key[Any], ...]:
-        return (CatalogNameKey(self.info.name),)
+        name = CatalogNameKey(self.info.name)
+        if self.schema is None:
+            return (name,)
+        return (name, SchemaNameKey(self.info.name, self.schema.name))
 
     def plan(self, view: MetadataView) -> tuple[Entry, ...]:
         existing = view.get(CatalogNameKey(self.info.name))
-        stands = alike(self.info, existing, if_not_exists=self.if_not_exists)
-        return () if stands else (CatalogCreated(info=self.info),)
+        if alike(self.info, existing, if_not_exists=self.if_not_exists):
+            return ()
+        made = CatalogCreated(info=self.info)
+        return (made,) if self.schema is None else (made, SchemaCreated(info=self.schema))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +71,19 @@ class DropCatalogCommand(CatalogCommand):
     catalog_id: int
     hidden_by: str | None = None
     """Id of the procedure that drops what is inside; None: nothing is."""
+    schema: str | None = None
+    """The only schema inside, which is empty and goes along; None: there is none."""
 
     def keys(self) -> tuple[Key[Any], ...]:
-        return (CatalogNameKey(self.name),)
+        name = CatalogNameKey(self.name)
+        return (name,) if self.schema is None else (name, SchemaNameKey(self.name, self.schema))
 
     def empty(self) -> tuple[Range, ...]:
-        return () if self.hidden_by else (SchemaNameKey.under(self.name),)
+        if self.hidden_by:
+            return ()
+        if self.schema is not None:
+            return (TableNameKey.under(self.name, self.schema),)
+        return (SchemaNameKey.under(self.name),)
 
     def plan(self, view: MetadataView) -> tuple[Entry, ...]:
         info = view.get(CatalogNameKey(self.name))
@@ -76,6 +91,11 @@ class DropCatalogCommand(CatalogCommand):
             raise NotFound(what="catalog", name=self.name)
         if info.catalog_id != self.catalog_id:
             raise Conflict("schema-conflict", name=self.name)
+        if self.schema is not None:
+            if view.get(SchemaNameKey(self.name, self.schema)) is None:
+                raise NotFound(what="schema", name=f"{self.name}.{self.schema}")
+            gone = SchemaDropped(catalog=self.name, name=self.schema)
+            return (gone, CatalogDropped(name=self.name))
         if self.hidden_by is None:
             return (CatalogDropped(name=self.name),)
         return (CatalogDropping(info=info.model_copy(update={"dropping": self.hidden_by})),)

@@ -10,6 +10,7 @@ from procedures.kinds.failover.decommission_node import DECOMMISSION_NODE
 from procedures.kinds.failover.failover_node import FAILOVER_NODE
 from procedures.kinds.failover.failover_table import FAILOVER_TABLE
 from procedures.kinds.failover.lose_regions import LOSE_REGIONS
+from procedures.kinds.namespaces.alter_catalog import ALTER_CATALOG
 from procedures.kinds.namespaces.create_catalog import CREATE_CATALOG
 from procedures.kinds.namespaces.create_schema import CREATE_SCHEMA
 from procedures.kinds.namespaces.drop_catalog import DROP_CATALOG
@@ -28,6 +29,7 @@ KINDS: Mapping[str, Kind[Any]] = {
     kind.name: kind
     for kind in (
         CREATE_CATALOG,
+        ALTER_CATALOG,
         DROP_CATALOG,
         CREATE_SCHEMA,
         DROP_SCHEMA,

@@ -5,7 +5,7 @@ from functools import lru_cache
 from keys.model.records import Lock, LockMode
 
 LOCKS_KEPT = 4_096  # values made lately: one procedure names each of its locks several times
-SCHEMA_SIDE = frozenset({"catalog", "schema", "name", "table"})
+SCHEMA_SIDE = frozenset({"catalog", "tenant", "schema", "name", "table"})
 PLACEMENT = frozenset({"route", "region"})
 
 
@@ -32,6 +32,11 @@ def exclusive(key: str) -> Lock:
 
 def catalog_key(catalog: str) -> str:
     return f"catalog:{catalog}"
+
+
+def tenant_key(catalog: str) -> str:
+    """The key of a catalog's settings and limits."""
+    return f"tenant:{catalog}"
 
 
 def schema_key(catalog: str, schema: str) -> str:

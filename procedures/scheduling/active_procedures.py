@@ -12,6 +12,7 @@ from procedures.engine.steering import has_expired
 from procedures.locking.holding import LockTable
 from procedures.machine import AdmissionLane
 from procedures.scheduling.admission import Limits, WaitingProcedure, WaitingRoom
+from procedures.scheduling.tenant_limits import TenantReservations
 
 LOOKS_AT_ONCE = 256  # claims looked at between two yields of the event loop
 
@@ -24,6 +25,7 @@ class ActiveProcedures:
     """In order of submission."""
     running: dict[str, ActiveProcedure] = field(default_factory=dict)
     locks: LockTable = field(default_factory=LockTable)
+    tenants: TenantReservations = field(default_factory=TenantReservations)
     arriving: dict[str, tuple[Lock, ...]] = field(default_factory=dict)
     """Submissions on their way to the store; they count for the queue."""
     announced: int = 0
@@ -62,6 +64,8 @@ class ActiveProcedures:
     def arrived(self, procedure: str, overtakes: frozenset[str]) -> None:
         """Notes that an announced procedure is stored, or will not be."""
         self.arriving.pop(procedure, None)
+        if procedure not in self.entries:
+            self.tenants.release(procedure)
         self._held_back -= Counter(overtakes)
         for overtaken in overtakes & self.entries.keys():
             self.offer(self.entries[overtaken])
@@ -75,6 +79,7 @@ class ActiveProcedures:
         self._newest = max(submission, self._newest)
         self._queued += entry.is_ddl
         entry.blockers = partial(self.locks.blocked, procedure)
+        self.tenants.take_in(procedure, entry.held.record, entry.kind)
         self.expect(entry)
         self._see(self.locks.add(entry.claim))
 
@@ -82,6 +87,7 @@ class ActiveProcedures:
         """Removes a procedure and its locks. `look_again` finds those that waited for it."""
         procedure = entry.held.procedure
         self.locks.remove(procedure)
+        self.tenants.release(procedure)
         del self.entries[procedure]
         entry.blockers = tuple  # who looks at it still waits for nobody
         self._queued -= entry.is_ddl

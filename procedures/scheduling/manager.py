@@ -35,6 +35,7 @@ from procedures.scheduling.intake import ProcedureIntake
 from procedures.scheduling.recent import Recent
 from procedures.scheduling.recovery import AT_ONCE
 from procedures.scheduling.run_shielded import run_shielded
+from procedures.scheduling.tenant_limits import TenantReservations
 
 LOOK_MS = 1_000  # between looks at deadlines, and at who does not move
 AUDIT_MS = 60_000  # between looks whether the store holds the procedures that are known here
@@ -59,7 +60,9 @@ class Manager:
         self._limits = limits
         self.runner = Runner(ports, committer)
         self._submitter = Submitter(ports, committer)
-        self._floor = ActiveProcedures()
+        self._floor = ActiveProcedures(
+            tenants=TenantReservations(ports.applied, ports.placement.nodes)
+        )
         self._recent = Recent()
         self._told_of_ends: list[Callable[[ProcedureHistory], None]] = []
         self._tasks = asyncio.TaskGroup()
@@ -113,6 +116,10 @@ class Manager:
     def locks(self) -> LockTable:
         return self._floor.locks
 
+    @property
+    def tenants(self) -> TenantReservations:
+        return self._floor.tenants
+
     def living(self) -> tuple[tuple[str, ActiveProcedure], ...]:
         """Every procedure that is not over, in order of submission."""
         return tuple(self._floor.entries.items())
@@ -147,7 +154,9 @@ class Manager:
     async def submit(
         self, kind: Kind[Any], state: ProcedureState, submission: SubmitRequest
     ) -> Submitted:
-        """Durable when it returns. Raises Unavailable("too-many-procedures"): the queue is full.
+        """Durable when it returns. Raises Unavailable("too-many-procedures"): the queue is full;
+        Conflict("tenant-limit") or Refused("above-tenant-limit"): a limit of its tenant would be
+        passed.
 
         The same idempotency key and request give the same procedure, whoever asks and whenever.
         """
@@ -157,6 +166,16 @@ class Manager:
                 raise Unavailable("too-many-procedures", limit=self._limits.queue_max)
             return submitted
         self._must_be_open()
+        if submission.parent is None:
+            if self.tenants.refusal(kind, state) is not None:
+                submitted = await self._submitter.known(submission)
+                if submitted is not None:
+                    return submitted
+                self._must_be_open()
+                if (refusal := self.tenants.refusal(kind, state)) is not None:
+                    self.tenants.refused[str(refusal.facts["limit"])] += 1
+                    raise refusal
+            self.tenants.reserve(submission.procedure, kind, state)
         overtakes = self._floor.announce(submission.procedure, kind.locks(state))
         wish = replace(submission, overtakes=overtakes)
         return await self._outlive(partial(self._submit, kind, state, wish))

@@ -49,6 +49,8 @@ def _named(existing: NamedObject) -> tuple[str, str]:
 def _definition(info: NamedObject) -> object:
     """Equal for two that one request would make, whatever their ids and their past. Columns go by
     their names: one that was renamed, or dropped and made again, has an id of its own."""
+    if isinstance(info, CatalogInfo):
+        return info.options, info.settings, info.limits
     if not isinstance(info, TableInfo):
         return info.options
     names = {column.id: column.name for column in info.columns}

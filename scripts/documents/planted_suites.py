@@ -39,6 +39,12 @@ SUITES: Mapping[str, Suite] = {
         "::test_given_a_planted_bug_when_cases_are_drawn_then_it_is_found",
         ("tests/keys/commit/test_committer_histories.py::PLANTED",),
     ),
+    "tenants": Suite(
+        "In the reservations of tenants; found by tables beyond a limit.",
+        "tests/procedures/scheduling/test_tenant_limits_leaders.py"
+        "::test_given_a_planted_bug_of_limits_when_many_ask_then_there_are_too_many_tables",
+        ("tests/procedures/scheduling/test_tenant_limits_leaders.py::PLANTED",),
+    ),
     "watch": Suite(
         "In the watch of etcd; found by streams that break anywhere.",
         "tests/keys/store/test_etcd_watch_resumed.py",

@@ -40,9 +40,9 @@ def test_given_the_pages_of_rules_then_each_number_is_defined_once() -> None:
     "text",
     [
         "(P9)",
-        "see P1.11.",
+        "see P1.12.",
         "G51 holds",
-        "I18",
+        "I19",
         "S40",
         "docs/decisions/9999 has the trace",
         "(decisions/0085-another-name.md)",

@@ -23,6 +23,7 @@ from metasrv_base.wire.api.tables import (
     SchemaList,
     SchemaSpec,
 )
+from metasrv_base.wire.api.tenants import CatalogPatch
 
 router = APIRouter(prefix="/v1/catalogs", tags=["catalogs"])
 
@@ -56,6 +57,19 @@ async def create_catalog(state: Server, context: AskedFor, spec: CatalogSpec) ->
     return await changed(state, context, done)
 
 
+@router.patch(
+    "/{catalog}",
+    response_model=None,
+    responses=change(200, CatalogBody, *BODY, "invalid-identifier", "unsupported"),
+)
+async def alter_catalog(
+    state: Server, context: AskedFor, catalog: Name, patch: CatalogPatch
+) -> Response:
+    """Change settings and limits of a catalog; those that are not named stay as they are."""
+    done = await make(state, ddl_catalogs.alter_catalog(context, catalog, patch))
+    return await changed(state, context, done)
+
+
 @router.delete(
     "/{catalog}",
     status_code=204,
@@ -63,7 +77,8 @@ async def create_catalog(state: Server, context: AskedFor, spec: CatalogSpec) ->
     responses=change(204, None, "invalid-identifier", "not-empty"),
 )
 async def drop_catalog(state: Server, context: AskedToDrop, catalog: Name) -> Response:
-    """Drop a catalog: one that holds no schema, or (`cascade`) with all that it holds."""
+    """Drop a catalog: one without a table and other schemas than `public`, or (`cascade`) with all
+    that it holds."""
     done = await make(state, ddl_catalogs.drop_catalog(context, catalog))
     return await changed(state, context, done)
 

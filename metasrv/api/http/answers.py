@@ -10,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from metasrv.service.catalog.reading import CatalogView
 from metasrv_base.errors import Corrupt, MetaError, NotLeader, Unavailable
 from metasrv_base.wire.api.tables import CatalogBody, SchemaBody
+from metasrv_base.wire.api.tenants import TenantUsage
 from metasrv_base.wire.model import WireModel
 from metasrv_base.wire.problem.problems import FieldError, fault_of, field_errors
 from serving.answers import answer_errors
@@ -53,7 +54,10 @@ def read_answer(
 
 def definition_etag(body: CatalogBody | SchemaBody) -> str:
     """The ETag of the definition; other changes of the catalog do not change it."""
-    return _etag_of(_json(body.model_copy(update={"catalog_version": 0})))
+    moving: dict[str, object] = {"catalog_version": 0}
+    if isinstance(body, CatalogBody):
+        moving["usage"] = TenantUsage()
+    return _etag_of(_json(body.model_copy(update=moving)))
 
 
 def _etag_of(text: bytes) -> str:

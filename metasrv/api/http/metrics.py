@@ -12,6 +12,7 @@ from keys.model.tables import RegionState
 from metasrv.adapters.measured_jobs import JobEnd
 from metasrv.adapters.spark_jobs import SparkJobs
 from metasrv.api.http.holder_metrics import HolderMetrics
+from metasrv.api.http.tenant_metrics import TenantMetrics
 from metasrv.leadership.term import Term
 from metasrv.nodes.status import NodeState
 from metasrv.service.cluster.failover_plan import FAILOVERS
@@ -67,6 +68,7 @@ class ServerMetrics:
         self._nodes = self._gauge("nodes", "Nodes by state, as the leader sees them", "state")
         self._cordoned = self._gauge("nodes_cordoned", "Nodes that take no new regions")
         self.holders = HolderMetrics(self._registry, SECONDS)
+        self._tenants = TenantMetrics(self._registry)
         self._leader = self._gauge("leader", "1: this server leads")
         self._running = self._gauge("procedures_running", "Procedures that run now", "kind")
         self._waiting = self._gauge("procedures_waiting", "Waiting procedures by reason", "reason")
@@ -191,6 +193,7 @@ class ServerMetrics:
     def _of_term(self, state: ServerState, term: Term | None) -> None:
         """Sets the metrics that only a leader knows; a follower shows none of them."""
         self._leader.set(int(term is not None))
+        self._tenants.look(state.follower.catalog, term.manager.tenants if term else None)
         living = [entry for _, entry in term.manager.living()] if term else []
         running = Count(entry.held.record.kind for entry in living if entry.is_run)
         for kind in KINDS:

@@ -237,7 +237,7 @@ async def _stands(state: ServerState, done: AlreadySatisfied) -> Response:
             return answer(_index_of(body, done.index), 200, headers)
         return answer(body, 200, {**headers, "ETag": table_etag(body.id, body.version)})
     if isinstance(done.existing, CatalogInfo):
-        return answer(catalog_body(done.existing, version), 200, headers)
+        return answer(catalog_body(done.existing, state.follower.catalog), 200, headers)
     return answer(schema_body(done.existing, version), 200, headers)
 
 

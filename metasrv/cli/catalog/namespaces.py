@@ -57,6 +57,8 @@ class Namespace:
     word: str
     holds: str
     """The objects that must be gone before a drop without --cascade, as `schema`."""
+    begins: str
+    """Its first contents, for the help of `create`."""
     argument: str
     """The help of its name argument."""
     of: Callable[["Client"], NamespaceClient]
@@ -71,7 +73,7 @@ def commands(namespace: Namespace) -> typer.Typer:
 
 
 def _add_create(app: typer.Typer, namespace: Namespace) -> None:
-    @app.command("create", help=f"Create a {namespace.word} without a {namespace.holds}.")
+    @app.command("create", help=f"Create a {namespace.word}{namespace.begins}.")
     def create(  # noqa: PLR0913  # a parameter is an option of the command
         name: Annotated[str, _argument(namespace)],
         if_not_exists: IfNotExists = False,

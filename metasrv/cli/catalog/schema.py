@@ -11,7 +11,9 @@ from metasrv.cli.output import show_table
 
 NAMED = "`public` or `main.public`"
 
-app = commands(Namespace("schema", "table", NAMED, lambda client: client.schemas))
+app = commands(
+    Namespace("schema", "table", " without a table", NAMED, lambda client: client.schemas)
+)
 
 
 @app.command("list")

@@ -1,7 +1,9 @@
 """Schemas and catalogs as resources: made, read and dropped through metasrv."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypedDict, Unpack
+
+from pydantic import JsonValue
 
 from metasrv.sdk.control.names import SchemaName
 from metasrv.sdk.control.service import ChangeOptions, ControlService, past
@@ -21,9 +23,14 @@ from metasrv_base.wire.api.tables import (
     SchemaList,
     SchemaSpec,
 )
+from metasrv_base.wire.api.tenants import CatalogPatch, named
 
 if TYPE_CHECKING:
     from metasrv_base.wire.api.versions import CatalogChange
+
+
+TenantFields = Mapping[str, JsonValue]
+"""Settings or limits of a catalog by name, as in `GET /v1/catalogs/{catalog}`."""
 
 
 class HistoryFilters(TypedDict, total=False):
@@ -87,11 +94,37 @@ class Catalogs:
         self._service = service
 
     async def create(
-        self, name: str, if_not_exists: bool = False, **options: Unpack[ChangeOptions]
+        self,
+        name: str,
+        if_not_exists: bool = False,
+        *,
+        settings: TenantFields | None = None,
+        limits: TenantFields | None = None,
+        **options: Unpack[ChangeOptions],
     ) -> CatalogBody:
-        """Creates a catalog without a schema."""
-        spec = model_of(CatalogSpec, {"name": name, "if_not_exists": if_not_exists})
-        done = await self._service.change("POST", "/v1/catalogs", spec, **options)
+        """Creates a catalog with the schema `public`. *limits*: as `{"tables": 100}`."""
+        facts = {"settings": settings, "limits": limits}
+        given = {field: dict(value) for field, value in facts.items() if value}
+        spec = model_of(CatalogSpec, {"name": name, "if_not_exists": if_not_exists, **given})
+        done = await self._service.change("POST", "/v1/catalogs", named(spec), **options)
+        if done.document is not None:
+            return model_of(CatalogBody, done.document)
+        return await self.get(name)
+
+    async def alter(
+        self,
+        name: str,
+        *,
+        settings: TenantFields | None = None,
+        limits: TenantFields | None = None,
+        **options: Unpack[ChangeOptions],
+    ) -> CatalogBody:
+        """Changes the named settings and limits; None as a value: the default, or no limit.
+        Conflict `tenant-limit` where the catalog holds more already."""
+        facts = {"settings": dict(settings or {}), "limits": dict(limits or {})}
+        patch = model_of(CatalogPatch, facts)
+        body = {"settings": named(patch.settings), "limits": named(patch.limits)}
+        done = await self._service.change("PATCH", catalog_path(name), body, **options)
         if done.document is not None:
             return model_of(CatalogBody, done.document)
         return await self.get(name)
@@ -142,8 +175,8 @@ class Catalogs:
         if_exists: bool = False,
         **options: Unpack[ChangeOptions],
     ) -> bool:
-        """Conflict `not-empty` while it holds a schema, unless `cascade`. False: `if_exists`, and
-        there is no such catalog."""
+        """Conflict `not-empty` while it holds a table, or a schema but `public`, unless `cascade`.
+        False: `if_exists`, and there is no such catalog."""
         path, params = catalog_path(name), dropping(cascade=cascade, if_exists=if_exists)
         return (await self._service.change("DELETE", path, params=params, **options)).applied
 

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 from zlib import crc32
 
+from keys.catalog.catalog import Catalog
+from keys.catalog.maps import NOTHING
 from keys.catalog.tables.catalog_table import CatalogTable
 from keys.model.catalogs import CatalogInfo, SchemaInfo
 from keys.model.tables import (
@@ -32,6 +34,7 @@ from metasrv_base.wire.api.tables import (
     TableDefinition,
     TableSummary,
 )
+from metasrv_base.wire.api.tenants import TenantLimits, TenantSettings, TenantUsage
 
 Addresses = Mapping[str, str]
 
@@ -193,13 +196,18 @@ def schema_body(info: SchemaInfo, catalog_version: int) -> SchemaBody:
     )
 
 
-def catalog_body(info: CatalogInfo, catalog_version: int) -> CatalogBody:
+def catalog_body(info: CatalogInfo, catalog: Catalog) -> CatalogBody:
+    """*catalog*: the catalog of all catalogs, at one version."""
+    size = catalog.sizes.get(info.name, NOTHING)
     return CatalogBody(
         id=info.catalog_id,
         name=info.name,
         options=info.options,
+        settings=TenantSettings(**info.own_settings.model_dump()),
+        limits=TenantLimits.model_validate(info.own_limits.model_dump()),
+        usage=TenantUsage(tables=size.tables, regions=size.regions),
         created_at=time_of(info.created_at_ms),
-        catalog_version=catalog_version,
+        catalog_version=catalog.version,
     )
 
 

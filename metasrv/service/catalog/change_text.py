@@ -14,6 +14,9 @@ def text_of(name: str, operation: CatalogOperation) -> str:
         case versions.CreatedObject() | versions.DroppedObject():
             verb, _, what = operation.op.partition("_")
             return f"{verb} {what} {name}"
+        case versions.AlteredCatalog():
+            sets = (*operation.settings.items(), *operation.limits.items())
+            return f"alter catalog {name}: {', '.join(f'{key}={_value(v)}' for key, v in sets)}"
         case versions.UndroppedTable():
             return f"undrop table {name}"
         case versions.PurgedTable():

@@ -42,7 +42,7 @@ async def catalogs(state: ServerState, request: ListRequest) -> tuple[CatalogLis
     page = page_of(items, _by_catalog, token.after if token else None, request.size)
     version = catalog_view.catalog.version
     body = CatalogList(
-        catalogs=tuple(catalog_body(info, version) for info in page.items),
+        catalogs=tuple(catalog_body(info, catalog_view.catalog) for info in page.items),
         catalog_version=version,
         next_page_token=next_token(name, version, page),
     )

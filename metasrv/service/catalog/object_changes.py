@@ -3,16 +3,20 @@ that after them. Pure."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from keys.catalog.catalog import Catalog
 from keys.catalog.tables.catalog_table import CatalogTable
 from keys.model import log
+from keys.model.catalogs import CatalogInfo
 from keys.model.log import CatalogUpdate
 from keys.model.tables import TableInfo
+from keys.value import StoredPart
 from metasrv.service.catalog.change_text import text_of
 from metasrv.service.catalog.table_diff import difference
 from metasrv_base.wire.api.procedures import ResourceBody
 from metasrv_base.wire.api.versions import (
+    AlteredCatalog,
     CatalogOperation,
     ChangedObject,
     CreatedObject,
@@ -41,7 +45,7 @@ def touched(updates: Sequence[CatalogUpdate]) -> Touched:
     tables: dict[int, None] = {}
     for entry in (entry for update in updates for entry in update.entries):
         match entry:
-            case log.CatalogCreated() | log.CatalogDropping():
+            case log.CatalogCreated() | log.CatalogAltered() | log.CatalogDropping():
                 catalogs[entry.info.name] = None
             case log.CatalogDropped():
                 catalogs[entry.name] = None
@@ -80,6 +84,8 @@ def object_changes(
         if (info := has or had) is not None and (had is None) != (has is None):
             verb = "drop_catalog" if has is None else "create_catalog"
             yield _of_namespace("catalog", info.catalog_id, name, verb)
+        elif had is not None and has is not None and had != has:
+            yield _altered_catalog(had, has)
     for key in objects.schemas:
         old, new = before.schemas.get(key), after.schemas.get(key)
         if (schema := new or old) is not None and (old is None) != (new is None):
@@ -94,6 +100,23 @@ def _of_namespace(what: str, id: int, name: str, op: str) -> ChangedObject:
     operation = DroppedObject if op.startswith("drop") else CreatedObject
     made = operation.model_validate({"op": op})
     return ChangedObject(resource=resource, operation=made, text=text_of(name, made))
+
+
+def _altered_catalog(before: CatalogInfo, after: CatalogInfo) -> ChangedObject:
+    operation = AlteredCatalog(
+        op="alter_catalog",
+        settings=_different(before.own_settings, after.own_settings),
+        limits=_different(before.own_limits, after.own_limits),
+    )
+    resource = ResourceBody(type="catalog", id=str(after.catalog_id), name=after.name)
+    return ChangedObject(
+        resource=resource, operation=operation, text=text_of(after.name, operation)
+    )
+
+
+def _different(before: StoredPart, after: StoredPart) -> dict[str, Any]:
+    old, new = before.model_dump(mode="json"), after.model_dump(mode="json")
+    return {name: value for name, value in new.items() if value != old[name]}
 
 
 def _of_table(

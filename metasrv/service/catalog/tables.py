@@ -23,9 +23,8 @@ async def catalog(
     must_be_identifiers(name)
     catalog_view = await view(state, freshness)
     must_have_catalog(catalog_view.catalog, name)
-    return catalog_body(
-        catalog_view.catalog.catalogs[name], catalog_view.catalog.version
-    ), catalog_view
+    info = catalog_view.catalog.catalogs[name]
+    return catalog_body(info, catalog_view.catalog), catalog_view
 
 
 async def schema(
@@ -86,7 +85,7 @@ def made_catalog(state: ServerState, name: str, version: int | None) -> CatalogB
     """As of a schema."""
     catalog = left_by(state, version)
     must_have_catalog(catalog, name)
-    return catalog_body(catalog.catalogs[name], catalog.version)
+    return catalog_body(catalog.catalogs[name], catalog)
 
 
 def left_by(state: ServerState, version: int | None) -> Catalog:

@@ -128,6 +128,9 @@ def _judged(members: Sequence[MemberWish], facts: RequestFacts, next_id: NextId)
                 assert judged.numbered is not None
                 sequences.append(judged.sequence)
                 judged = replace(judged, state=judged.numbered(next_id(judged.sequence)))
+            elif isinstance(judged, ProcedureToSubmit) and judged.renumbered is not None:
+                sequences.extend(judged.sequences)
+                judged = replace(judged, state=judged.renumbered(next_id))
             member = _member(judged)
             made = command_of(member, BY).plan(CatalogByKey(facts.catalog))
         except MetaError as error:

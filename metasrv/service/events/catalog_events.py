@@ -54,7 +54,12 @@ class _Fold:
 
     def events(self, entry: Entry) -> Iterator[CatalogEvent]:
         match entry:
-            case log.CatalogCreated() | log.CatalogDropping() | log.CatalogDropped():
+            case (
+                log.CatalogCreated()
+                | log.CatalogAltered()
+                | log.CatalogDropping()
+                | log.CatalogDropped()
+            ):
                 yield catalog_event(self.facts, entry, self._catalog(entry))
             case log.SchemaCreated() | log.SchemaDropping() | log.SchemaDropped():
                 yield schema_event(self.facts, entry, self._schema(entry))

@@ -6,6 +6,7 @@ from metasrv.service.bodies.shapes import time_of
 from metasrv.service.events.facts import VersionFacts
 from metasrv_base.wire.events.events import CatalogEvent
 from metasrv_base.wire.events.namespace_events import (
+    CatalogAlteredEvent,
     CatalogCreatedEvent,
     CatalogDroppedEvent,
     CatalogDroppingEvent,
@@ -14,7 +15,7 @@ from metasrv_base.wire.events.namespace_events import (
     SchemaDroppingEvent,
 )
 
-CatalogEntry = log.CatalogCreated | log.CatalogDropping | log.CatalogDropped
+CatalogEntry = log.CatalogCreated | log.CatalogAltered | log.CatalogDropping | log.CatalogDropped
 SchemaEntry = log.SchemaCreated | log.SchemaDropping | log.SchemaDropped
 
 
@@ -36,6 +37,8 @@ def catalog_event(facts: VersionFacts, entry: CatalogEntry, info: CatalogInfo) -
         case log.CatalogCreated():
             created_at = time_of(info.created_at_ms)
             return CatalogCreatedEvent(**named, options=info.options, created_at=created_at)
+        case log.CatalogAltered():
+            return CatalogAlteredEvent(**named)
         case log.CatalogDropping():
             return CatalogDroppingEvent(**named)
         case log.CatalogDropped():

@@ -8,6 +8,7 @@ from metasrv_base.elements import states
 from metasrv_base.engines import LSM
 from metasrv_base.schema.scalars import PARTITIONS_MAX, JsonScalar
 from metasrv_base.wire.api.coverage import IndexCoverage, IndexDuplicates
+from metasrv_base.wire.api.tenants import TenantLimits, TenantSettings, TenantUsage
 from metasrv_base.wire.model import Int64, Listed, PositiveInt64, WireModel
 
 COLUMNS_MAX = 1024
@@ -291,11 +292,13 @@ class SchemaList(WireModel):
 
 
 class CatalogSpec(WireModel):
-    """A catalog (tenant) to create; it begins without a schema."""
+    """A catalog (tenant) to create; it begins with the schema `public`."""
 
     name: Identifier
     if_not_exists: bool = False
     options: dict[str, str] = Field(default_factory=dict)
+    settings: TenantSettings = TenantSettings()
+    limits: TenantLimits = TenantLimits()
 
 
 class CatalogBody(WireModel):
@@ -304,6 +307,10 @@ class CatalogBody(WireModel):
     id: Int64
     name: str
     options: dict[str, str]
+    settings: TenantSettings = TenantSettings()
+    """All of them; `drop_retention_ms` null: that of the cluster."""
+    limits: TenantLimits = TenantLimits()
+    usage: TenantUsage = TenantUsage()
     created_at: str
     """RFC 3339."""
     catalog_version: Int64

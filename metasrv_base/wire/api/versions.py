@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from metasrv_base.wire.api.changes import AlterOperation
 from metasrv_base.wire.api.procedures import ResourceBody
@@ -21,6 +21,14 @@ class DroppedObject(WireModel):
     """A catalog, schema or table went. A table can be undropped until it is purged."""
 
     op: Literal["drop_catalog", "drop_schema", "drop_table"]
+
+
+class AlteredCatalog(WireModel):
+    """Settings or limits of a catalog changed: those that differ, as they are now."""
+
+    op: Literal["alter_catalog"]
+    settings: dict[str, JsonValue]
+    limits: dict[str, JsonValue]
 
 
 class UndroppedTable(WireModel):
@@ -61,6 +69,7 @@ IndexOperation = Annotated[CreatedIndex | DroppedIndex, Field(discriminator="op"
 CatalogOperation = Annotated[
     CreatedObject
     | DroppedObject
+    | AlteredCatalog
     | UndroppedTable
     | PurgedTable
     | RenamedTable

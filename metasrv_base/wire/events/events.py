@@ -26,6 +26,7 @@ from metasrv_base.wire.events.element_events import (
     IndexPublicEvent,
 )
 from metasrv_base.wire.events.namespace_events import (
+    CatalogAlteredEvent,
     CatalogCreatedEvent,
     CatalogDroppedEvent,
     CatalogDroppingEvent,
@@ -55,6 +56,7 @@ server."""
 
 CatalogEvent = Annotated[
     CatalogCreatedEvent
+    | CatalogAlteredEvent
     | CatalogDroppingEvent
     | CatalogDroppedEvent
     | SchemaCreatedEvent

@@ -21,6 +21,12 @@ class CatalogCreatedEvent(OfCatalogEvent):
     """RFC 3339."""
 
 
+class CatalogAlteredEvent(OfCatalogEvent):
+    """Its settings or limits are others; `GET /v1/catalogs/{catalog}` shows them."""
+
+    type: Literal["catalog.altered"] = "catalog.altered"
+
+
 class CatalogDroppingEvent(OfCatalogEvent):
     """A drop has begun: no reader sees the catalog, its schemas and their tables any more."""
 

@@ -60,6 +60,30 @@ REFUSALS = (
         "Correct the fields that `errors` points to. The request changed nothing.",
     ),
     ProblemKind(
+        "tenant-limit",
+        409,
+        Conflict,
+        "A limit of the catalog would be passed",
+        (
+            "{catalog} may have {at_most} {limit}; it has {use}, and the request is for {request}"
+            " more.",
+            "A limit of the catalog would be passed.",
+        ),
+        "Wait until procedures have ended, drop what is not needed, or raise the limit: `PATCH"
+        " /v1/catalogs/{catalog}`. Dropped tables do not count. Nothing was stored.",
+    ),
+    ProblemKind(
+        "above-tenant-limit",
+        422,
+        Refused,
+        "The request alone is above a limit of the catalog",
+        (
+            "{catalog} may have {at_most} {limit}; the request alone is for {request} more.",
+            "The request alone is above a limit of the catalog.",
+        ),
+        "Ask for less, or raise the limit: `PATCH /v1/catalogs/{catalog}`. Nothing was stored.",
+    ),
+    ProblemKind(
         "invalid-identifier",
         422,
         Refused,

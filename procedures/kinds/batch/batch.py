@@ -11,6 +11,7 @@ from functools import partial
 from hashlib import sha256
 from typing import TypeVar
 
+from keys.catalog.catalog import Catalog
 from keys.commit.change import change
 from keys.commit.txn import NOTHING, Txn
 from keys.model.log import Entry, TableAltered
@@ -23,6 +24,7 @@ from procedures.commands.in_order import planned
 from procedures.context import Context
 from procedures.kinds.batch.members import Change, Member, command_of, locks_of, state_of
 from procedures.kinds.batch.reading import read
+from procedures.kinds.namespaces.create_catalog import CreateCatalog
 from procedures.kinds.tables.create_table import CreateTable, while_registered
 from procedures.kinds.tables.drop_table import DROP_TABLE, DropTable
 from procedures.kinds.tables.rename_table import RenameTable
@@ -30,6 +32,7 @@ from procedures.locking.locks import distinct
 from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
 from procedures.steps.paged_children import at_most, child_id, rest_before_again
 from procedures.steps.region_orders import MakeOrder, create_order, drop_order, order_each
+from procedures.tenant_claim import TenantClaim
 
 ORDERS_AT_ONCE_MAX = 512  # of one round of requests, over all nodes
 CHILDREN_MAX = 32  # under way at once: each keeps a record until it is over
@@ -178,6 +181,19 @@ def resource(state: CommandBatch) -> Resource:
     return Resource(type="batch", id=digest, name=f"{count} command{'s' * (count != 1)}")
 
 
+def claims(state: CommandBatch, catalog: Catalog) -> tuple[TenantClaim, ...]:
+    """Tables that the same batch drops count until they are cleared away."""
+    tables: dict[str, dict[int, int]] = {}
+    for table in _created(state):
+        regions = len(table.route.region_routes)
+        tables.setdefault(table.info.catalog, {})[table.info.table_id] = regions
+    limits = {new.info.name: new.info.limits for new in _changes(state, CreateCatalog)}
+    tenants = tables.keys() | {name for name, limit in limits.items() if limit is not None}
+    return tuple(
+        TenantClaim(name, tables.get(name, {}), limits.get(name)) for name in sorted(tenants)
+    )
+
+
 BATCH = Kind(
     name="batch",
     state=CommandBatch,
@@ -193,4 +209,5 @@ BATCH = Kind(
     deadline_ms=DEADLINE_MS,
     graphs=(TABLE,),
     report=BatchBody,
+    claims=claims,
 )

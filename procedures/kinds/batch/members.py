@@ -94,7 +94,7 @@ Make: TypeAlias = Callable[[Any, str], BatchCommand]
 
 
 def _create_catalog(state: CreateCatalog, by: str) -> BatchCommand:
-    return CreateCatalogCommand(state.info, state.if_not_exists)
+    return CreateCatalogCommand(state.info, state.if_not_exists, state.default_schema)
 
 
 def _drop_catalog(state: DropCatalog, by: str) -> BatchCommand:

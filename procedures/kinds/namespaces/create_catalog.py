@@ -1,24 +1,29 @@
-"""create_catalog: one name at the top; schemas come into it one by one."""
+"""create_catalog: a name at the top, with its default schema, in one transaction."""
 
+from keys.catalog.catalog import Catalog
 from keys.commit.txn import NOTHING
-from keys.model.catalogs import CatalogInfo, CatalogNameKey
+from keys.model.catalogs import CatalogInfo, CatalogNameKey, SchemaInfo
 from keys.model.records import Lock, Resource
 from procedures.commands.command import change_of
 from procedures.commands.namespace_commands import CreateCatalogCommand
 from procedures.context import Context
 from procedures.locking.locks import catalog_key, exclusive
 from procedures.machine import Done, Kind, Outcome, ProcedureState, Step
+from procedures.tenant_claim import TenantClaim
 
 
 class CreateCatalog(ProcedureState):
     info: CatalogInfo
     if_not_exists: bool = False
-    """A catalog of that name with the same options is success, and nothing is changed."""
+    """A catalog of that name with the same options, settings and limits is success, and nothing is
+    changed."""
+    default_schema: SchemaInfo | None = None
+    """None: it was submitted by a server that made catalogs without a schema."""
 
 
 async def create(state: CreateCatalog, context: Context) -> Outcome[CreateCatalog]:
     info = state.info
-    command = CreateCatalogCommand(info, state.if_not_exists)
+    command = CreateCatalogCommand(info, state.if_not_exists, state.default_schema)
     snapshot = await context.snapshot(*command.keys())
     txn = change_of(command, snapshot)
     stands = snapshot.get(CatalogNameKey(info.name)) or info
@@ -34,6 +39,11 @@ def resource(state: CreateCatalog) -> Resource:
     return Resource(type="catalog", id=str(state.info.catalog_id), name=state.info.name)
 
 
+def claims(state: CreateCatalog, catalog: Catalog) -> tuple[TenantClaim, ...]:
+    info = state.info
+    return () if info.limits is None else (TenantClaim(info.name, limits=info.limits),)
+
+
 CREATE_CATALOG = Kind(
     name="create_catalog",
     state=CreateCatalog,
@@ -42,4 +52,5 @@ CREATE_CATALOG = Kind(
     locks=locks,
     resource=resource,
     success=201,
+    claims=claims,
 )

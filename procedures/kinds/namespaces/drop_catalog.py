@@ -7,8 +7,9 @@ with their tables, the last transaction deletes the name.
 from dataclasses import replace
 
 from keys.commit.txn import Txn
-from keys.model.catalogs import SchemaInfo, SchemaNameKey
+from keys.model.catalogs import DEFAULT_SCHEMA, SchemaInfo, SchemaNameKey
 from keys.model.records import Lock, Resource
+from keys.model.tables import TableNameKey
 from keys.store.kv import KeyValue
 from keys.value import decode
 from metasrv_base.errors import Conflict
@@ -35,7 +36,7 @@ class DropCatalog(Paged):
     name: str
     catalog_id: int
     cascade: bool = False
-    """False: refused while it has schemas."""
+    """False: refused while it has tables, or other schemas than its default one."""
 
 
 async def drop(state: DropCatalog, context: Context) -> Outcome[DropCatalog]:
@@ -43,12 +44,26 @@ async def drop(state: DropCatalog, context: Context) -> Outcome[DropCatalog]:
     command = DropCatalogCommand(state.name, state.catalog_id)
     snapshot = await context.snapshot(*command.keys())
     txn = change_of(command, snapshot)
-    if not await first_inside(context, SchemaNameKey.under(state.name), 1):
+    inside = await first_inside(context, SchemaNameKey.under(state.name), 2)
+    if not inside:
         return _gone(state, txn)
     if not state.cascade:
-        raise Conflict("not-empty", name=state.name)
+        return await _with_default_schema(state, context, inside)
     command = replace(command, hidden_by=context.procedure)
     return Goto("look", state, change_of(command, snapshot))
+
+
+async def _with_default_schema(
+    state: DropCatalog, context: Context, inside: tuple[KeyValue, ...]
+) -> Done[DropCatalog]:
+    """A catalog that holds its default schema alone, and no table, goes with it: the catalog's
+    lock keeps other schemas away. Raises Conflict("not-empty")."""
+    names = [SchemaNameKey.parse(item.key).schema for item in inside]
+    tables = TableNameKey.under(state.name, DEFAULT_SCHEMA)
+    if names != [DEFAULT_SCHEMA] or await first_inside(context, tables, 1):
+        raise Conflict("not-empty", name=state.name)
+    command = DropCatalogCommand(state.name, state.catalog_id, schema=DEFAULT_SCHEMA)
+    return _gone(state, change_of(command, await context.snapshot(*command.keys())))
 
 
 async def look(state: DropCatalog, context: Context) -> Outcome[DropCatalog]:

@@ -6,6 +6,7 @@ commit nobody sees the table; undone, it leaves nothing.
 
 from collections.abc import Iterable
 
+from keys.catalog.catalog import Catalog
 from keys.commit.change import change
 from keys.commit.txn import NOTHING, Txn
 from keys.model.cluster import DATANODE, NodeKey
@@ -18,6 +19,7 @@ from procedures.context import Context
 from procedures.locking.locks import whole_table
 from procedures.machine import Done, Kind, Outcome, ProcedureState, Step
 from procedures.steps.region_orders import create_order, drop_order, order_all
+from procedures.tenant_claim import TenantClaim
 
 
 class CreateTable(ProcedureState):
@@ -81,6 +83,11 @@ def resource(state: CreateTable) -> Resource:
     return Resource.table(state.info.table_id, state.info.full_name)
 
 
+def claims(state: CreateTable, catalog: Catalog) -> tuple[TenantClaim, ...]:
+    info = state.info
+    return (TenantClaim(info.catalog, {info.table_id: len(state.route.region_routes)}),)
+
+
 CREATE_TABLE = Kind(
     name="create_table",
     state=CreateTable,
@@ -90,4 +97,5 @@ CREATE_TABLE = Kind(
     resource=resource,
     success=201,
     graphs=(TABLE,),
+    claims=claims,
 )

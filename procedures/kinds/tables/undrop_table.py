@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from keys.catalog.catalog import Catalog
 from keys.model.records import Lock, Resource
 from keys.model.records import ProcedureOutcome as Ended
 from keys.model.removed import RemovedTableNameKey, RemovedTableRouteKey
@@ -21,6 +22,7 @@ from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
 from procedures.steps.open_and_publish import grant, open_and_announce
 from procedures.steps.paged_children import rest_before_again
 from procedures.steps.region_orders import not_gone
+from procedures.tenant_claim import TenantClaim
 
 
 class UndropTable(ProcedureState):
@@ -124,6 +126,12 @@ def failovers(stored: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(stored.get("moves", {}).values())
 
 
+def claims(state: UndropTable, catalog: Catalog) -> tuple[TenantClaim, ...]:
+    table = catalog.tables.get(state.table_id)
+    regions = 0 if table is None else len(table.route.region_routes)
+    return (TenantClaim(state.catalog, {state.table_id: regions}),)
+
+
 UNDROP_TABLE = Kind(
     name="undrop_table",
     state=UndropTable,
@@ -138,4 +146,5 @@ UNDROP_TABLE = Kind(
     resource=resource,
     success=200,
     shown_children=failovers,
+    claims=claims,
 )

@@ -4,8 +4,10 @@ from collections.abc import Callable
 from random import Random
 
 from keys.catalog.catalog import Catalog
-from keys.model.catalogs import CatalogInfo, SchemaInfo
+from keys.catalog.maps import NOTHING
+from keys.model.catalogs import CatalogInfo, CatalogLimits, CatalogSettings, SchemaInfo
 from keys.model.log import (
+    CatalogAltered,
     CatalogCreated,
     CatalogUpdate,
     Entry,
@@ -19,6 +21,7 @@ from keys.model.log import (
     TableRenamed,
     TablesExchanged,
     TableUndropped,
+    format_of,
 )
 from keys.model.tables import TableInfo, TableRoute
 from metasrv_base.elements.states import ElementState
@@ -28,9 +31,11 @@ DEADLINE_MS = 1_000
 NODES = ("dn-1", "dn-2", "dn-3")
 
 
+MAIN = CatalogInfo(catalog_id=1, name="main", created_at_ms=0)
+
+
 def first_update() -> CatalogUpdate:
-    catalog = CatalogInfo(catalog_id=1, name="main", created_at_ms=0)
-    return update(1, CatalogCreated(info=catalog), schema_created("public"))
+    return update(1, CatalogCreated(info=MAIN), schema_created("public"))
 
 
 def schema_created(name: str) -> SchemaCreated:
@@ -38,7 +43,9 @@ def schema_created(name: str) -> SchemaCreated:
 
 
 def update(version: int, *entries: Entry) -> CatalogUpdate:
-    return CatalogUpdate(version=version, at_ms=version, procedure=None, entries=entries)
+    return CatalogUpdate(
+        format=format_of(entries), version=version, at_ms=version, procedure=None, entries=entries
+    )
 
 
 class World:
@@ -47,6 +54,7 @@ class World:
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
         self.schemas = {"public"}
+        self.main = MAIN
         self.living: dict[int, tuple[TableInfo, TableRoute]] = {}
         self.dropped: dict[int, tuple[TableInfo, TableRoute]] = {}
         self.following = 1024
@@ -65,6 +73,7 @@ class World:
             self.move,
             self.create_schema,
             self.drop_schema,
+            self.alter_catalog,
         ]
         while True:
             made = self.random.choice(acts)()
@@ -184,6 +193,12 @@ class World:
         self.schemas.add(name)
         return schema_created(name)
 
+    def alter_catalog(self) -> Entry:
+        limit = self.random.choice([None, 100, 1_000])
+        settings = CatalogSettings(drop_retention_ms=self.random.choice([None, 60_000]))
+        self.main = MAIN.as_tenant(settings, CatalogLimits(tables=limit))
+        return CatalogAltered(info=self.main)
+
     def drop_schema(self) -> Entry | None:
         empty = self.schemas - {schema for schema, _ in self.taken()} - {"public"}
         if not empty:
@@ -200,6 +215,10 @@ def check(catalog: Catalog, world: World) -> None:
     assert {name: (t.info, t.route) for name, t in living.items()} == world.living
     assert {name: (t.info, t.route) for name, t in dropped.items()} == world.dropped
     assert {schema for _, schema in catalog.schemas} == world.schemas
+    assert catalog.catalogs["main"] == world.main
+    regions = sum(len(route.region_routes) for _, route in world.living.values())
+    size = catalog.sizes.get("main", NOTHING)
+    assert (size.tables, size.regions) == (len(world.living), regions)
     borne = {table: info for table, (info, _) in world.living.items() if info.dropping is None}
     for info in borne.values():
         assert catalog.table("main", info.schema_name, info.name).info == info

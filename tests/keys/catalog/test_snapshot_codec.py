@@ -41,7 +41,7 @@ STORED = {
     "tables",
 }
 """Fields of a catalog that a snapshot or its reference holds."""
-DERIVED = {"names", "ordered", "freed", "gone", "nodes", "led", "states", "shapes"}
+DERIVED = {"names", "ordered", "freed", "gone", "nodes", "led", "sizes", "states", "shapes"}
 """Fields that follow from the tables."""
 
 

@@ -73,7 +73,7 @@ def serving() -> Iterator[Rest]:
             self.end_headers()
             self.wfile.write(body)
 
-        do_GET = do_POST = do_PUT = do_DELETE = handle_any  # noqa: N815  # the library's names
+        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = handle_any  # noqa: N815  # the library's names
 
         def log_message(self, format: str, *args: object) -> None:
             return

@@ -6,8 +6,9 @@ import pytest
 
 from keys.catalog.catalog import Catalog
 from keys.catalog.tables.catalog_table import CatalogTable
-from keys.model.catalogs import CatalogInfo, SchemaInfo
+from keys.model.catalogs import CatalogInfo, CatalogLimits, CatalogSettings, SchemaInfo
 from keys.model.log import (
+    CatalogAltered,
     CatalogCreated,
     CatalogUpdate,
     Entry,
@@ -15,7 +16,7 @@ from keys.model.log import (
     TableCreated,
     TableDropped,
 )
-from metasrv.leadership.purging import due
+from metasrv.leadership.purging import DropRetention, due
 from metasrv_base.concurrency.turns import TURN, at_once
 from tests.metasrv.nodes.samples import info, route
 
@@ -39,7 +40,8 @@ def catalog_of(dropped: dict[int, tuple[str, int | None]]) -> Catalog:
 
 
 def ids(catalog: Catalog, before_ms: int, away: tuple[str, ...] = (), limit: int = 9) -> list[int]:
-    return [table.info.table_id for table in at_once(due(catalog, before_ms, away, limit))]
+    kept = DropRetention(now_ms=before_ms + DAY_MS, default_ms=DAY_MS)
+    return [table.info.table_id for table in at_once(due(catalog, kept, away, limit))]
 
 
 def test_given_dropped_tables_then_those_are_due_whose_time_is_over() -> None:
@@ -75,8 +77,22 @@ def test_given_many_dropped_tables_then_each_turn_looks_at_few(
             yield table
 
     monkeypatch.setattr(Catalog, "all_dropped", counted)
-    work = due(catalog, DAY_MS, (), 4)
+    work = due(catalog, DropRetention(2 * DAY_MS, DAY_MS), (), 4)
     looks += (0 for _ in work)
 
     assert max(looks) <= TURN
     assert sum(looks) == 3 * TURN - 1
+
+
+@pytest.mark.parametrize(("own_ms", "expected"), [(None, [2]), (DAY_MS // 2, [2, 3]), (5, [2, 3])])
+def test_given_a_retention_of_the_tenant_then_it_holds_for_its_tables(
+    own_ms: int | None, expected: list[int]
+) -> None:
+    catalog = catalog_of({2: ("dn-1", 10), 3: ("dn-1", DAY_MS)})
+    info = catalog.catalogs["main"]
+    tenant = info.as_tenant(CatalogSettings(drop_retention_ms=own_ms), CatalogLimits())
+    entry = CatalogAltered(info=tenant)
+    update = CatalogUpdate(version=2, at_ms=2, procedure=None, entries=(entry,))
+
+    assert ids(catalog.apply(update, 2), DAY_MS) == ([2, 3] if own_ms is None else expected)
+    assert ids(catalog.apply(update, 2), DAY_MS // 2) == expected

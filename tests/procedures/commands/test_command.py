@@ -11,7 +11,13 @@ from keys.catalog.stored_keys import stored_keys
 from keys.commit.entry_writes import writes_of
 from keys.commit.txn import Read, Snapshot
 from keys.key import Key
-from keys.model.catalogs import CatalogInfo, SchemaInfo, SchemaNameKey
+from keys.model.catalogs import (
+    CatalogInfo,
+    CatalogLimits,
+    CatalogSettings,
+    SchemaInfo,
+    SchemaNameKey,
+)
 from keys.model.log import Entry
 from keys.model.records import ClientRequirements
 from keys.model.removed import RemovedTableNameKey
@@ -36,6 +42,7 @@ from procedures.commands.table_commands import (
     RenameTableCommand,
     UndropTableCommand,
 )
+from procedures.commands.tenant_commands import AlterCatalogCommand
 from tests.keys.catalog.logs import first_update, update
 from tests.procedures.harness.tables import table_info, table_route
 
@@ -43,6 +50,7 @@ V = TypeVar("V", bound=StoredModel)
 CLIENT = ClientRequirements(submitted_by="u", request_id="r", statement={})
 ANOTHER = CLIENT.model_copy(update={"table_id": 1024})
 TENANT = CatalogInfo(catalog_id=2, name="x", created_at_ms=0)
+LIMITED = TENANT.as_tenant(CatalogSettings(drop_retention_ms=60_000), CatalogLimits(tables=3))
 SALES = SchemaInfo(schema_id=7, catalog="x", name="sales", created_at_ms=0)
 
 
@@ -62,6 +70,7 @@ def removed(number: int, text: str) -> RemovedTableNameKey:
 STORY: tuple[CatalogCommand, ...] = (
     CreateCatalogCommand(TENANT),
     CreateSchemaCommand(SALES),
+    AlterCatalogCommand("x", 2, {"drop_retention_ms": 60_000}, {"tables": 3}),
     table(1024, "a"),
     table(1025, "b"),
     RenameTableCommand(name("a"), name("c"), 1024, CLIENT),
@@ -181,36 +190,42 @@ REFUSALS: dict[str, tuple[int, CatalogCommand, type[Exception]]] = {
         CreateTableCommand(table_info(1, "t", 1, "no"), table_route(1, ("dn-1",))),
         NotFound,
     ),
-    "a table that is there": (3, table(1030, "a"), Conflict),
+    "a table that is there": (4, table(1030, "a"), Conflict),
     "a rename of another table": (
-        4,
+        5,
         RenameTableCommand(
             name("b"), name("d"), 1024, CLIENT.model_copy(update={"table_id": 1024})
         ),
         Conflict,
     ),
     "a rename to a name that is taken": (
-        4,
+        5,
         RenameTableCommand(name("a"), name("b"), 1024, CLIENT),
         Conflict,
     ),
     "an exchange with no table": (
-        3,
+        4,
         RenameTableCommand(name("a"), name("b"), 1024, CLIENT, 1025),
         NotFound,
     ),
     "a drop of no table": (0, HideTableCommand(name("a"), 1024, CLIENT), NotFound),
     "keys of no table": (0, DropTableCommand(name("a"), 1024, 5, "p"), NotFound),
-    "an undrop of a living table": (3, UndropTableCommand(removed(1024, "a"), name("z")), NotFound),
+    "an undrop of a living table": (4, UndropTableCommand(removed(1024, "a"), name("z")), NotFound),
     "an undrop into another schema of that name": (
-        10,
+        11,
         UndropTableCommand(removed(1024, "b"), name("a"), 99),
         Conflict,
     ),
-    "a purge of another drop": (12, PurgeTableCommand(removed(1024, "a"), "p"), NotFound),
+    "a purge of another drop": (13, PurgeTableCommand(removed(1024, "a"), "p"), NotFound),
     "a drop of another schema of that name": (2, DropSchemaCommand("x", "sales", 8), Conflict),
     "a drop of no schema": (0, DropSchemaCommand("x", "sales", 7), NotFound),
     "a drop of another catalog of that name": (1, DropCatalogCommand("x", 3), Conflict),
+    "an alter of no catalog": (0, AlterCatalogCommand("x", 2, {}, {}), NotFound),
+    "an alter of another catalog of that name": (
+        1,
+        AlterCatalogCommand("x", 3, {}, {}),
+        Conflict,
+    ),
     "a drop of no catalog": (0, DropCatalogCommand("x", 2), NotFound),
 }
 
@@ -228,8 +243,9 @@ def test_given_metadata_that_a_command_does_not_fit_when_planned_then_refused(
 @pytest.mark.parametrize(
     "command",
     [
-        CreateCatalogCommand(TENANT, if_not_exists=True),
+        CreateCatalogCommand(LIMITED, if_not_exists=True),
         CreateSchemaCommand(SALES, if_not_exists=True),
+        AlterCatalogCommand("x", 2, {}, {"tables": 3}),
         replace(table(1030, "a"), if_not_exists=True),
         ShowTableCommand(1024),
         ShowTableCommand(9),
@@ -239,4 +255,4 @@ def test_given_metadata_that_a_command_does_not_fit_when_planned_then_refused(
 def test_given_metadata_as_a_command_wants_it_when_planned_then_no_entries(
     command: CatalogCommand,
 ) -> None:
-    assert command.plan(KeysOf(played(STORY[:3]))) == ()
+    assert command.plan(KeysOf(played(STORY[:4]))) == ()

@@ -9,6 +9,7 @@ from procedures.kinds.alter.alter_table import WAIT_MS, AlterTable
 from procedures.kinds.failover.decommission_node import DecommissionNode
 from procedures.kinds.failover.failover_node import FailoverNode
 from procedures.kinds.failover.failover_table import FailoverTable
+from procedures.kinds.namespaces.alter_catalog import AlterCatalog
 from procedures.kinds.namespaces.create_catalog import CreateCatalog
 from procedures.kinds.namespaces.create_schema import CreateSchema
 from procedures.kinds.namespaces.drop_catalog import DropCatalog
@@ -116,6 +117,10 @@ async def with_two_tables_and_dead_node(cluster: Cluster, fence: Compare) -> Non
 
 # ---- the scenarios
 
+ACME = CreateCatalog(
+    info=CatalogInfo(catalog_id=1031, name="acme", created_at_ms=1),
+    default_schema=SchemaInfo(schema_id=1032, catalog="acme", name="public", created_at_ms=1),
+)
 NEW = CreateTable(info=table_info(1090, "new", 3), route=table_route(1090, NODES))
 TAKEN = CreateTable(info=table_info(1090, "t", 3), route=table_route(1090, NODES))
 PURGE = PurgeTable(
@@ -140,11 +145,32 @@ SCENARIOS = (
         {FULL: lambda end: effects(end, "schema.created")},
     ),
     Scenario(
-        "create_catalog",
+        "create_catalog",  # as servers of before asked for it
         "create_catalog",
         CreateCatalog(info=CatalogInfo(catalog_id=1031, name="acme", created_at_ms=1)),
         empty,
         {FULL: lambda end: effects(end, "catalog.created")},
+    ),
+    Scenario(
+        "create_catalog, with its schema",
+        "create_catalog",
+        ACME,
+        empty,
+        {FULL: lambda end: effects(end, "catalog.created", "schema.created")},
+    ),
+    Scenario(
+        "alter_catalog",
+        "alter_catalog",
+        AlterCatalog(name="main", catalog_id=1024, limits={"tables": 5}),
+        with_table,
+        {FULL: lambda end: effects(end, "catalog.altered")},
+    ),
+    Scenario(
+        "drop_catalog, with its default schema",
+        "drop_catalog",
+        DropCatalog(name="main", catalog_id=1024),
+        empty,
+        {FULL: lambda end: effects(end, "schema.dropped", "catalog.dropped")},
     ),
     Scenario(
         "drop_catalog",

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keys.model.catalogs import CatalogInfo, SchemaInfo
+from keys.model.catalogs import CatalogInfo, CatalogLimits, CatalogSettings, SchemaInfo
 from keys.model.tables import Column, TableInfo
 from metasrv.host.toolchain import checkout
 from metasrv_base.errors import Conflict
@@ -46,6 +46,8 @@ OTHERWISE: dict[str, object] = {
     "primary_key": (2,),
     "partition": HashRule(columns=(1,), count=2),
     "options": {"app.a": "2"},
+    "settings": CatalogSettings(drop_retention_ms=60_000),
+    "limits": CatalogLimits(tables=2),
     "replicas": 2,
     "engine": "memory",
     "engine_options": {"memtable_bytes": 1 << 20},

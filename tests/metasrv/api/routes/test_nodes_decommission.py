@@ -6,7 +6,7 @@ import pytest
 
 from keys.model.cluster import DATANODE, RemovedNodeKey
 from keys.store.kv import Request, TxnAnswer
-from metasrv.leadership.purging import due
+from metasrv.leadership.purging import DropRetention, due
 from metasrv.leadership.retirement import look
 from metasrv_base.concurrency.turns import at_once
 from metasrv_base.errors import Conflict
@@ -103,7 +103,8 @@ async def test_given_lost_storage_when_decommissioned_then_only_of_a_dead_node()
         assert (shown["state"], shown["removal"]["lost"]) == ("removed", True)
         assert (again.status_code, again.json()["removal"]) == (200, shown["removal"])
         away = {node.node_id for node in one.term.ports.placement.nodes() if not node.alive}
-        dropped = at_once(due(one.state.follower.catalog, one.clock.wall_ms(), away, 9))
+        kept = DropRetention(one.clock.wall_ms(), 0)
+        dropped = at_once(due(one.state.follower.catalog, kept, away, 9))
         assert [table.info.name for table in dropped] == ["t"], "nobody waits for its disk"
 
 

@@ -3,7 +3,8 @@
 from typing import Any
 
 from keys.commit.change import change
-from keys.model.catalogs import CatalogNameKey, SchemaNameKey
+from keys.commit.txn import snapshot
+from keys.model.catalogs import CatalogLimits, CatalogNameKey, SchemaNameKey
 from keys.model.cluster import (
     Candidate,
     CandidateKey,
@@ -15,7 +16,7 @@ from keys.model.cluster import (
     SettingKey,
     SettingRecord,
 )
-from keys.model.log import CatalogUpdateKey, CatalogVersionKey, TableCreated
+from keys.model.log import CatalogAltered, CatalogUpdateKey, CatalogVersionKey, TableCreated
 from keys.model.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
 from keys.model.tables import (
     DatanodeTable,
@@ -236,6 +237,15 @@ async def catalog_gone(at: Cluster) -> str:
     return str(CatalogNameKey("main"))
 
 
+async def above_its_limit(at: Cluster) -> str:
+    key = CatalogNameKey("main")
+    read = await snapshot(at.kv, key, deadline_ms=1_000)
+    info = read.must(key)
+    tenant = info.as_tenant(info.own_settings, CatalogLimits(tables=1))
+    await at.commit(change(read, CatalogAltered(info=tenant)))
+    return str(key)
+
+
 async def opened_by_nobody(at: Cluster) -> str:
     region = await at.route_of(FLIGHTS, 0)
     await at.change_region(region.model_copy(update={"state": RegionState.OPENING}))
@@ -346,6 +356,7 @@ BREAKAGES = (
     Breakage("region-announced", open_unannounced),
     Breakage("table-schema", schema_gone),
     Breakage("table-schema", catalog_gone),
+    Breakage("tenant-limits", above_its_limit),
     Breakage("region-opening", opened_by_nobody),
     Breakage("region-lost", lost_region),
     Breakage("drop-unfinished", dropped_by_nobody),

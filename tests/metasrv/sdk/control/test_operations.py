@@ -66,6 +66,16 @@ def test_given_an_index_when_created_then_it_is_a_spec_as_that_of_a_table() -> N
     assert (asked.body["name"], asked.body["columns"], asked.body["unique"]) == ("i", ["a"], True)
 
 
+def test_given_limits_of_a_catalog_when_altered_then_the_named_ones_alone_are_sent() -> None:
+    with serving() as rest, connect(rest.url) as client:
+        rest.answers[("PATCH", "/v1/catalogs/acme")] = Conflict("tenant-limit", limit="tables")
+        with pytest.raises(Conflict, match="tenant-limit"):
+            client.catalogs.alter("acme", limits={"tables": 5, "regions": None})
+
+    (asked,) = rest.asked
+    assert asked.body == {"settings": {}, "limits": {"tables": 5, "regions": None}}
+
+
 def test_given_a_client_and_a_table_when_shown_then_it_is_said_what_they_are_of() -> None:
     with serving() as rest, connect(rest.url) as client:
         assert repr(client) == f"<Client of {rest.url}>"

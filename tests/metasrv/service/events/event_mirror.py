@@ -127,6 +127,9 @@ class EventMirror:
         if isinstance(event, namespace.CatalogCreatedEvent):
             self.catalogs[event.catalog] = event.catalog_id
             return
+        if isinstance(event, namespace.CatalogAlteredEvent):
+            assert self.catalogs.get(event.catalog, event.catalog_id) == event.catalog_id
+            return
         self.catalogs.pop(event.catalog, None)
         self._hide(event.catalog, None)
 

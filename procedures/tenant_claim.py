@@ -1,0 +1,34 @@
+"""Claims of procedures on the limits of their tenants, until they are over. Plain data."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from keys.catalog.catalog import Catalog
+from keys.model.catalogs import CatalogLimits
+from keys.model.records import Lock, LockMode
+
+CATALOG = "catalog:"  # of the lock of a catalog, before its name
+
+
+@dataclass(frozen=True, slots=True)
+class TenantClaim:
+    catalog: str
+    tables: Mapping[int, int] = field(default_factory=dict)
+    """Table that it makes or brings back -> number of its regions. It counts until the catalog has
+    the table."""
+    limits: CatalogLimits | None = None
+    """Limits that it sets: they hold from its submission on, where they are the lower ones."""
+
+
+def tenant_of(locks: tuple[Lock, ...]) -> str | None:
+    """The catalog whose objects the holder of *locks* changes; None: of none, or the catalog
+    itself."""
+    for lock in locks:
+        if lock.key.startswith(CATALOG):
+            return None if lock.mode is LockMode.EXCLUSIVE else lock.key.removeprefix(CATALOG)
+    return None
+
+
+def no_claims(state: object, catalog: Catalog) -> tuple[TenantClaim, ...]:
+    """Returns none; for kinds that make no table."""
+    return ()
