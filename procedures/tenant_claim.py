@@ -20,13 +20,14 @@ class TenantClaim:
     """Limits that it sets: they hold from its submission on, where they are the lower ones."""
 
 
-def tenant_of(locks: tuple[Lock, ...]) -> str | None:
-    """The catalog whose objects the holder of *locks* changes; None: of none, or the catalog
-    itself."""
-    for lock in locks:
-        if lock.key.startswith(CATALOG):
-            return None if lock.mode is LockMode.EXCLUSIVE else lock.key.removeprefix(CATALOG)
-    return None
+def tenants_of(locks: tuple[Lock, ...]) -> tuple[str, ...]:
+    """Returns the catalogs whose objects the holder of *locks* changes: those that must stay, not
+    those that it makes or drops."""
+    return tuple(
+        lock.key.removeprefix(CATALOG)
+        for lock in locks
+        if lock.mode is LockMode.SHARED and lock.key.startswith(CATALOG)
+    )
 
 
 def no_claims(state: object, catalog: Catalog) -> tuple[TenantClaim, ...]:

@@ -1,5 +1,6 @@
 """The active procedures, their locks and their waits: the leader's memory, without I/O."""
 
+import asyncio
 import heapq
 from collections import Counter
 from collections.abc import Iterable
@@ -28,6 +29,8 @@ class ActiveProcedures:
     tenants: TenantReservations = field(default_factory=TenantReservations)
     arriving: dict[str, tuple[Lock, ...]] = field(default_factory=dict)
     """Submissions on their way to the store; they count for the queue."""
+    _keys: dict[str, tuple[str, asyncio.Event]] = field(default_factory=dict)
+    """Of those that have an idempotency key: the key, and whether it has arrived."""
     announced: int = 0
     """The number of all submissions announced since the term began."""
     _held_back: Counter[str] = field(default_factory=Counter)
@@ -52,10 +55,20 @@ class ActiveProcedures:
 
     # Coming and going --------------------------------------------------------------------------
 
-    def announce(self, procedure: str, locks: tuple[Lock, ...]) -> frozenset[str]:
+    def twin(self, key: str | None) -> asyncio.Event | None:
+        """A submission with the same idempotency key that is on its way to the store: the event is
+        set when it has `arrived`."""
+        events = (event for other, event in self._keys.values() if other == key)
+        return next(events, None)
+
+    def announce(
+        self, procedure: str, locks: tuple[Lock, ...], key: str | None = None
+    ) -> frozenset[str]:
         """Notes a procedure that is about to be stored. Returns those that it precedes; none of
         them starts until it has `arrived`."""
         self.announced += 1
+        if key is not None:
+            self._keys[procedure] = (key, asyncio.Event())
         overtakes = self.locks.overtaken_by(locks, self.arriving)
         self.arriving[procedure] = locks
         self._held_back.update(overtakes)
@@ -64,6 +77,9 @@ class ActiveProcedures:
     def arrived(self, procedure: str, overtakes: frozenset[str]) -> None:
         """Notes that an announced procedure is stored, or will not be."""
         self.arriving.pop(procedure, None)
+        if procedure in self._keys:
+            _, event = self._keys.pop(procedure)
+            event.set()
         if procedure not in self.entries:
             self.tenants.release(procedure)
         self._held_back -= Counter(overtakes)

@@ -16,11 +16,11 @@ from pydantic import ValidationError
 from keys.catalog.catalog import Catalog
 from keys.catalog.maps import NOTHING
 from keys.model.catalogs import CatalogLimits, ResourceShare
-from keys.model.records import ProcedureRecord
+from keys.model.records import Lock, ProcedureRecord
 from metasrv_base.errors import Conflict, MetaError, Refused
 from procedures.machine import Kind, ProcedureState
 from procedures.ports import NodeView
-from procedures.tenant_claim import TenantClaim, tenant_of
+from procedures.tenant_claim import TenantClaim, tenants_of
 
 COUNTED = ("tables", "regions", "procedures")
 RESOURCES = ("cpu_cores", "memory_bytes")
@@ -53,8 +53,8 @@ class TenantReservations:
     _by_tenant: defaultdict[str, dict[str, TenantClaim]] = field(
         default_factory=lambda: defaultdict(dict)
     )
-    _changes: dict[str, str] = field(default_factory=dict)
-    """Procedure -> the tenant whose objects it changes."""
+    _changes: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Procedure -> the tenants whose objects it changes."""
     _changing: Counter[str] = field(default_factory=Counter)
     """Tenant -> how many those are."""
 
@@ -87,10 +87,8 @@ class TenantReservations:
 
     def reserve(self, procedure: str, kind: Kind[Any], state: ProcedureState) -> None:
         """Idempotent."""
-        tenant, claims = tenant_of(kind.locks(state)), kind.claims(state, self.applied())
-        if tenant is not None and procedure not in self._changes and _counts(claims):
-            self._changes[procedure] = tenant
-            self._changing[tenant] += 1
+        claims = kind.claims(state, self.applied())
+        self._change(procedure, _changed(kind.locks(state), claims))
         if claims:
             self._claims[procedure] = claims
         for claim in claims:
@@ -104,14 +102,16 @@ class TenantReservations:
             if kind is not None:
                 self.reserve(procedure, kind, kind.state.model_validate(record.state))
                 return
-        if (tenant := tenant_of(record.locks)) is not None:
-            self._changes[procedure] = tenant
-            self._changing[tenant] += 1
+        self._change(procedure, _changed(record.locks, ()))
+
+    def _change(self, procedure: str, tenants: frozenset[str]) -> None:
+        if tenants and procedure not in self._changes:
+            self._changes[procedure] = tenants
+            self._changing.update(tenants)
 
     def release(self, procedure: str) -> None:
         """Idempotent. What it has made is in the catalog by now."""
-        tenant = self._changes.pop(procedure, None)
-        if tenant is not None:
+        for tenant in self._changes.pop(procedure, ()):
             self._changing[tenant] -= 1
             if not self._changing[tenant]:
                 del self._changing[tenant]
@@ -124,16 +124,15 @@ class TenantReservations:
     def refusal(self, kind: Kind[Any], state: ProcedureState) -> MetaError | None:
         """The refusal of a submission that would pass a limit; None: there is room for it."""
         claims = kind.claims(state, self.applied())
-        tenant = tenant_of(kind.locks(state)) if _counts(claims) else None
-        for claim in claims:
-            error = self._passes(claim, 1 if claim.catalog == tenant else 0)
+        changed = _changed(kind.locks(state), claims)
+        others = changed - {claim.catalog for claim in claims}
+        for claim in (*claims, *map(TenantClaim, sorted(others))):
+            error = self._passes(claim, int(claim.catalog in changed))
             if error is None and claim.limits is not None:
                 error = self._cannot_hold(claim.catalog, claim.limits)
             if error is not None:
                 return error
-        if tenant is None or any(claim.catalog == tenant for claim in claims):
-            return None
-        return self._passes(TenantClaim(tenant), 1)
+        return None
 
     def _passes(self, claim: TenantClaim, procedures: int) -> MetaError | None:
         limits = self.limits(claim.catalog) or claim.limits
@@ -181,9 +180,10 @@ class TenantReservations:
                 yield max(shares, key=lambda share: share.reserved)
 
 
-def _counts(claims: tuple[TenantClaim, ...]) -> bool:
-    """A change of limits is none of the changes that they bound: it is the way out."""
-    return all(claim.limits is None for claim in claims)
+def _changed(locks: tuple[Lock, ...], claims: tuple[TenantClaim, ...]) -> frozenset[str]:
+    """Tenants of whose changes it is one. A change of limits is none: it is the way out."""
+    limited = {claim.catalog for claim in claims if claim.limits is not None}
+    return frozenset(tenants_of(locks)) - limited
 
 
 def _lowest(limits: Iterator[int | None]) -> int | None:

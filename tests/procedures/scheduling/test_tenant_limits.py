@@ -12,6 +12,8 @@ from keys.model.records import ClientRequirements, ProcedureRecord
 from metasrv_base.errors import Conflict, MetaError, Refused
 from procedures.engine import record_transitions
 from procedures.engine.submit import _UNKNOWN
+from procedures.kinds.batch.batch import BATCH, CommandBatch
+from procedures.kinds.batch.members import Change
 from procedures.kinds.namespaces.alter_catalog import ALTER_CATALOG, AlterCatalog
 from procedures.kinds.namespaces.create_catalog import CREATE_CATALOG, CreateCatalog
 from procedures.kinds.namespaces.drop_catalog import DROP_CATALOG, DropCatalog
@@ -31,6 +33,10 @@ def create(table_id: int, regions: int = 1) -> CreateTable:
     leaders = tuple(NODES[number % len(NODES)] for number in range(regions))
     info = table_info(table_id, f"t{table_id}", regions)
     return CreateTable(info=info, route=table_route(table_id, leaders))
+
+
+def in_catalog(state: CreateTable, catalog: str) -> CreateTable:
+    return state.model_copy(update={"info": state.info.model_copy(update={"catalog": catalog})})
 
 
 class World:
@@ -245,3 +251,33 @@ def test_given_reservations_of_all_tenants_then_no_more_than_the_nodes_have() ->
     facts = {"catalog": "b", "limit": "cpu_cores", "at_most": 4, "use": 3, "request": 2}
     assert (second.code, second.facts) == ("tenant-limit", facts)
     assert third.facts["use"] == 4
+
+
+def test_given_a_batch_in_several_tenants_then_it_is_a_change_of_each_and_of_no_new_one() -> None:
+    """A new catalog with limits in the same batch takes nothing from what the others count."""
+    world = World(procedures=1)
+    other = CatalogInfo(catalog_id=8, name="other", created_at_ms=0)
+    world.add(CatalogCreated(info=other))
+    new = CatalogInfo(catalog_id=9, name="new", created_at_ms=0)
+    limits = CatalogLimits(tables=1, procedures=1)
+    states: list[tuple[Kind[Any], ProcedureState]] = [
+        (CREATE_CATALOG, CreateCatalog(info=new.as_tenant(new.own_settings, limits))),
+        (CREATE_TABLE, in_catalog(create(1), "other")),
+        (CREATE_TABLE, create(2)),
+    ]
+    both = CommandBatch(
+        members=tuple(
+            Change(kind=kind.name, state=state.model_dump(mode="json")) for kind, state in states
+        )
+    )
+
+    first = world.ask("p", BATCH, both)
+    uses = [world.tenants.use(name) for name in ("main", "other", "new")]
+    second = world.ask("q", CREATE_TABLE, create(3))
+    world.tenants.release("p")
+
+    assert first is None
+    assert uses == [TenantUse(1, 1, 1), TenantUse(1, 1, 1), TenantUse()]
+    assert second is not None
+    assert second.facts["limit"] == "procedures"
+    assert world.ask("q", CREATE_TABLE, create(3)) is None

@@ -12,11 +12,12 @@ from keys.commit.change import change
 from keys.commit.txn import snapshot
 from keys.model.catalogs import CatalogLimits, CatalogNameKey
 from keys.model.log import CatalogAltered
-from keys.model.records import ProcedureOutcome
+from keys.model.records import ClientRequirements, ProcedureOutcome
 from keys.model.tables import TableInfoKey
 from keys.store.kv import Compare
-from metasrv_base.errors import Conflict
-from procedures.kinds.tables.create_table import CreateTable
+from metasrv_base.errors import Conflict, MetaError
+from procedures.engine.submit import SubmitRequest, Submitted
+from procedures.kinds.tables.create_table import CREATE_TABLE, CreateTable
 from procedures.machine import Kind
 from procedures.scheduling.admission import Limits
 from procedures.scheduling.tenant_limits import TenantReservations
@@ -125,6 +126,38 @@ def test_given_creates_under_way_when_their_leader_dies_then_the_next_counts_the
         Counter({"tenant-limit": ASKED - 1, ProcedureOutcome.SUCCEEDED.value: 1}),
         FREE,
     )
+
+
+def test_given_the_last_place_when_one_key_asks_twice_at_once_then_one_procedure() -> None:
+    """The second finds no place: the first has it, and is on its way to the store."""
+    found: list[Any] = []
+
+    async def main(loop: SimLoop) -> None:
+        cluster = Cluster(loop, limits=WIDE)
+        fence = await cluster.bootstrap()
+        await with_schema(cluster, fence)
+        await limited(cluster, fence, 1)
+        manager = (await cluster.started()).manager
+        client = ClientRequirements(
+            submitted_by="a", request_id="r", statement={}, idempotency="e" * 64
+        )
+
+        async def ask(number: int, client: ClientRequirements) -> Submitted | MetaError:
+            wish = SubmitRequest(cluster.ids.procedure_id(), client, "body")
+            try:
+                return await manager.submit(CREATE_TABLE, create(number), wish)
+            except MetaError as error:
+                return error
+
+        other = client.model_copy(update={"idempotency": "f" * 64})
+        asked = (ask(2_000, client), ask(2_001, client), ask(2_002, other), ask(2_003, client))
+        found.extend(await asyncio.gather(*asked))
+
+    run(main, 1)
+    first, second, refused, third = found
+    assert (first.replayed, second.replayed, third.replayed) == (False, True, True)
+    assert first.procedure == second.procedure == third.procedure
+    assert refused.code == "tenant-limit"
 
 
 class Forgetful(TenantReservations):
