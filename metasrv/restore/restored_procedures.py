@@ -40,6 +40,7 @@ ENDED_KINDS = frozenset(
 """Kinds whose plan is of regions, files or rows."""
 PARKED_KINDS = frozenset(
     {
+        "alter_catalog",
         "alter_table",
         "batch",
         "create_catalog",

@@ -30,7 +30,8 @@ class ActiveProcedures:
     arriving: dict[str, tuple[Lock, ...]] = field(default_factory=dict)
     """Submissions on their way to the store; they count for the queue."""
     _keys: dict[str, tuple[str, asyncio.Event]] = field(default_factory=dict)
-    """Of those that have an idempotency key: the key, and whether it has arrived."""
+    """Procedure on its way to the store -> its idempotency key, if it has one, and whether it has
+    arrived."""
     announced: int = 0
     """The number of all submissions announced since the term began."""
     _held_back: Counter[str] = field(default_factory=Counter)
@@ -56,8 +57,8 @@ class ActiveProcedures:
     # Coming and going --------------------------------------------------------------------------
 
     def twin(self, key: str | None) -> asyncio.Event | None:
-        """A submission with the same idempotency key that is on its way to the store: the event is
-        set when it has `arrived`."""
+        """Returns the event that is set when the submission with that idempotency key has
+        `arrived`; None: no such one is on its way to the store."""
         events = (event for other, event in self._keys.values() if other == key)
         return next(events, None)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 CHECK = "check_table"
 """The kind whose result lists faults."""
 KINDS = (
-    *("create_catalog", "drop_catalog", "create_schema", "drop_schema"),
+    *("create_catalog", "alter_catalog", "drop_catalog", "create_schema", "drop_schema"),
     *("create_table", "alter_table", "rename_table", "truncate_table", "drop_table"),
     *("undrop_table", "purge_table", "import_table", "check_table"),
     *("create_index", "validate_index", "drop_index"),

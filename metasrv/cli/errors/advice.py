@@ -17,6 +17,10 @@ ADVICE: Mapping[str, str] = {
     "ambiguous-dropped-table": "name one with --table-id; `metasrv table list --dropped` has ids",
     "not-in-batch": "take each command that is named out of the file; `metasrv table alter` and "
     "`metasrv index` make such changes",
+    "tenant-limit": "wait for what is being made, drop what is not needed, or raise the limit: "
+    "`metasrv catalog alter {catalog} --limit {limit}=N`",
+    "above-tenant-limit": "ask for less, or raise the limit: `metasrv catalog alter {catalog} "
+    "--limit {limit}=N`",
     "not-empty": "drop what it holds first, or all of it with --cascade",
     "being-dropped": "wait for the procedure, or choose another name",
     "not-found": "check the name",

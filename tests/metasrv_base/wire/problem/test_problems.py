@@ -96,6 +96,8 @@ CLOSED_LIST = [
     "outcome-unknown",
     "method-not-allowed",
     "not-empty",
+    "tenant-limit",
+    "above-tenant-limit",
     "request-timeout",
     "deadline-exceeded",
     "malformed-request",
