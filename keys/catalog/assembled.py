@@ -14,7 +14,6 @@ from immutables import Map
 from keys.catalog.catalog import Catalog, SchemaName
 from keys.catalog.maps import TenantSize, grown
 from keys.catalog.ordered import Names
-from keys.catalog.tables.catalog_table import CatalogTable
 from keys.catalog.tables.heads import HeldRegions, TableHead
 from keys.catalog.tables.table_map import TableMap
 from keys.model.tables import RegionState
@@ -57,7 +56,7 @@ class _Derived:
             self.nodes.setdefault(node, {})[head.table_id] = regions
 
 
-def assembled(namespaces: Catalog, tables: TableMap[CatalogTable]) -> Turns[Catalog]:
+def assembled(namespaces: Catalog, tables: TableMap) -> Turns[Catalog]:
     """*namespaces*: the catalog but for its tables. Raises Corrupt where two tables have a name, or
     a name no schema."""
     derived = _Derived()

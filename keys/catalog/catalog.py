@@ -54,7 +54,7 @@ class Catalog:
     """Being dropped with all they hold: no reader sees them."""
     leaving: Map[SchemaName, SchemaInfo] = field(default_factory=Map)
     """The same of schemas."""
-    tables: TableMap[CatalogTable] = field(default_factory=TableMap)
+    tables: TableMap = field(default_factory=TableMap)
     """By id, dropped ones too until they are purged."""
     names: Map[SchemaName, Map[str, int]] = field(default_factory=Map)
     """Schema -> name -> id of the table that bears it now; one that is being dropped too."""

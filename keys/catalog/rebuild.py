@@ -47,7 +47,7 @@ class Rebuild:
     _revision: int = field(init=False)
     _at_ms: int = field(init=False)
     _namespaces: Catalog = field(init=False)
-    _tables: TableMap[CatalogTable] = field(init=False)
+    _tables: TableMap = field(init=False)
     _sizes: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -17,8 +17,8 @@ from keys.catalog.maps import TenantSize, grown
 from keys.catalog.ordered import CHUNK_MAX, Names
 from keys.catalog.schema_versions import SchemaVersion, followed
 from keys.catalog.tables.catalog_table import CatalogTable
-from keys.catalog.tables.heads import HeldRegions, TableHead
-from keys.catalog.tables.opened_part import OpenedPart, RawItem
+from keys.catalog.tables.heads import HeldRegions, RawItem, TableHead
+from keys.catalog.tables.opened_part import OpenedPart
 from keys.catalog.tables.packed_tables import PackedTables, location_of
 from keys.catalog.tables.table_map import TableMap
 from keys.model.catalogs import CatalogInfo, SchemaInfo
@@ -218,7 +218,7 @@ class CatalogBuilder:
                 snapshot=self._ref.version, expected=self._ref.parts, found=len(self._parts)
             )
         packed = PackedTables(self._ref.version, self._parts, self._locations.finished())
-        tables = TableMap[CatalogTable](packed)
+        tables = TableMap(packed)
         for table in self._with_earlier:
             tables = tables.set(table.info.table_id, table)
         return Catalog(

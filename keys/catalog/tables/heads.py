@@ -11,6 +11,8 @@ from keys.model.tables import RegionState, TableInfo, TableRoute
 from metasrv_base.ids import RegionId, number_of
 
 SchemaName = tuple[str, str]
+RawItem = Mapping[str, Any]
+"""An item of a snapshot as JSON that was parsed, not validated."""
 SHARED_MAX = 4_096
 """Values of HeldRegions that are held once: most tables have few regions, all of them open."""
 
@@ -58,7 +60,7 @@ def head_of(
     )
 
 
-def head_in(item: Mapping[str, Any]) -> TableHead:
+def head_in(item: RawItem) -> TableHead:
     """The head of the table in a TableItem's JSON, without the models. Raises KeyError, TypeError
     or ValueError for what is none."""
     info, regions = item["info"], item["route"]["region_routes"]

@@ -4,21 +4,19 @@ The parts of a snapshot are compared with its digest when they are read, so that
 models wrote: what is not decoded is not validated either.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import orjson
 
 from keys.catalog.tables.catalog_table import CatalogTable
-from keys.catalog.tables.heads import TableHead, head_in
+from keys.catalog.tables.heads import RawItem, TableHead, head_in
 from keys.model.snapshot.snapshots import SnapshotPart, TableItem
 from keys.model.tables import TableInfo, TableRoute
 from keys.value import P, StoredModel, decode_json, json_of
 from metasrv_base.errors import Corrupt
 from metasrv_base.intern_fields import intern_fields
 
-RawItem = Mapping[str, Any]
 FIRST_FIELD = b'{"what":"'
 """The beginning of each item. Inside an item it stands behind no comma: texts have their quotes
 escaped, and no list in an item has objects with this first field."""
@@ -58,10 +56,9 @@ class OpenedPart:
         except (ValueError, KeyError, TypeError) as error:
             raise Corrupt(key=self.key, value=str(item)[:200]) from error
 
-    def heads(self) -> Iterator[TableHead]:
-        """The heads of all its tables."""
-        items = orjson.loads(self.text)["items"]
-        return (head_in(item) for item in items if item["what"] == "table")
+    def raw_tables(self) -> Iterator[RawItem]:
+        """All its tables, as parsed."""
+        return (item for item in orjson.loads(self.text)["items"] if item["what"] == "table")
 
     def tables(self) -> Iterator[CatalogTable]:
         """All its tables, without earlier sets of columns."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from immutables import Map
 
 from keys.catalog.tables.catalog_table import CatalogTable
-from keys.catalog.tables.heads import TableHead
+from keys.catalog.tables.heads import RawItem, TableHead, head_in
 from keys.catalog.tables.opened_part import OpenedPart
 from keys.catalog.tables.table_map import TablePack
 from keys.model.snapshot.snapshots import SnapshotPartKey
@@ -27,7 +27,7 @@ def location_of(part: int, offset: int, catalog_version: int) -> int:
     return (catalog_version << PART_BITS | part) << OFFSET_BITS | offset
 
 
-class PackedTables(TablePack[CatalogTable]):
+class PackedTables(TablePack):
     """Changes in nothing but what it keeps decoded. Any thread may use it."""
 
     def __init__(self, version: int, parts: Sequence[bytes], locations: Map[int, int]) -> None:
@@ -67,9 +67,13 @@ class PackedTables(TablePack[CatalogTable]):
             for table in self._opened(number).tables():
                 yield table.info.table_id, table
 
-    def heads(self) -> Iterator[TableHead]:
+    def raw_items(self) -> Iterator[tuple[int, RawItem]]:
         for number in range(len(self._parts)):
-            yield from self._opened(number).heads()
+            for item in self._opened(number).raw_tables():
+                yield item["info"]["table_id"], item
+
+    def heads(self) -> Iterator[TableHead]:
+        return (head_in(item) for _, item in self.raw_items())
 
     def _found(self, table_id: int) -> tuple[OpenedPart, int]:
         """The part that holds the table, and its offset there."""

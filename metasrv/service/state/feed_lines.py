@@ -7,6 +7,7 @@ from itertools import islice
 
 from keys.catalog.catalog import Catalog
 from keys.catalog.tables.catalog_table import CatalogTable
+from keys.catalog.tables.heads import RawItem
 from keys.model.log import (
     CatalogDropping,
     CatalogUpdate,
@@ -20,23 +21,18 @@ from keys.model.log import (
     TablesExchanged,
     TableUndropped,
 )
-from keys.model.tables import RegionRoute, RegionState
+from metasrv.service.state.feed_tables import PUBLIC, feed_json, feed_table
 from metasrv_base.elements.states import ElementState
 from metasrv_base.wire.frontend.feed import (
     AddressChange,
     FeedAlive,
-    FeedColumn,
-    FeedConstraint,
-    FeedIndex,
     FeedLine,
-    FeedRegion,
-    FeedTable,
     Goaway,
     SnapshotLine,
     Update,
 )
 
-WRITE_ONLY, PUBLIC = ElementState.WRITE_ONLY, ElementState.PUBLIC
+WRITE_ONLY = ElementState.WRITE_ONLY
 PART_TABLES = 64  # of a snapshot in one line: some 64 KiB, and all that a slow reader holds here
 TABLES_KEPT = 4_096  # texts of tables, some 4 MiB of tables of a few columns
 UPDATES_KEPT = 256  # texts of the last updates: readers that follow are nearly all at the newest
@@ -56,7 +52,10 @@ class FeedLines:
         self, catalog: Catalog, table_ids: Wanted, addresses: Mapping[str, str]
     ) -> Iterator[bytes]:
         """The parts of *catalog*, each made when it is asked for."""
-        tables = (self._text(table, catalog) for table in living(catalog, table_ids))
+        if table_ids is None:
+            tables = self._all_texts(catalog)
+        else:
+            tables = (self._text(table, catalog) for table in living(catalog, table_ids))
         is_last = False
         while not is_last:
             part = list(islice(tables, PART_TABLES))
@@ -92,6 +91,15 @@ class FeedLines:
         )
         tables = b",".join(self._text(table, after) for table in by_id.values())
         return _filled(line_of(rest), tables)
+
+    def _all_texts(self, catalog: Catalog) -> Iterator[bytes]:
+        """Yields the texts of all tables that statements use, hidden ones too."""
+        for item in catalog.tables.raw_items():
+            if isinstance(item, CatalogTable):
+                if item.dropped_at_ms is None:
+                    yield self._text(item, catalog)
+            elif item["dropped_at_ms"] is None:
+                yield _packed_text(item, catalog)
 
     def _text(self, table: CatalogTable, catalog: Catalog) -> bytes:
         if not catalog.shows(table):  # nobody asks for it often
@@ -136,14 +144,11 @@ def moved(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[bytes
             yield line_of(AddressChange(node=node, address=address))
 
 
-def living(catalog: Catalog, table_ids: Wanted) -> Iterator[CatalogTable]:
-    """The tables that statements use, hidden ones too; by id where they are asked for."""
-    if table_ids is None:
-        tables = iter(catalog.tables.values())
-    else:
-        tables = (
-            catalog.tables[table_id] for table_id in sorted(table_ids) if table_id in catalog.tables
-        )
+def living(catalog: Catalog, table_ids: frozenset[int]) -> Iterator[CatalogTable]:
+    """Those of the tables that statements use, hidden ones too, by id."""
+    tables = (
+        catalog.tables[table_id] for table_id in sorted(table_ids) if table_id in catalog.tables
+    )
     return (table for table in tables if table.dropped_at_ms is None)
 
 
@@ -177,61 +182,11 @@ def _text_of(table: CatalogTable, state: ElementState) -> bytes:
     return feed_table(table, state).model_dump_json().encode()
 
 
-def feed_table(table: CatalogTable, state: ElementState = PUBLIC) -> FeedTable:
-    info = table.info
-    return FeedTable(
-        id=info.table_id,
-        catalog=info.catalog,
-        schema_name=info.schema_name,
-        name=info.name,
-        version=info.version,
-        schema_version=info.schema_version,
-        schema_floor=info.schema_floor,
-        state=state,
-        columns=tuple(
-            FeedColumn(
-                id=column.id,
-                name=column.name,
-                type=column.type,
-                nullable=column.nullable,
-                default=column.default,
-                origin_default=column.origin_default,
-                replaces=column.replaces,
-                state=column.state,
-            )
-            for column in info.columns
-        ),
-        indexes=tuple(
-            FeedIndex(
-                id=index.id,
-                name=index.name,
-                columns=index.columns,
-                unique=index.unique,
-                state=index.state,
-            )
-            for index in info.indexes
-        ),
-        constraints=tuple(
-            FeedConstraint(
-                id=constraint.id,
-                name=constraint.name,
-                kind=constraint.kind.value,
-                columns=constraint.columns,
-                expression=constraint.expression,
-                state=constraint.state,
-            )
-            for constraint in info.constraints
-        ),
-        primary_key=info.primary_key,
-        partition=info.partition,
-        regions=tuple(_feed_region(region) for region in table.route.region_routes),
-    )
-
-
-def _feed_region(region: RegionRoute) -> FeedRegion:
-    return FeedRegion(
-        region_id=region.region_id,
-        leader=None if region.state is RegionState.LOST else region.leader,
-        epoch=region.epoch,
-        state=region.state.value,
-    )
+def _packed_text(item: RawItem, catalog: Catalog) -> bytes:
+    info = item["info"]
+    is_public = info["state"] == PUBLIC and catalog.is_visible(info["catalog"], info["schema"])
+    state = PUBLIC if is_public else WRITE_ONLY
+    try:
+        return feed_json(item, state)
+    except KeyError:  # written before a field existed, which has a default
+        return _text_of(catalog.tables[info["table_id"]], state)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from keys.catalog.tables.catalog_table import CatalogTable
-from metasrv.service.state.feed_lines import feed_table
+from metasrv.service.state.feed_tables import feed_table
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import Corrupt
 from metasrv_base.feed.catalog_replica import CatalogReplica, FeedReader

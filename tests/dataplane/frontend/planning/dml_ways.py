@@ -8,7 +8,7 @@ from typing import Any
 from dataplane.frontend.catalog.schema import Schema
 from keys.catalog.tables.catalog_table import CatalogTable
 from keys.model.tables import TableInfo
-from metasrv.service.state.feed_lines import feed_table
+from metasrv.service.state.feed_tables import feed_table
 from metasrv_base.elements.states import ElementState
 from procedures.elements.element_targets import (
     back,
