@@ -10,20 +10,20 @@ from immutables import Map
 
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import Corrupt
+from metasrv_base.feed.packed_feed import ComingTables, FullName, PackedFeedTables
 from metasrv_base.intern_fields import Shapes, intern_fields
+from metasrv_base.pack_map import PackMap
 from metasrv_base.wire.frontend.feed import (
     AddressChange,
     FeedAlive,
     FeedColumn,
-    FeedLine,
     FeedTable,
     Goaway,
+    HeardLine,
+    ParsedPart,
     SnapshotLine,
     Update,
 )
-
-FullName = tuple[str, str, str]
-"""Catalog, schema, table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class CatalogReplica:
     """The tables at one version of the catalog."""
 
     version: int
-    tables: Map[int, FeedTable] = field(default_factory=Map)
+    tables: PackMap[FeedTable] = field(default_factory=PackMap)
     names: Map[FullName, int] = field(default_factory=Map)
     """Ids of the tables that statements may find, by name."""
     addresses: Map[str, str] = field(default_factory=Map)
@@ -101,22 +101,32 @@ class CatalogReplica:
 
 
 @dataclass(frozen=True, slots=True)
+class ComingSnapshot:
+    """Parts of a snapshot at one version of the catalog."""
+
+    version: int
+    tables: ComingTables = field(default_factory=ComingTables)
+
+
+@dataclass(frozen=True, slots=True)
 class FeedReader:
     """A reader in the middle of a stream, or between two."""
 
     mirror: CatalogReplica | None = None
-    _coming: CatalogReplica | None = None
+    _coming: ComingSnapshot | None = None
     """A snapshot whose last part has not arrived yet."""
 
     def ended(self) -> "FeedReader":
         """The stream is gone: a snapshot that was not whole never was."""
         return FeedReader(self.mirror)
 
-    def heard(self, line: FeedLine) -> "FeedReader":
+    def heard(self, line: HeardLine) -> "FeedReader":
         """Returns the reader after *line*. Raises Corrupt for a line that cannot follow."""
         match line:
-            case SnapshotLine():
+            case ParsedPart():
                 return self._heard_part(line)
+            case SnapshotLine():
+                return self._heard_part(ParsedPart.of(line))
             case Update():
                 return replace(self, mirror=self._known(line.type).updated(line))
             case AddressChange():
@@ -129,17 +139,24 @@ class FeedReader:
             raise Corrupt(log="a line before the snapshot is whole", line=line)
         return self.mirror
 
-    def _heard_part(self, part: SnapshotLine) -> "FeedReader":
+    def _heard_part(self, part: ParsedPart) -> "FeedReader":
         """An older snapshot than what is known is Corrupt: a reader asks from what it has."""
-        coming = self._coming or CatalogReplica(part.version)
+        coming = self._coming or ComingSnapshot(part.version)
         if coming.version != part.version:
             raise Corrupt(log="torn", expected=coming.version, found=part.version)
-        coming = coming._with(tuple(part.tables))
+        tables = coming.tables.with_part(part.tables)
         if not part.is_last:
-            return replace(self, _coming=coming)
+            return replace(self, _coming=replace(coming, tables=tables))
         if self.mirror is not None and part.version < self.mirror.version:
             raise Corrupt(log="back", known=self.mirror.version, found=part.version)
-        return FeedReader(replace(coming, addresses=Map(part.addresses)))
+        return FeedReader(
+            CatalogReplica(
+                part.version,
+                PackMap(PackedFeedTables(tables)),
+                tables.names,
+                Map(part.addresses),
+            )
+        )
 
 
 def _is_other(old: FeedTable, new: FeedTable) -> bool:

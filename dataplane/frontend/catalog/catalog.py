@@ -8,7 +8,7 @@ from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import NotFound, Unavailable
 from metasrv_base.feed.catalog_replica import CatalogReplica, FeedReader
 from metasrv_base.wire.api.tables import RegionRouteBody
-from metasrv_base.wire.frontend.feed import FeedLine, FeedTable, SnapshotLine, Update
+from metasrv_base.wire.frontend.feed import FeedTable, HeardLine, ParsedPart, SnapshotLine, Update
 
 Name = tuple[str, str, str] | int
 """Catalog, schema, table; or the id of the table."""
@@ -47,11 +47,11 @@ class LiveCatalog:
             raise Unavailable("not-ready", what="the catalog of this frontend")
         return self._reading.mirror
 
-    def take(self, line: FeedLine) -> None:
+    def take(self, line: HeardLine) -> None:
         """Raises Corrupt for a line that cannot follow."""
         before = self._reading.mirror
         self._reading = self._reading.heard(line)
-        if isinstance(line, SnapshotLine):
+        if isinstance(line, SnapshotLine | ParsedPart):
             self._on_part()
             self.snapshots += line.is_last
             self._schemas.clear()
@@ -60,7 +60,7 @@ class LiveCatalog:
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
         changes = isinstance(line, Update) and before and before.is_waited_for(line)
-        if changes or isinstance(line, SnapshotLine):
+        if changes or isinstance(line, SnapshotLine | ParsedPart):
             self._on_change()
 
     def stream_ended(self) -> None:

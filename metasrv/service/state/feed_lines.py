@@ -145,7 +145,7 @@ def moved(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[bytes
 
 
 def living(catalog: Catalog, table_ids: frozenset[int]) -> Iterator[CatalogTable]:
-    """Those of the tables that statements use, hidden ones too, by id."""
+    """The named tables that statements use, hidden ones too, by id."""
     tables = (
         catalog.tables[table_id] for table_id in sorted(table_ids) if table_id in catalog.tables
     )

@@ -11,7 +11,7 @@ from metasrv.service.catalog.feed import Start, lines
 from metasrv.service.state.feed_lines import FeedLines, Wanted
 from metasrv.service.state.state import ServerState
 from metasrv_base.feed.catalog_replica import CatalogReplica, FeedReader
-from metasrv_base.wire.frontend.feed import FeedLine, read_line
+from metasrv_base.wire.frontend.feed import HeardLine, read_line
 from tests.keys.catalog.logs import first_update
 from tests.metasrv.api.fakes import ShiftedClock
 from tests.metasrv.api.rig import state_of
@@ -23,7 +23,7 @@ class Reader:
 
     stream: AsyncGenerator[bytes]
     reading: FeedReader = field(default_factory=FeedReader)
-    told: list[FeedLine] = field(default_factory=list)
+    told: list[HeardLine] = field(default_factory=list)
 
     @classmethod
     def of(cls, state: ServerState, start: int | None = None, wanted: Wanted = None) -> Self:
@@ -42,7 +42,7 @@ class Reader:
     def types(self) -> list[str]:
         return [line.type for line in self.told]
 
-    async def next(self) -> FeedLine:
+    async def next(self) -> HeardLine:
         line = read_line(await anext(self.stream))
         self.told.append(line)
         self.reading = self.reading.heard(line)
@@ -54,7 +54,7 @@ class Reader:
             await self.next()
         return self.mirror
 
-    async def until(self, kind: str) -> FeedLine:
+    async def until(self, kind: str) -> HeardLine:
         while (line := await self.next()).type != kind:
             pass
         return line

@@ -13,7 +13,7 @@ from metasrv.service.catalog.feed import Start, lines
 from metasrv.service.state.feed_lines import GOAWAY
 from metasrv.service.state.stream_places import STREAMS_MAX
 from metasrv_base.feed.catalog_replica import FeedReader
-from metasrv_base.wire.frontend.feed import MEDIA_TYPE, AddressChange, read_line
+from metasrv_base.wire.frontend.feed import MEDIA_TYPE, AddressChange, FeedAlive, read_line
 from tests.keys.catalog.logs import World, first_update, update
 from tests.metasrv.api.fakes import ShiftedClock
 from tests.metasrv.api.rig import Server, follower_of, leader, registration, state_of
@@ -84,12 +84,7 @@ async def test_given_a_leader_when_watched_then_it_says_who_leads() -> None:
 
         line = await reader.until("alive")
 
-        assert line.model_dump() == {
-            "type": "alive",
-            "version": one.version,
-            "leader": "http://ms-1",
-            "is_stale": False,
-        }
+        assert line == FeedAlive(version=one.version, leader="http://ms-1", is_stale=False)
 
 
 async def test_given_a_node_that_moves_then_its_new_address_is_told() -> None:

@@ -13,7 +13,7 @@ from metasrv.service.state.feed_lines import PART_TABLES
 from metasrv.service.state.state import ServerState
 from metasrv_base.elements.states import ElementState
 from metasrv_base.feed.catalog_replica import CatalogReplica, FeedReader
-from metasrv_base.wire.frontend.feed import SnapshotLine, Update
+from metasrv_base.wire.frontend.feed import ParsedPart, Update
 from tests.keys.catalog.logs import World, update
 from tests.metasrv.holders.reader import Reader, mirror_of, state, whole
 from tests.procedures.harness.tables import table_info, table_route
@@ -146,7 +146,7 @@ async def test_given_a_version_that_is_kept_no_more_when_asked_from_it_then_a_sn
 
     late, just = Reader.of(one, start=1), Reader.of(one, start=version - VERSIONS_KEPT + 1)
 
-    assert isinstance(await late.next(), SnapshotLine)
+    assert isinstance(await late.next(), ParsedPart)
     just.reading = FeedReader(mirror_of_version(one, version - VERSIONS_KEPT + 1))
     assert isinstance(await just.next(), Update)
 
@@ -165,7 +165,7 @@ async def test_given_a_thousand_tables_then_the_snapshot_comes_in_parts_and_is_w
     mirror = await reader.at(1_001)
 
     assert len(mirror.tables) == 1_000
-    parts = [line for line in reader.told if isinstance(line, SnapshotLine)]
+    parts = [line for line in reader.told if isinstance(line, ParsedPart)]
     assert [part.is_last for part in parts] == [False] * (len(parts) - 1) + [True]
     assert max(len(part.tables) for part in parts) == PART_TABLES
     found = mirror.find("main", "public", "t999")
