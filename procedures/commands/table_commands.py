@@ -18,7 +18,7 @@ from keys.model.tables import (
     TableRouteKey,
 )
 from metasrv_base.elements.states import ElementState
-from metasrv_base.errors import Conflict, NotFound
+from metasrv_base.errors import Conflict, Corrupt, NotFound
 from procedures.commands.command import CatalogCommand
 from procedures.steps.existing import alike, must_be_free
 from procedures.steps.requirements import require_same_table, require_version
@@ -46,6 +46,7 @@ class CreateTableCommand(CatalogCommand):
             raise NotFound(what="schema", name=f"{info.catalog}.{info.schema_name}")
         bearer = view.get(self.name_key)
         if bearer is None:
+            self._id_must_be_free(view)
             return (TableCreated(info=info, route=self.route),)
         if not self.if_not_exists:
             must_be_free("table", info.full_name, bearer)
@@ -54,6 +55,13 @@ class CreateTableCommand(CatalogCommand):
             raise NotFound("table-not-found", table=info.full_name)
         alike(info, existing, if_not_exists=True)
         return ()
+
+    def _id_must_be_free(self, view: MetadataView) -> None:
+        """Raises Corrupt: ids are given once, so the sequence of ids, or these keys, are wrong."""
+        table_id = self.info.table_id
+        info, route = view.get(TableInfoKey(table_id)), view.get(TableRouteKey(table_id))
+        if info is not None or route is not None:
+            raise Corrupt(table_id=table_id, reason="a new table has the id of another")
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from procedures.context import Context
 from procedures.kinds.batch.members import Change, Member, command_of, locks_of, state_of
 from procedures.kinds.batch.reading import read
 from procedures.kinds.namespaces.create_catalog import CreateCatalog
-from procedures.kinds.tables.create_table import CreateTable, while_registered
+from procedures.kinds.tables.create_table import CreateTable, is_of_another, while_registered
 from procedures.kinds.tables.drop_table import DROP_TABLE, DropTable
 from procedures.kinds.tables.rename_table import RenameTable
 from procedures.locking.locks import distinct
@@ -91,7 +91,8 @@ def _taken(state: CommandBatch, entries: Iterable[Entry], txn: Txn) -> Outcome[C
 
 async def drop_regions(state: CommandBatch, context: Context) -> None:
     """A node that cannot be reached is told by the leader's heartbeat answers when it is back."""
-    await _order(context, _created(state), drop_order, only=context.alive_nodes())
+    tables = [table for table in _created(state) if not is_of_another(table, context)]
+    await _order(context, tables, drop_order, only=context.alive_nodes())
 
 
 async def settle(state: CommandBatch, context: Context) -> Outcome[CommandBatch]:

@@ -68,10 +68,17 @@ async def while_registered(routes: Iterable[TableRoute], context: Context) -> Tx
 
 async def drop_regions(state: CreateTable, context: Context) -> None:
     """A node that cannot be reached is told by the leader's heartbeat answers when it is back."""
+    if is_of_another(state, context):
+        return
     alive = context.alive_nodes()
     regions = [region for region in state.route.region_routes if region.leader in alive]
     answers = await order_all(context, state.info, regions, drop_order)
     answers.must_all_succeed()
+
+
+def is_of_another(state: CreateTable, context: Context) -> bool:
+    """Whether a table has that id already, also a dropped one: the regions are that table's."""
+    return state.info.table_id in context.ports.applied().tables
 
 
 def locks(state: CreateTable) -> tuple[Lock, ...]:

@@ -23,7 +23,7 @@ from keys.model.records import ClientRequirements
 from keys.model.removed import RemovedTableNameKey
 from keys.model.tables import TableNameKey
 from keys.value import StoredModel
-from metasrv_base.errors import Conflict, NotFound
+from metasrv_base.errors import Conflict, Corrupt, NotFound
 from procedures.commands.command import CatalogCommand, change_of
 from procedures.commands.drop_commands import (
     DropTableCommand,
@@ -191,6 +191,7 @@ REFUSALS: dict[str, tuple[int, CatalogCommand, type[Exception]]] = {
         NotFound,
     ),
     "a table that is there": (4, table(1030, "a"), Conflict),
+    "a table of an id that another has": (4, table(1024, "z"), Corrupt),
     "a rename of another table": (
         5,
         RenameTableCommand(

@@ -14,9 +14,12 @@ from procedures.kinds.registry import KINDS
 from procedures.kinds.tables.create_table import CreateTable
 from tests.fakes.cluster import Cluster
 from tests.fakes.wire import NodeWire
-from tests.procedures.harness.scenarios import with_schema
+from tests.procedures.harness.agree import history_of
+from tests.procedures.harness.ends import TABLE
+from tests.procedures.harness.scenarios import with_schema, with_table
 from tests.procedures.harness.tables import table_info, table_route
 from tests.procedures.kinds.failover.runs import outcome, start
+from tests.procedures.kinds.runs import begun, finish
 from tests.sim.loop import SimLoop, run
 
 NEW = CreateTable(info=table_info(1090, "new", 2), route=table_route(1090, ("dn-1", "dn-2")))
@@ -93,3 +96,26 @@ def test_given_a_node_that_has_only_died_before_the_table_is_published_then_it_i
 
     assert end is ProcedureOutcome.SUCCEEDED
     assert is_stored(cluster, TableInfoKey(1090))
+
+
+def test_given_the_id_of_another_table_when_created_then_nothing_of_that_table_is_touched() -> None:
+    """Ids are given once; a sequence that went back costs no table a region."""
+
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_table, {})
+        before = history_of(cluster.kv._store.log_from(1))
+        serving = [dict(node.serving) for node in cluster.plane.nodes.values()]
+        folders = cluster.plane.storage.folders.keys() | set[str]()
+        twice = CreateTable(
+            info=table_info(TABLE, "z", 3), route=table_route(TABLE, ("dn-1", "dn-1", "dn-2"))
+        )
+
+        ended = await finish(cluster, "create_table", twice, {})
+
+        after = history_of(cluster.kv._store.log_from(1))
+        assert ended.outcome is ProcedureOutcome.ROLLED_BACK
+        assert (after.versions, after.wrong) == (before.versions, [])
+        assert [dict(node.serving) for node in cluster.plane.nodes.values()] == serving
+        assert cluster.plane.storage.folders.keys() == folders
+
+    run(main, 1)
