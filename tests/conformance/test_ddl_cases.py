@@ -71,7 +71,8 @@ def test_given_a_rename_when_done_then_the_old_name_is_free_and_the_new_one_has_
         assert done.outcome is ProcedureOutcome.SUCCEEDED
         assert await value(cluster, TableNameKey("main", "public", "t")) is None
         found: Any = await value(cluster, TableNameKey("main", "public", "s"))
-        assert found.table_id == TABLE
+        info: Any = await value(cluster, TableInfoKey(TABLE))
+        assert (found.table_id, info.name) == (TABLE, "s")
         assert [one.last.error and one.last.error.code for one in (again, back)] == [
             "table-not-found",
             "already-exists",
@@ -111,14 +112,20 @@ def test_given_a_table_when_dropped_and_back_then_it_is_as_before_at_higher_epoc
 def test_given_a_dropped_table_when_its_name_is_used_again_then_both_are_kept_apart() -> None:
     async def scenario(cluster: Cluster) -> None:
         second = CreateTable(info=table_info(1090, "t", 3), route=table_route(1090, NODES))
+        ids = [str(TABLE), "1090"]
         await finish(cluster, "drop_table", drop(), HERE)
         made = await finish(cluster, "create_table", second, {})
         await finish(cluster, "drop_table", drop(table_id=1090), {"table_id": 1090})
-        both = history_of(cluster.kv._store.log_from(1)).family("__removed-__table_name")
+        both = history_of(cluster.kv._store.log_from(1))
         await finish(cluster, "undrop_table", undrop(new_name="first"), {})
 
         assert made.outcome is ProcedureOutcome.SUCCEEDED
-        assert sorted(where[3] for where in both) == [str(TABLE), "1090"]
+        assert sorted(where[3] for where in both.family("__removed-__table_name")) == ids
+        for family in ("__table_info", "__table_route"):
+            assert sorted(where[0] for where in both.family(f"__removed-{family}")) == ids
+            assert not both.family(family)
+        assert not both.family("__table_name")
+        assert not both.family("__dn_table")
         found: Any = await value(cluster, TableNameKey("main", "public", "first"))
         assert found.table_id == TABLE
 

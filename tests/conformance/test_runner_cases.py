@@ -50,6 +50,10 @@ def test_given_two_steps_when_done_then_a_record_after_each_and_the_end_in_its_p
         assert steps_of(at, "a") == [("forward", "first"), ("forward", "second")]
         assert (record in between, history in between) == (True, False)
         assert (record in after, history in after) == (False, True)
+        events = [e for entry in at.cluster.kv._store.log_from(1) for e in entry.events]
+        gone = [e.mod_revision for e in events if e.key == record and e.value is None]
+        kept = [e.mod_revision for e in events if e.key == history]
+        assert (len(kept), kept) == (1, gone), "one transaction"
 
     troubled(scenario)
 

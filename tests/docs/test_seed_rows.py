@@ -86,13 +86,6 @@ def test_given_a_catalog_log_then_an_update_has_its_number_and_the_last_one_a_ke
     assert {"version", "entries"} <= CatalogUpdate.model_fields.keys()
 
 
-def test_given_a_descriptor_then_it_has_version_key_columns_and_its_schemas_name() -> None:
-    info = table_info(1024, "flights", 1)
-
-    assert (info.version, info.primary_key, info.schema_name) == (1, (1,), "public")
-    assert [column.name for column in info.columns] == ["id", "note"]
-
-
 def test_given_a_spec_when_it_is_used_then_it_is_unchanged_and_can_be_used_again() -> None:
     column = {"name": "id", "type": "int64", "nullable": False}
     spec = TableSpec.model_validate({"name": "t", "columns": [column], "primary_key": ["id"]})

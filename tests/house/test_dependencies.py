@@ -110,6 +110,12 @@ def test_given_what_is_declared_then_something_imports_it() -> None:
     assert declared(",".join(EXTRAS)) - used - BY_DATA == set()
 
 
+def test_given_the_packages_that_the_mission_names_then_each_is_declared() -> None:
+    named = {"fastapi", "uvicorn", "pyspark", "tenacity", "orjson", "pytest", "httpx"}
+
+    assert named <= declared(",".join(PROJECT["optional-dependencies"]))
+
+
 def test_given_an_extra_then_it_pins_and_the_sdk_leaves_room() -> None:
     for text in PROJECT["dependencies"]:
         assert "==" not in text, "users have dependencies of their own"

@@ -1,17 +1,30 @@
 """T/indexes: published state by state, public when it is answered, gone when it is dropped."""
 
 import asyncio
+from itertools import groupby
 from typing import Any
 
 import httpx
 import pytest
 
+from metasrv_base.elements.states import ElementState
 from metasrv_base.wire.node.orders import SetSchema
 from tests.metasrv.api.rig import TABLES, Server, leader
 
 WAIT = {"prefer": "wait=10"}
 INDEXES = f"{TABLES}/t/indexes"
 BY_CARRIER = {"name": "by_carrier", "columns": ["carrier", "id"]}
+
+
+ABSENT, DELETE_ONLY, WRITE_ONLY, PUBLIC = ElementState
+
+
+def states(one: Server, table_id: int) -> list[ElementState]:
+    """The states that the versions have its only index in, one after another."""
+    catalogs = (one.state.follower.at(version) for version in range(1, one.version + 1))
+    infos = [each.tables[table_id].info for each in catalogs if each and table_id in each.tables]
+    found = [info.indexes[0].state if info.indexes else ABSENT for info in infos]
+    return [state for state, _ in groupby(found)]
 
 
 async def create(one: Server, **body: Any) -> httpx.Response:
@@ -41,6 +54,19 @@ async def test_given_an_empty_table_when_indexed_then_each_state_is_published_to
         listed = (await one.client.get(INDEXES)).json()
         assert listed["indexes"] == [body]
         assert (await one.client.get(f"{INDEXES}/by_carrier")).json() == body
+
+
+async def test_given_an_index_that_comes_and_goes_then_versions_have_each_state_in_order() -> None:
+    async with leader() as one:
+        made = await one.make()
+
+        await create(one)
+        coming = states(one, made["id"])
+        await one.client.delete(f"{INDEXES}/by_carrier", headers=WAIT)
+        going = states(one, made["id"])[len(coming) - 1 :]
+
+        assert coming == [ABSENT, DELETE_ONLY, WRITE_ONLY, PUBLIC]
+        assert going == [PUBLIC, WRITE_ONLY, DELETE_ONLY, ABSENT]
 
 
 @pytest.mark.case("online 35")

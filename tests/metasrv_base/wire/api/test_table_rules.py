@@ -89,6 +89,8 @@ def test_given_the_spec_of_the_api_document_then_nothing_is_wrong() -> None:
 def test_given_what_is_no_name_then_it_is_an_invalid_identifier(name: str) -> None:
     assert faults(name=name) == {("/name", "invalid-identifier")}
     assert ("/columns/1/name", "invalid-identifier") in faults(columns=column(name=name))
+    (error,) = validate_schema(SchemaSpec(name=name))
+    assert (error.pointer, error.code) == ("/name", "invalid-identifier")
 
 
 @pytest.mark.badinput

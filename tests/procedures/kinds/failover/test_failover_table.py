@@ -1,6 +1,7 @@
 """Failover where it is hard: storage that is gone, nodes that come back, jobs that fail, undrop."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,9 +14,9 @@ from metasrv_base.wire.node.jobs import MoveJob, MoveResult
 from procedures.context import Context, Live
 from procedures.engine.control import Command, Control
 from procedures.engine.submit import SubmitRequest as Wish
-from procedures.kinds.failover.failover_table import FAILOVER_TABLE
+from procedures.kinds.failover.failover_table import FAILOVER_TABLE, FailoverTable
 from procedures.kinds.registry import KINDS
-from procedures.machine import Goto
+from procedures.machine import Goto, Outcome
 from procedures.ports import Progress
 from tests.fakes.cluster import DEADLINE_MS, Cluster
 from tests.fakes.datanodes.plane import FakeJobs, Plane
@@ -24,7 +25,7 @@ from tests.procedures.harness.ends import TABLE
 from tests.procedures.harness.scenarios import MOVED, with_dead_node, with_dropped_table
 from tests.procedures.harness.tables import rows_of
 from tests.procedures.kinds.failover.runs import CLIENT, FIRST, ROOT, start
-from tests.procedures.kinds.runs import begun, finish, undrop
+from tests.procedures.kinds.runs import begun, finish, move_route, undrop
 from tests.sim.loop import SimLoop, run
 
 
@@ -316,5 +317,31 @@ def test_given_another_failover_that_waits_when_a_table_comes_back_then_both_end
         assert {undropped.outcome, moved.outcome} == {ProcedureOutcome.SUCCEEDED}
         assert states(cluster) == ["open", "open", "open"]
         assert cluster.plane.violations == []
+
+    run(main, 1)
+
+
+def test_given_a_route_that_moves_while_it_is_rerouted_then_it_is_read_again_and_left() -> None:
+    """The transaction compares the route that the new leaders were chosen for (P1.1)."""
+    moved: list[int] = []
+
+    async def main(loop: SimLoop) -> None:
+        async def reroute(state: FailoverTable, at: Context) -> Outcome[FailoverTable]:
+            outcome = await FAILOVER_TABLE.steps["reroute"].act(state, at)
+            if not moved:
+                moved.append(1)
+                await move_route(cluster)
+            return outcome
+
+        sound = FAILOVER_TABLE.steps["reroute"]
+        slow = {**FAILOVER_TABLE.steps, "reroute": replace(sound, act=reroute)}
+        kinds = {"failover_table": replace(FAILOVER_TABLE, steps=slow)}
+        cluster = await begun(loop, with_dead_node, kinds)
+
+        history = await finish(cluster, "failover_table", MOVED, {})
+
+        assert history.result == {"table_id": TABLE, "regions": []}
+        assert [(one["leader"], one["epoch"]) for one in routes(cluster)] == [("dn-3", 2)] * 3
+        assert history_of(cluster.kv._store.log_from(1)).wrong == []
 
     run(main, 1)
