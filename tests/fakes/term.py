@@ -99,8 +99,8 @@ class World:
     deadline_ms: int
     """Deadline of one call of the store."""
     make_committer: Callable[..., Committer] = Committer
-    placement: Placement | None = None
-    """None: the nodes as the leader's own detector sees them."""
+    placement_of: Callable[[NodeLiveness], Placement] = lambda book: book
+    """By default the nodes are as the leader's own detector sees them."""
 
 
 async def lead(server: Server, world: World) -> None:
@@ -123,7 +123,7 @@ async def lead(server: Server, world: World) -> None:
                 kv=kv,
                 nodes=FaultyNodes(nodes, plan, wire),
                 leases=book,
-                placement=world.placement or book,
+                placement=world.placement_of(book),
                 jobs=FaultyJobs(world.jobs, plan, fate),
                 schema_sync=world.schema_sync,
                 clock=clock,

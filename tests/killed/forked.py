@@ -16,6 +16,8 @@ from typing import Any
 from tests.killed.fault import Orders
 
 ROOT = Path(__file__).parents[2]
+UNHEARD = -int(signal.SIGKILL)
+"""The code of a server whose end is not heard."""
 
 
 @dataclass
@@ -52,10 +54,11 @@ class Forked:
         self.writer.write(json.dumps({"do": what, "procedure": procedure}).encode() + b"\n")
 
     def signal(self, number: signal.Signals) -> None:
+        if self.has_ended:
+            return
         assert self.pid, "nobody yet, and by its id all of us"
-        if not self.has_ended:
-            with suppress(ProcessLookupError):
-                os.kill(self.pid, number)
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, number)
 
     async def end(self) -> None:
         """Whatever it does, and though it be only on its way."""
@@ -63,6 +66,15 @@ class Forked:
             await self.began.wait()
             self.signal(signal.SIGKILL)
             await self.until("has_ended")
+
+    def lost(self) -> None:
+        """Ends it, as nobody hears its zygote any more."""
+        if not self.has_ended:
+            if self.pid:
+                self.signal(signal.SIGKILL)
+            self.code = UNHEARD
+        self.began.set()
+        self.moved.set()
 
     def wake(self) -> None:
         self.is_stopped = False
@@ -123,11 +135,30 @@ class Zygote:
             self._process.stdin.write(json.dumps(orders).encode() + b"\n")
             await server.began.wait()
 
+    def kill(self) -> None:
+        """Its servers end too."""
+        self._process.kill()
+
     async def _listen(self) -> None:
         assert self._process.stdout
         while line := await self._process.stdout.readline():
             number, event, what = json.loads(line)
             self._servers[number].hears(event, what)
+
+    async def _watch(self) -> None:
+        """Until this is cancelled. Whoever waits for a server then waits no more: where a loop is
+        closed, all its tasks are cancelled at once, and nobody hears of the server's end."""
+        ended, loop = asyncio.Event(), asyncio.get_running_loop()
+        zygote = os.pidfd_open(self._process.pid)
+        loop.add_reader(zygote, ended.set)  # `wait` ends with the last who may write to its pipe
+        try:
+            await ended.wait()
+            raise ChildProcessError("the zygote has ended")
+        finally:
+            loop.remove_reader(zygote)
+            os.close(zygote)
+            for server in self._servers.values():
+                server.lost()
 
 
 @asynccontextmanager
@@ -137,10 +168,11 @@ async def zygote() -> AsyncIterator[Zygote]:
     made = Zygote(process)
     try:
         async with asyncio.TaskGroup() as tasks:
-            listening = tasks.create_task(made._listen())
+            hearing = [tasks.create_task(made._listen()), tasks.create_task(made._watch())]
             yield made
-            listening.cancel()
+            for task in hearing:
+                task.cancel()
     finally:
         assert process.stdin
         process.stdin.close()
-        await process.wait()
+        await process.communicate()  # to the end of all that may write there

@@ -5,7 +5,7 @@ import io
 import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -91,26 +91,20 @@ def door(file: PlaneFile, sent: Sent) -> httpx.Response:
 
 @dataclass(frozen=True)
 class FilePlacement:
-    """The Placement port. Time flies here: a detector would take a slow machine for dead nodes."""
+    """The Placement port: what the leader's own book has of each node, but for who lives.
+
+    Time flies here: a detector would take a slow machine for dead nodes.
+    """
 
     file: PlaneFile
+    book: NodeLiveness
 
     def nodes(self) -> tuple[NodeView, ...]:
-        with self.file.opened() as plane:
-            return tuple(
-                NodeView(
-                    node_id=node.node_id,
-                    zone=node.node_id,
-                    root=node.root,
-                    alive=node.alive,
-                    regions=len(node.serving),
-                    disk_free_bytes=node.disk_free_bytes,
-                )
-                for node in plane.nodes.values()
-            )
+        nodes = self.file.load().nodes
+        return tuple(replace(view, alive=nodes[view.node_id].alive) for view in self.book.nodes())
 
     async def reload(self, node: str) -> None:
-        """Nothing: the file has the nodes, registered or not."""
+        await self.book.reload(node)
 
 
 async def enrol(file: PlaneFile, book: NodeLiveness) -> None:

@@ -10,6 +10,7 @@ import os
 import signal
 import traceback
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -108,7 +109,7 @@ class Process:
             fate=self,
             cluster_id=CLUSTER_ID,
             door=PostingDoor(file, self.post),
-            placement=FilePlacement(file),
+            placement_of=partial(FilePlacement, file),
             jobs=PostingJobs(FileJobs(file), self.post),
             schema_sync=FakeHolders(clock),
             clock=clock,
