@@ -1,4 +1,4 @@
-"""The second act: a table's schema changes under a writer, and one of the frontends is frozen.
+"""The third act: a table's schema changes under a writer, and one of the frontends is frozen.
 
 An index is built over the rows that are there while others come, change and go; a required column
 arrives; a change is cancelled and leaves nothing. What was promised is verified after each.

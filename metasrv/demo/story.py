@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from metasrv.demo.catalog_versions import CatalogVersions
 from metasrv.demo.data import SCHEMA, SourceTable
 from metasrv.demo.online import OnlineChanges
 from metasrv.demo.page import Bars, DemoFailed, DemoPage
@@ -49,6 +50,7 @@ class Story:
         await self.tables()
         await self.rows()
         await self.changes()
+        await self.catalog_versions()
         await self.online_changes()
         await self.leader_dies()
         await self.datanode_dies()
@@ -116,6 +118,9 @@ class Story:
             )
         after = await self.client.table(f"{SCHEMA}.weather").checksum()
         self._must_be_same("weather", before, after)
+
+    async def catalog_versions(self) -> None:
+        await CatalogVersions(self.page, self.cluster, self.client, self.clock).tell()
 
     async def online_changes(self) -> None:
         table = f"{SCHEMA}.flights"
