@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from scripts.documents.catalog_reasons import IN_PART, NOT_BUILT, WHY_NOT
 from scripts.documents.catalogue import Catalogue
 
-SHOWN_MIN = 106
+SHOWN_MIN = 111
 """Number of cases that have a test; it only rises."""
 
 _VERSIONS = """

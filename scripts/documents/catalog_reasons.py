@@ -8,7 +8,6 @@ _CLASS = "the log as one class with its four calls"
 _PLACEMENT = "placements are not objects of the catalog"
 _COPIES = "a region has one copy"
 _ASKED = "no member is asked: the leader knows what holders, procedures and pins need"
-_UNSHOWN = "compaction is built; no test shows this of it"
 
 WHY_NOT: Mapping[int, str] = {
     6: _VALID,
@@ -23,7 +22,7 @@ WHY_NOT: Mapping[int, str] = {
     83: _NO_KEY_INDEX,
     90: _NO_KEY_INDEX,
     113: "there are no views",
-    **dict.fromkeys((121, 122, 125, 127, 128, 130), _ASKED),
+    **dict.fromkeys((125, 127, 128, 130), _ASKED),
 }
 NOT_BUILT: Mapping[int, str] = {
     **dict.fromkeys((*range(22, 26), *range(28, 33)), _CLASS),
@@ -34,7 +33,6 @@ NOT_BUILT: Mapping[int, str] = {
     **dict.fromkeys((99, 100, 104, 105, 106, 107, 108), _PLACEMENT),
     **dict.fromkeys((101, 102), _COPIES),
     103: _PLACEMENT,
-    **dict.fromkeys((126, 129, 132), _UNSHOWN),
 }
 IN_PART: Mapping[int, str] = {
     5: "by its time, not by a count: a lost race is run again until the deadline of the procedure",
