@@ -110,7 +110,8 @@ class ActiveProcedures:
         self._queued -= entry.is_ddl
 
     def claim_again(self, entry: ActiveProcedure) -> None:
-        """Replaces its claim by the one that its record has now."""
+        """Replaces its claim by the one that its record has now, and what it has reserved."""
+        self.tenants.take_again(entry.held.procedure, entry.held.record, entry.kind)
         self._see(self.locks.replace(entry.claim))
 
     def look_again(self) -> bool:

@@ -166,31 +166,36 @@ class Manager:
                 raise Unavailable("too-many-procedures", limit=self._limits.queue_max)
             return submitted
         self._must_be_open()
+        procedure, key, locks = (
+            submission.procedure,
+            submission.client.idempotency,
+            kind.locks(state),
+        )
         if submission.parent is None:
-            submitted = await self._known_if_refused(kind, state, submission)
+            refuses = partial(self.tenants.refusal, kind, state, locks)
+            submitted = await self._known_if_refused(submission, refuses)
             if submitted is not None:
                 return submitted
-            self.tenants.reserve(submission.procedure, kind, state)  # no await since it was judged
-        key = submission.client.idempotency
-        overtakes = self._floor.announce(submission.procedure, kind.locks(state), key)
+            self.tenants.reserve(procedure, kind, state, locks)  # no await since it was judged
+        overtakes = self._floor.announce(procedure, locks, key)
         wish = replace(submission, overtakes=overtakes)
         return await self._outlive(partial(self._submit, kind, state, wish))
 
     async def _known_if_refused(
-        self, kind: Kind[Any], state: ProcedureState, submission: SubmitRequest
+        self, submission: SubmitRequest, refuses: Callable[[], MetaError | None]
     ) -> Submitted | None:
         """The procedure of its key, where a limit of its tenant refuses it: one of the same key
         may have taken the last place, and may be on its way to the store. None: there is room.
         Raises the refusal."""
         key = submission.client.idempotency
-        while self.tenants.refusal(kind, state) is not None:
+        while refuses() is not None:
             if (twin := self._floor.twin(key)) is not None:
                 await twin.wait()
             submitted = await self._submitter.known(submission)
             if submitted is not None:
                 return submitted
             self._must_be_open()
-            refusal = self.tenants.refusal(kind, state)
+            refusal = refuses()
             if refusal is not None and self._floor.twin(key) is None:
                 self.tenants.refused[str(refusal.facts["limit"])] += 1
                 raise refusal

@@ -85,10 +85,12 @@ class TenantReservations:
         lowest = {name: _lowest(getattr(limits, name) for limits in every) for name in COUNTED}
         return CatalogLimits(**lowest)
 
-    def reserve(self, procedure: str, kind: Kind[Any], state: ProcedureState) -> None:
-        """Idempotent."""
+    def reserve(
+        self, procedure: str, kind: Kind[Any], state: ProcedureState, locks: tuple[Lock, ...]
+    ) -> None:
+        """Idempotent. *locks*: those of *kind* in *state*, which take long where they are many."""
         claims = kind.claims(state, self.applied())
-        self._change(procedure, _changed(kind.locks(state), claims))
+        self._change(procedure, _changed(locks, claims))
         if claims:
             self._claims[procedure] = claims
         for claim in claims:
@@ -98,11 +100,17 @@ class TenantReservations:
         """Reserves for a stored procedure. One that cannot be read counts by its locks alone."""
         if procedure in self._claims or procedure in self._changes or record.parent is not None:
             return
-        with suppress(ValidationError):  # its owner parks it, and says why
+        with suppress(ValidationError, LookupError, TypeError):  # its owner parks it, and says why
             if kind is not None:
-                self.reserve(procedure, kind, kind.state.model_validate(record.state))
+                state = kind.state.model_validate(record.state)
+                self.reserve(procedure, kind, state, record.locks)
                 return
         self._change(procedure, _changed(record.locks, ()))
+
+    def take_again(self, procedure: str, record: ProcedureRecord, kind: Kind[Any] | None) -> None:
+        """Reserves what its record says by now, as the next leader would."""
+        self.release(procedure)
+        self.take_in(procedure, record, kind)
 
     def _change(self, procedure: str, tenants: frozenset[str]) -> None:
         if tenants and procedure not in self._changes:
@@ -121,10 +129,12 @@ class TenantReservations:
             if not claims:
                 del self._by_tenant[claim.catalog]
 
-    def refusal(self, kind: Kind[Any], state: ProcedureState) -> MetaError | None:
+    def refusal(
+        self, kind: Kind[Any], state: ProcedureState, locks: tuple[Lock, ...]
+    ) -> MetaError | None:
         """The refusal of a submission that would pass a limit; None: there is room for it."""
         claims = kind.claims(state, self.applied())
-        changed = _changed(kind.locks(state), claims)
+        changed = _changed(locks, claims)
         others = changed - {claim.catalog for claim in claims}
         for claim in (*claims, *map(TenantClaim, sorted(others))):
             error = self._passes(claim, int(claim.catalog in changed))

@@ -231,7 +231,8 @@ async def _planned(term: Term, context: RequestContext, judged: PlannedRequest) 
         first = {name: await term.sequences.peek(name) for name in set(change.sequences)}
         following = {name: count(number) for name, number in first.items()}
         procedure = change.renumbered(lambda name: next(following[name]))
-    if (refusal := term.manager.tenants.refusal(change.kind, procedure)) is not None:
+    locks = change.kind.locks(procedure)
+    if (refusal := term.manager.tenants.refusal(change.kind, procedure, locks)) is not None:
         raise refusal
     client = context.client(table_id=change.table_id)
     return PlannedChange(

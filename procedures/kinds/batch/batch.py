@@ -14,6 +14,7 @@ from typing import TypeVar
 from keys.catalog.catalog import Catalog
 from keys.commit.change import change
 from keys.commit.txn import NOTHING, Txn
+from keys.model.catalogs import CatalogLimits
 from keys.model.log import Entry, TableAltered
 from keys.model.records import Lock, Resource
 from keys.model.tables import TableInfo, TableInfoKey
@@ -24,8 +25,13 @@ from procedures.commands.in_order import planned
 from procedures.context import Context
 from procedures.kinds.batch.members import Change, Member, command_of, locks_of, state_of
 from procedures.kinds.batch.reading import read
-from procedures.kinds.namespaces.create_catalog import CreateCatalog
-from procedures.kinds.tables.create_table import CreateTable, is_of_another, while_registered
+from procedures.kinds.namespaces.create_catalog import CREATE_CATALOG, CreateCatalog
+from procedures.kinds.tables.create_table import (
+    CREATE_TABLE,
+    CreateTable,
+    is_of_another,
+    while_registered,
+)
 from procedures.kinds.tables.drop_table import DROP_TABLE, DropTable
 from procedures.kinds.tables.rename_table import RenameTable
 from procedures.locking.locks import distinct
@@ -183,15 +189,25 @@ def resource(state: CommandBatch) -> Resource:
 
 
 def claims(state: CommandBatch, catalog: Catalog) -> tuple[TenantClaim, ...]:
-    """Tables that the same batch drops count until they are cleared away."""
+    """Tables that the same batch drops count until they are cleared away.
+
+    Asked at each submission and takeover, so tables are not decoded: a batch may make thousands.
+    """
     tables: dict[str, dict[int, int]] = {}
-    for table in _created(state):
-        regions = len(table.route.region_routes)
-        tables.setdefault(table.info.catalog, {})[table.info.table_id] = regions
-    limits = {new.info.name: new.info.limits for new in _changes(state, CreateCatalog)}
-    tenants = tables.keys() | {name for name, limit in limits.items() if limit is not None}
+    limits: dict[str, CatalogLimits] = {}
+    for member in state.members:
+        if not isinstance(member, Change):
+            continue
+        if member.kind == CREATE_TABLE.name:
+            info, regions = member.state["info"], member.state["route"]["region_routes"]
+            tables.setdefault(info["catalog"], {})[info["table_id"]] = len(regions)
+        elif member.kind == CREATE_CATALOG.name:
+            new = CreateCatalog.model_validate(member.state).info
+            if new.limits is not None:
+                limits[new.name] = new.limits
     return tuple(
-        TenantClaim(name, tables.get(name, {}), limits.get(name)) for name in sorted(tenants)
+        TenantClaim(name, tables.get(name, {}), limits.get(name))
+        for name in sorted(tables.keys() | limits.keys())
     )
 
 

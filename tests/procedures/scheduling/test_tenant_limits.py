@@ -57,9 +57,10 @@ class World:
 
     def ask(self, procedure: str, kind: Kind[Any], state: ProcedureState) -> MetaError | None:
         """As a submission: refused, or reserved."""
-        refusal = self.tenants.refusal(kind, state)
+        locks = kind.locks(state)
+        refusal = self.tenants.refusal(kind, state, locks)
         if refusal is None:
-            self.tenants.reserve(procedure, kind, state)
+            self.tenants.reserve(procedure, kind, state, locks)
         return refusal
 
     def use(self) -> TenantUse:
@@ -281,3 +282,36 @@ def test_given_a_batch_in_several_tenants_then_it_is_a_change_of_each_and_of_no_
     assert second is not None
     assert second.facts["limit"] == "procedures"
     assert world.ask("q", CREATE_TABLE, create(3)) is None
+
+
+def test_given_a_batch_that_has_taken_effect_then_the_next_leader_counts_what_this_one_does() -> (
+    None
+):
+    """From then on it holds no lock: what it still clears away is no change of a tenant."""
+    world = World(tables=9, procedures=9)
+    table = create(1)
+    made = Change(kind="create_table", state=table.model_dump(mode="json"))
+    batch = CommandBatch(members=(made,))
+    world.ask("p", BATCH, batch)
+    before = world.use()
+    world.made(table)
+    over = batch.model_copy(update={"members": (), "drops": (7,)})
+    after = record(BATCH, over)
+
+    world.tenants.take_again("p", after, BATCH)
+    of_next = TenantReservations(lambda: world.catalog)
+    of_next.take_in("p", after, BATCH)
+
+    assert before == TenantUse(1, 1, 1)
+    assert world.use() == of_next.use("main") == TenantUse(1, 1, 0)
+
+
+def test_given_a_batch_that_cannot_be_read_when_taken_in_then_it_counts_by_its_locks() -> None:
+    world = World(tables=9)
+    made = Change(kind="create_table", state=create(1).model_dump(mode="json"))
+    stored = record(BATCH, CommandBatch(members=(made,)))
+    broken = {**stored.state, "members": [{**stored.state["members"][0], "state": {"info": 1}}]}
+
+    world.tenants.take_in("p", stored.model_copy(update={"state": broken}), BATCH)
+
+    assert world.use() == TenantUse(0, 0, 1)

@@ -163,7 +163,7 @@ def test_given_the_last_place_when_one_key_asks_twice_at_once_then_one_procedure
 class Forgetful(TenantReservations):
     """Counts what the catalog has, and nobody who is about to add to it."""
 
-    def reserve(self, procedure: str, kind: Kind[Any], state: Any) -> None:
+    def reserve(self, procedure: str, kind: Kind[Any], state: Any, locks: Any) -> None:
         pass
 
 
