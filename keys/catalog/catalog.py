@@ -11,6 +11,7 @@ from keys.catalog.ordered import Names, with_name, without_name
 from keys.catalog.tables.catalog_table import CatalogTable
 from keys.catalog.tables.heads import HeldRegions, held_regions
 from keys.catalog.tables.table_map import TableMap
+from keys.commit.txn import UNKNOWN_REVISION
 from keys.model.catalogs import CatalogInfo, SchemaInfo
 from keys.model.log import (
     CatalogAltered,
@@ -78,10 +79,14 @@ class Catalog:
         """The next version. Raises Corrupt for a gap or an entry that cannot follow."""
         if update.version != self.version + 1:
             raise Corrupt(log="gap", expected=self.version + 1, found=update.version)
-        state = replace(self, version=update.version, revision=revision, at_ms=update.at_ms)
+        staged = update.staged
+        if staged is not None and not update.entries:
+            raise Corrupt(batch=staged.batch, reason="an update without its entries")
+        of_keys = revision if staged is None else UNKNOWN_REVISION  # they are written after it
+        state = replace(self, version=update.version, revision=of_keys, at_ms=update.at_ms)
         for entry in update.entries:
             state = _APPLY[type(entry)](state, entry, update.version)
-        return state
+        return state if staged is None else replace(state, revision=revision)
 
     def is_visible(self, catalog: str, schema: str) -> bool:
         """Whether readers see the schema: it stands, and neither it nor its catalog is leaving."""
@@ -193,12 +198,11 @@ class Catalog:
         name = (entry.info.catalog, entry.info.name)
         if name not in self.schemas:
             raise Corrupt(entry=entry.op, schema=name)
-        leaving = self.leaving.set(name, entry.info)
         return replace(
             self,
             schemas=self.schemas.delete(name),
             schema_revisions=self.schema_revisions.delete(name),
-            leaving=leaving,
+            leaving=self.leaving.set(name, entry.info),
         )
 
     def _schema_dropped(self, entry: SchemaDropped, version: int) -> "Catalog":
@@ -280,7 +284,6 @@ class Catalog:
 
     def _named(self, table: CatalogTable) -> "Catalog":
         info, route = table.info, table.route
-        shapes = slimmed(self.shapes, info, route)
         nodes, led = self.nodes, self.led
         for node, regions in held_regions(route).items():
             nodes = nodes.set(node, nodes.get(node, Map()).set(info.table_id, regions))
@@ -292,7 +295,7 @@ class Catalog:
             led=led,
             sizes=resized(self.sizes, info, route, 1),
             states=counted(self.states, route, 1),
-            shapes=shapes,
+            shapes=slimmed(self.shapes, info, route),
             **self._with_name(info),
         )
 

@@ -3,13 +3,14 @@
 import asyncio
 import gc
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from keys.catalog.catalog import Catalog
 from keys.catalog.log_sizes import LogSizes
 from keys.catalog.snapshot_loading import load_snapshot, read_snapshots, snapshots_in
 from keys.commit.batch import VERSION_KEY
+from keys.commit.staging import MissingParts, is_staged, whole_update
 from keys.key import Range
 from keys.model.log import CatalogUpdate, CatalogUpdateKey, CatalogVersion
 from keys.model.snapshot.snapshots import SnapshotVersion, SnapshotVersionKey
@@ -193,8 +194,9 @@ class Follower:
         async for page in pages(self._kv, part, deadline_ms=self._deadline_ms, revision=revision):
             for number, item in enumerate(page.items, start=1):
                 update = decode(CatalogUpdate, item.value, key=item.key.decode())
-                self.sizes.note(update.version, len(item.value))
-                self.offer(update, item.mod_revision)
+                self._note_size(update, len(item.value))
+                if update.version > self.catalog.version:
+                    self.offer(await self._whole(update, revision), item.mod_revision)
                 if number % APPLIED_AT_ONCE == 0:
                     await asyncio.sleep(0)
 
@@ -206,7 +208,7 @@ class Follower:
                 watch = self._kv.watch(*WATCHED, start_revision=revision + 1)
                 async for watched in watch:
                     await self._learn_floor(watched)
-                    self._take(watched)
+                    self._take(watched, await self._updates_in(watched))
             except Corrupt:
                 raise
             except MetaError:  # silent, or compacted under us, or it refuses us for a moment
@@ -232,7 +234,37 @@ class Follower:
             self.close(stored.at_ms)
         self.heard_at_ms = before
 
-    def _take(self, watched: Watched) -> None:
+    async def _updates_in(self, watched: Watched) -> tuple[CatalogUpdate, ...]:
+        """The updates of one revision that are not applied yet, whole, in order. Raises Unavailable
+        where parts of one have gone since: the log begins above it."""
+        new: list[CatalogUpdate] = []
+        for event in watched.events:
+            if event.value is None or event.key in (VERSION_KEY, SNAPSHOTS_KEY):
+                continue
+            version = self._version(event)
+            if version > self.catalog.version or is_staged(event.value):
+                update = _update_in(event)
+                self._note_size(update, len(event.value))
+                new.append(update)
+            else:  # a leader's own: its committer handed it over
+                self.sizes.note(version, len(event.value))
+        new = [update for update in new if update.version > self.catalog.version]
+        try:
+            whole = [await self._whole(update, 0) for update in new]
+        except MissingParts as error:
+            raise Unavailable(what="an update", reason="its parts were deleted") from error
+        return tuple(sorted(whole, key=lambda update: update.version))
+
+    async def _whole(self, update: CatalogUpdate, revision: int) -> CatalogUpdate:
+        return await whole_update(
+            self._kv, update, deadline_ms=self._deadline_ms, revision=revision
+        )
+
+    def _note_size(self, update: CatalogUpdate, size_bytes: int) -> None:
+        parts = 0 if update.staged is None else update.staged.size_bytes
+        self.sizes.note(update.version, size_bytes + parts)
+
+    def _take(self, watched: Watched, updates: Sequence[CatalogUpdate]) -> None:
         """The updates of one revision, up to the version that the same revision declares."""
         declared = [e for e in watched.events if e.key == VERSION_KEY]
         for event in watched.events:
@@ -245,14 +277,12 @@ class Follower:
         if not declared or declared[-1].value is None:
             raise Corrupt(log="update without version", revision=watched.revision)
         stored = _version_in(declared[-1].value)
-        for event in sorted(added, key=lambda event: event.key):
-            self.sizes.note(CatalogUpdateKey.parse(event.key).version, len(event.value or b""))
         if stored.version <= self.catalog.version:  # a leader's own: its committer handed it over
             self.close(stored.at_ms)
             return
-        updates = sorted(map(_update_in, added), key=lambda update: update.version)
-        if updates and updates[-1].version != stored.version:
-            raise Corrupt(log="version", declared=stored.version, found=updates[-1].version)
+        newest = max((self._version(event) for event in added), default=stored.version)
+        if newest != stored.version:
+            raise Corrupt(log="version", declared=stored.version, found=newest)
         for update in updates:
             self.offer(update, watched.revision)
         self.close(stored.at_ms)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 from keys.catalog.catalog import Catalog
 from keys.catalog.tables.catalog_table import CatalogTable
-from keys.commit.txn import Read, Snapshot
+from keys.commit.txn import UNKNOWN_REVISION, Read, Snapshot
 from keys.key import Key
 from keys.model.catalogs import CatalogNameKey, SchemaNameKey
 from keys.model.tables import TableInfoKey, TableNameKey, TableNameRecord, TableRouteKey
@@ -38,7 +38,9 @@ def _read(catalog: Catalog, key: Key[Any]) -> Read | None:
         case SchemaNameKey():
             name = (key.catalog, key.schema)
             revision = catalog.schema_revisions.get(name)
-            return None if revision is None else Read(catalog.schemas[name], revision)
+            if revision is None or revision == UNKNOWN_REVISION:
+                return None
+            return Read(catalog.schemas[name], revision)
         case TableNameKey():
             names = catalog.names.get((key.catalog, key.schema))
             return ABSENT if names is None or key.table not in names else None

@@ -8,6 +8,7 @@ import orjson
 
 from keys.catalog.catalog import Catalog
 from keys.catalog.rebuild import Rebuild
+from keys.commit.staging import MissingParts, whole_item
 from keys.model.log import CatalogUpdate, CatalogUpdateKey
 from keys.store.kv import PAGE_KEYS_MAX, Get, KeyValue, ReadableStore
 from keys.value import decode
@@ -84,7 +85,14 @@ class OldLog:
                 raise MissingUpdate(log="gap", version=version)
         if len(page.items) < part.behind - part.first:
             raise MissingUpdate(log="gap", version=part.first + len(page.items))
-        return page.items
+        return tuple([await self._whole(item) for item in page.items])
+
+    async def _whole(self, item: KeyValue) -> KeyValue:
+        try:
+            return await whole_item(self.kv, item, deadline_ms=self.deadline_ms)
+        except MissingParts as error:  # deleted since, together with the update
+            version = CatalogUpdateKey.parse(item.key).version
+            raise MissingUpdate(log="gap", version=version) from error
 
     async def update(self, version: int) -> tuple[CatalogUpdate, int]:
         """The update that made a version, and its revision. Raises MissingUpdate."""

@@ -25,7 +25,9 @@ from keys.model.snapshot.snapshots import (
     SnapshotVersion,
     SnapshotVersionKey,
 )
+from keys.model.staging.parts import BatchPartKey, LargeUpdate, LargeUpdateKey
 from keys.store.kv import Get, KeyValue, Kv
+from keys.value import decode
 
 DELETED_AT_ONCE = 48
 """Keys of one transaction: less than half of what it may hold, so that other changes share it."""
@@ -118,13 +120,15 @@ class SnapshotWriter:
         return True
 
     async def collect(self) -> int:
-        """Deletes parts of snapshots that are not kept, and updates up to the floor. Returns the
-        number of keys that it deleted. Raises as reads and `Committer.commit`."""
+        """Deletes parts of snapshots that are not kept, and updates up to the floor with their
+        parts. Returns the number of keys that it deleted. Raises as reads and
+        `Committer.commit`."""
         stored = await self.read()
         deleted = 0
         for gap in _gaps([ref.version for ref in stored.kept]):
             while items := await self._keys(gap):
                 deleted += await self._delete(SnapshotPartKey, items)
+        deleted += await self._collect_parts(stored.floor)
         oldest = await self._keys(CatalogUpdateKey.under(), limit=1)
         first = CatalogUpdateKey.parse(oldest[0].key).version if oldest else stored.floor + 1
         for low in range(first, stored.floor + 1, DELETED_AT_ONCE):
@@ -133,9 +137,27 @@ class SnapshotWriter:
             deleted += await self._delete(CatalogUpdateKey, await self._keys(updates))
         return deleted
 
+    async def _collect_parts(self, floor: int) -> int:
+        """Deletes the parts that updates up to *floor* name; then what says so."""
+        deleted = 0
+        behind = Range(LargeUpdateKey.under().start, bytes(LargeUpdateKey(floor + 1)))
+        while items := await self._items(behind):
+            for item in items:
+                large = decode(LargeUpdate, item.value, key=item.key.decode())
+                parts = BatchPartKey.under(large.staged.batch)
+                while some := await self._keys(parts):
+                    deleted += await self._delete(BatchPartKey, some)
+            deleted += await self._delete(LargeUpdateKey, items)
+        return deleted
+
     async def _adopt(self, stored: StoredSnapshots, kept: tuple[SnapshotRef, ...]) -> None:
         txn = Txn().expecting(KEY, stored.revision).put(KEY, SnapshotVersion(kept=kept))
         await self._committer.commit(txn)
+
+    async def _items(self, keys: Range) -> Sequence[KeyValue]:
+        get = Get(keys.start, keys.end, limit=DELETED_AT_ONCE)
+        page = await self._kv.range(get, deadline_ms=self._deadline_ms)
+        return page.items
 
     async def _keys(self, keys: Range, limit: int = DELETED_AT_ONCE) -> Sequence[KeyValue]:
         get = Get(keys.start, keys.end, limit=limit, keys_only=True)

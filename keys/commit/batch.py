@@ -18,9 +18,11 @@ from keys.model.log import (
     CatalogUpdateKey,
     CatalogVersion,
     CatalogVersionKey,
+    StagedRef,
     format_of,
 )
 from keys.model.origin import Origin
+from keys.model.staging.parts import LargeUpdate, LargeUpdateKey
 from keys.store.kv import Compare, Delete, Get, KeyValue, Put, Request, TxnAnswer
 from keys.value import encode
 
@@ -60,6 +62,10 @@ class PendingTxn:
     """The request that it comes from, for the log."""
     closes_ms: int | None = None
     """No commit after this one is to bear that time, or an earlier one."""
+    staged: StagedRef | None = None
+    """The parts that hold the entries, of a change whose keys are written after it."""
+    copies: int = 0
+    """The number of those keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +116,10 @@ def share(head: LogHead, member: PendingTxn, now_ms: int) -> tuple[StampedTxn, L
             origin=member.origin,
             entries=txn.entries,
         )
-        made[bytes(CatalogUpdateKey(version))] = encode(update)
+        made.update(_logged(update, member))
+        if member.staged is not None:  # as a follower has it, which reads the parts
+            stored = update.without_entries(member.staged)
+            update = stored.model_copy(update={"entries": txn.entries})
         at_ms = stamp.at_ms
     number = head.version if version is None else version
     after = LogHead(head.fence, number, head.version_revision, at_ms, stamp.submission)
@@ -123,6 +132,17 @@ def share(head: LogHead, member: PendingTxn, now_ms: int) -> tuple[StampedTxn, L
     writes = tuple(Delete(k) if v is None else Put(k, v) for k, v in made.items())
     closing = member.closes_ms is not None
     return StampedTxn(stamp, tuple(compares), writes, update, closing), after
+
+
+def _logged(update: CatalogUpdate, member: PendingTxn) -> Iterator[tuple[bytes, bytes]]:
+    """What the log gets: *update*, or where its entries are, and the keys that they left."""
+    key, staged = bytes(CatalogUpdateKey(update.version)), member.staged
+    if staged is None:
+        yield key, encode(update)
+        return
+    yield key, encode(update.without_entries(staged))
+    left = LargeUpdate(version=update.version, staged=staged, keys=member.copies, copied=0)
+    yield bytes(LargeUpdateKey(update.version)), encode(left)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,19 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
 from keys.commit.batch import Batch, BatchVerdict, Judgement, LogHead, PendingTxn, judge, seal
+from keys.commit.copying import KeyCopier, KeysLeft
 from keys.commit.packing import pack
-from keys.commit.txn import Stamp, Txn
-from keys.model.log import CatalogUpdate, CatalogVersion, CatalogVersionKey
+from keys.commit.sending import RESEND_MS, BatchSender
+from keys.commit.settled import Settling, Torn
+from keys.commit.staging import ENTRIES, PartsReference, StagingSizes, parts_of
+from keys.commit.txn import Copies, Stamp, Txn
+from keys.model.log import CatalogUpdate, CatalogVersion, CatalogVersionKey, StagedRef
 from keys.model.origin import Origin
-from keys.store.kv import OUT_OF_SPACE, TXN_OPS_MAX, Get, Kv, Request, TxnAnswer
-from keys.value import decode
+from keys.store.kv import TXN_OPS_MAX, Get, Kv, Request
+from keys.value import StoredPart, decode
 from metasrv_base.clock import Clock
 from metasrv_base.errors import (
     Conflict,
@@ -31,8 +36,6 @@ from metasrv_base.errors import (
 
 WAITING_MAX = 4_096  # members in the queue: more than every running procedure can hold at once
 LOOKED_AT_MAX = 2 * TXN_OPS_MAX  # of those, for one batch: each member writes a key or more
-RESEND_MS = 50  # first pause before an unanswered batch is sent again; doubles up to RESEND_MS_MAX
-RESEND_MS_MAX = 2_000
 
 
 class StaleRead(Conflict):
@@ -76,7 +79,13 @@ class Committer:
         """Less where the store allows less than we think; it grows again with each success."""
         self._listeners: list[Applied] = []
         self._ended = False
-        self._is_out_of_space = False
+        self._sender = BatchSender(kv, clock, deadline_ms=deadline_ms)
+        self._copier = KeyCopier(self._sender, clock)
+        self.sizes = StagingSizes()
+        self._left: KeysLeft | None = None
+        self._large = count(1)
+        self.settling = Settling()
+        """Who reads keys of metadata under this leader asks it (SettledReads)."""
 
     @property
     def term(self) -> int:
@@ -89,7 +98,7 @@ class Committer:
     def must_have_space(self) -> None:
         """Raises Unavailable("storage-full") while the batch in flight waits for space in the
         store, for those who would rather not wait behind it."""
-        if self._is_out_of_space:
+        if self._sender.is_out_of_space:
             raise Unavailable("storage-full")
 
     async def commit(
@@ -102,7 +111,26 @@ class Committer:
 
         A caller that is cancelled while its change is on the way leaves it to `run` to settle.
         """
-        return await self._ask(PendingTxn(txn, procedure, origin))
+        member = PendingTxn(txn, procedure, origin)
+        if txn.large is not None:
+            batch = f"{procedure}.{self.term}.{next(self._large)}"
+            member = replace(member, staged=await self.stage(batch, ENTRIES, txn.entries))
+        return await self._ask(member)
+
+    async def stage(self, batch: str, what: str, items: Iterable[StoredPart]) -> StagedRef:
+        """Writes the parts of *items*, to which nothing refers yet. *batch*: a name that was never
+        used. Raises as `commit`."""
+        reference = PartsReference(batch)
+        for key, raw in parts_of(batch, what, items, part_bytes=self.sizes.part_bytes):
+            await self._ask(PendingTxn(Txn().expecting(key, 0).put_stored(key, raw), None))
+            reference.add(raw)
+        return reference.made()
+
+    def finish(self, left: KeysLeft) -> None:
+        """Call it before `run`: an earlier leader has left keys of the newest version to be
+        written, and nothing is committed before they are."""
+        self._left = left
+        self.settling.begin()
 
     async def close(self, until_ms: int) -> None:
         """Durable when it returns: no later commit, of this leader or the next, bears that time or
@@ -124,6 +152,8 @@ class Committer:
         """Sends batches until the fence is lost (raises NotLeader) or the term's task group
         ends."""
         try:
+            if self._left is not None:
+                self.settling.settle(Torn(0, await self._copy(self._left)))
             while True:
                 await self._look_who_waits()
                 await self._commit_next()
@@ -132,6 +162,7 @@ class Committer:
             raise
         finally:
             self._ended = True
+            self.settling.end()
             for pending in self._in_flight:
                 pending.fail(Unknown(term=self.term))
             while not self._arriving.empty():
@@ -150,6 +181,9 @@ class Committer:
 
     async def _commit_next(self) -> None:
         """Sends one batch until it is answered, and tells its members the result."""
+        if self._waiting[0].member.txn.large is not None:
+            await self._commit_large(self._waiting.popleft())
+            return
         members = [pending.member for pending in self._waiting]
         try:
             packed = pack(self._head, members, self._clock.wall_ms(), members_max=self._members_max)
@@ -159,11 +193,38 @@ class Committer:
         self._in_flight = self._take(packed.taken)
         batch = seal(self._head, packed.after, packed.shares)
         try:
-            answer, in_doubt = await self._send(batch)
+            answer, in_doubt = await self._sender.send(batch)
         except (Unavailable, Refused) as error:
             self._not_sent(error)
         else:
             await self._tell(batch, judge(batch, answer, in_doubt=in_doubt), in_doubt)
+
+    async def _commit_large(self, pending: _PendingCommit) -> None:
+        """One version by itself, and then its keys; all others wait until they are written."""
+        self._in_flight = (pending,)
+        self.settling.begin()
+        try:
+            copies = await _copies(pending.member, self._head)
+            member = replace(pending.member, copies=len(copies))
+            packed = pack(self._head, [member], self._clock.wall_ms(), members_max=1)
+            batch = seal(self._head, packed.after, packed.shares)
+            answer, in_doubt = await self._sender.send(batch)
+        except MetaError as error:
+            self.settling.settle(None)
+            self._not_sent(error)
+            return
+        judged = judge(batch, answer, in_doubt=in_doubt)
+        if judged.verdict is BatchVerdict.DONE:
+            self._move(batch, judged.revision)
+            left = KeysLeft.of(batch.updates[0].version, member, copies, judged.revision)
+            self.settling.settle(Torn(judged.revision, await self._copy(left)))
+            self._answer(batch, judged.revision)
+        else:
+            await self._tell(batch, judged, in_doubt)
+            self.settling.settle(None)
+
+    async def _copy(self, left: KeysLeft) -> int:
+        return await self._copier.copy(self._head, left, self.sizes.chunk_ops)
 
     def _take(self, places: Iterable[int]) -> Sequence[_PendingCommit]:
         taken = dict.fromkeys(places)
@@ -173,27 +234,7 @@ class Committer:
         )
         return [waiting[position] for position in taken]
 
-    async def _send(self, batch: Batch) -> tuple[TxnAnswer, bool]:
-        """The answer, and whether a copy was sent before that never was answered.
-
-        Once a copy may be on its way, no failure of a later copy says that nothing was done.
-        """
-        in_doubt, pause_ms = False, RESEND_MS
-        while True:
-            try:
-                answer = await self._kv.txn(batch.request, deadline_ms=self._deadline_ms)
-            except (Unknown, Unavailable, Refused) as error:
-                in_doubt = in_doubt or isinstance(error, Unknown)
-                self._is_out_of_space = error.facts.get("reason") == OUT_OF_SPACE
-                if not in_doubt:
-                    raise
-                await self._clock.sleep_ms(pause_ms)
-                pause_ms = min(2 * pause_ms, RESEND_MS_MAX)
-            else:
-                self._is_out_of_space = False
-                return answer, in_doubt
-
-    def _not_sent(self, error: Unavailable | Refused) -> None:
+    def _not_sent(self, error: MetaError) -> None:
         """Halves the size of batches after `ddl-too-large` and queues the members again; fails a
         single member, and all members after any other error."""
         members, self._in_flight = self._in_flight, ()
@@ -207,7 +248,8 @@ class Committer:
     async def _tell(self, batch: Batch, judged: Judgement, in_doubt: bool) -> None:
         match judged.verdict:
             case BatchVerdict.DONE:
-                self._done(batch, judged.revision)
+                self._move(batch, judged.revision)
+                self._answer(batch, judged.revision)
             case BatchVerdict.FENCED:
                 if not in_doubt:  # else Unknown: the successor may have built on what it found
                     self._waiting.extendleft(reversed(self._in_flight))
@@ -218,12 +260,14 @@ class Committer:
                 if judged.has_version_moved:
                     await self._read_head_again()
 
-    def _done(self, batch: Batch, revision: int) -> None:
+    def _move(self, batch: Batch, revision: int) -> None:
         self._head = batch.head_after(revision)
-        self._members_max = min(2 * self._members_max, TXN_OPS_MAX)
         for update in batch.updates:
             for listener in self._listeners:
                 listener(update, revision)
+
+    def _answer(self, batch: Batch, revision: int) -> None:
+        self._members_max = min(2 * self._members_max, TXN_OPS_MAX)
         members, self._in_flight = self._in_flight, ()
         for pending, share in zip(members, batch.shares, strict=True):
             if not pending.answer.done():
@@ -263,3 +307,12 @@ class Committer:
     def _fail_waiting(self, error: MetaError) -> None:
         while self._waiting:
             self._waiting.popleft().fail(error)
+
+
+async def _copies(member: PendingTxn, head: LogHead) -> Copies:
+    """The keys of a large change, by the catalog at *head*. Raises StaleRead."""
+    assert member.txn.large is not None
+    copies = await member.txn.large.copies(head.version)
+    if copies is None:
+        raise StaleRead(reason="the catalog has moved", version=head.version)
+    return copies

@@ -119,7 +119,7 @@ def pack(
     shares: list[StampedTxn] = []
     taken: list[int] = []
     for position, member in enumerate(waiting):
-        if len(taken) == members_max:
+        if len(taken) == members_max or (position and _goes_alone(member, waiting[0])):
             break
         clashes = met.clashes(member.txn)
         met.add(member.txn)
@@ -133,6 +133,12 @@ def pack(
         elif position == 0:
             raise _too_large(room, stamped)
     return PackedBatch(tuple(shares), behind, tuple(taken))
+
+
+def _goes_alone(member: PendingTxn, first: PendingTxn) -> bool:
+    """A change whose keys are written after it shares its transaction with nobody, and nobody who
+    came later goes before it."""
+    return member.txn.large is not None or first.txn.large is not None
 
 
 def _too_large(empty: BatchRoom, txn: StampedTxn) -> Refused:

@@ -1,16 +1,17 @@
 """A change of metadata is a value: what was read, what is written, what the log will say."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
 from keys.key import Key, Range
 from keys.model.log import Entry
-from keys.store.kv import TXN_OPS_MAX, Get, ReadableStore, Request
+from keys.store.kv import TXN_OPS_MAX, Delete, Get, Put, ReadableStore, Request
 from keys.value import StoredModel, decode, encode
 from metasrv_base.errors import Conflict, NotFound
 
 V = TypeVar("V", bound=StoredModel)
+UNKNOWN_REVISION = -1  # of a key that exists: it was written after its version
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,17 @@ class Stamp:
 
 
 Deferred = Callable[[Stamp], bytes]
+Copies = tuple[Put | Delete, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LargeChange:
+    """The keys of entries that one transaction cannot hold: they are written after it."""
+
+    copies: Callable[[int | None], Awaitable[Copies | None]]
+    """Returns what the entries write, by the catalog of the given version, which is the newest
+    (None: a draft): nothing else is committed while it runs. None: they are no longer the right
+    entries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +98,9 @@ class Txn:
     entries: tuple[Entry, ...] = ()
     """Entries of the catalog log for this change, whose keys are among `writes`
     (keys/commit/change.py); empty: it changes no metadata."""
+    large: LargeChange | None = None
+    """Set where keys of `entries` are not among `writes`, since one transaction cannot hold
+    them."""
 
     @property
     def ranges(self) -> frozenset[Range]:
@@ -100,11 +115,11 @@ class Txn:
         raw = bytes(key)
         assert self.expect.get(raw, mod_revision) == mod_revision
         expect = {**self.expect, raw: mod_revision}
-        return Txn(expect, self.empty, self.unchanged, self.writes, self.entries)
+        return replace(self, expect=expect)
 
     def while_empty(self, keys: Range) -> "Txn":
         empty = self.empty | {keys}
-        return Txn(self.expect, empty, self.unchanged, self.writes, self.entries)
+        return replace(self, empty=empty)
 
     def while_unchanged(self, keys: Range, revision: int) -> "Txn":
         """Refused if a key of *keys* was put after *revision*, the revision of what was decided by.
@@ -113,7 +128,7 @@ class Txn:
         (docs/decisions/0195).
         """
         unchanged = _strictest(self.unchanged, {keys: revision})
-        return Txn(self.expect, self.empty, unchanged, self.writes, self.entries)
+        return replace(self, unchanged=unchanged)
 
     def put(self, key: Key[V], value: V, *, derived_from: Key[Any] | None = None) -> "Txn":
         """A key that is written was read first, or its text is derived from one that was."""
@@ -142,12 +157,15 @@ class Txn:
         if torn:
             raise Conflict(stale=[key.decode() for key in sorted(torn)])
         assert not self.writes.keys() & other.writes.keys(), "two writes to one key"
+        is_large = self.large is not None or other.large is not None
+        assert not (is_large and self.entries and other.entries), "keys of all entries, or of none"
         return Txn(
             {**self.expect, **other.expect},
             self.empty | other.empty,
             _strictest(self.unchanged, other.unchanged),
             {**self.writes, **other.writes},
             self.entries + other.entries,
+            self.large or other.large,
         )
 
     def _write(
@@ -160,7 +178,7 @@ class Txn:
         assert raw not in self.writes, f"{key} is written twice"
         assert len(self.writes) < TXN_OPS_MAX
         writes = {**self.writes, raw: value}
-        return Txn(self.expect, self.empty, self.unchanged, writes, self.entries)
+        return replace(self, writes=writes)
 
 
 def _strictest(left: Mapping[Range, int], right: Mapping[Range, int]) -> Mapping[Range, int]:

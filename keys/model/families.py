@@ -22,6 +22,7 @@ from keys.model.records import IdempotencyKey, ProcedureHistoryKey, ProcedureKey
 from keys.model.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
 from keys.model.snapshot.pins import CatalogPinKey
 from keys.model.snapshot.snapshots import SnapshotPartKey, SnapshotVersionKey
+from keys.model.staging.parts import BatchPartKey, LargeUpdateKey
 from keys.model.tables import DatanodeTableKey, TableInfoKey, TableNameKey, TableRouteKey
 from metasrv_base.errors import Corrupt
 
@@ -66,6 +67,8 @@ FAMILIES: tuple[KeyFamily, ...] = (
     KeyFamily(SequenceKey, "the bootstrap; every reservation of a block of ids"),
     KeyFamily(CatalogVersionKey, "every change of metadata"),
     KeyFamily(CatalogUpdateKey, "every change of metadata, once; deleted below the snapshots"),
+    KeyFamily(LargeUpdateKey, "a change too large for one transaction, until its keys are written"),
+    KeyFamily(BatchPartKey, "such a change, before it happens; deleted with its update of the log"),
     KeyFamily(SnapshotVersionKey, "the leader, when a snapshot is whole, or one goes"),
     KeyFamily(SnapshotPartKey, "the leader, part by part; deleted with the snapshot"),
     KeyFamily(CatalogPinKey, "users, through the API; deleted once it has expired"),

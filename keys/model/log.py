@@ -1,7 +1,7 @@
 """The catalog log: each change of metadata appends one update, and versions are dense."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field
 
@@ -9,7 +9,9 @@ from keys.key import Key
 from keys.model.catalogs import CatalogInfo, SchemaInfo
 from keys.model.origin import Origin
 from keys.model.tables import RegionRoute, TableInfo, TableRoute
-from keys.value import StoredModel, StoredPart
+from keys.value import StoredModel, StoredPart, is_none
+
+STAGED_FORMAT = 4  # of an update whose entries are in parts
 
 
 class CatalogCreated(StoredPart):
@@ -136,14 +138,27 @@ def format_of(entries: tuple[Entry, ...]) -> int:
     return 3 if any(isinstance(entry, OF_FORMAT_3) for entry in entries) else 2
 
 
-class CatalogUpdate(StoredModel):
-    """The changes of one metadata transaction. Applying them reads nothing else.
+class StagedRef(StoredPart):
+    """Parts that hold what one value cannot (keys/model/staging/parts.py)."""
 
-    Format 3 has entries of more kinds. Format 2 has `origin`; format 1, which is read too, has
-    none.
+    batch: str
+    """First part of the names of their keys."""
+    parts: int
+    size_bytes: int
+    """Stored bytes of all parts."""
+    digest: str
+    """SHA-256 of the stored parts, in order."""
+
+
+class CatalogUpdate(StoredModel):
+    """The changes of one metadata transaction. Applying them reads nothing else but the parts that
+    the update of a large one names.
+
+    Format 4 has `staged`, and is written only where entries are. Format 3 has entries of more
+    kinds. Format 2 has `origin`; format 1, which is read too, has none.
     """
 
-    newest_format: ClassVar[int] = 3
+    newest_format: ClassVar[int] = 4
 
     format: int = Field(default=2, ge=1)
     version: int
@@ -153,7 +168,14 @@ class CatalogUpdate(StoredModel):
     """Id of the procedure that made it; None for the bootstrap."""
     origin: Origin | None = None
     """The request that it comes from; None for the bootstrap, and in format 1."""
+    staged: StagedRef | None = Field(default=None, exclude_if=is_none)
+    """The parts that hold the entries; None: they are here."""
     entries: tuple[Entry, ...]
+
+    def without_entries(self, staged: StagedRef) -> Self:
+        """The update as it is stored where its entries are in parts."""
+        update = {"format": STAGED_FORMAT, "staged": staged, "entries": ()}
+        return self.model_copy(update=update)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,16 @@ Frozen and complete: a rule reads nothing else, so a world that a rule judges ca
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict
 
 from keys.catalog.catalog import Catalog
+from keys.catalog.known import CatalogByKey
+from keys.commit.copying import copies_of, overlaid
+from keys.commit.txn import Copies
 from keys.key import Key
 from keys.model.families import parse_any
 from keys.model.log import CatalogUpdate, CatalogUpdateKey, CatalogVersion, CatalogVersionKey
@@ -23,6 +26,7 @@ from keys.model.snapshot.snapshots import (
     SnapshotRef,
     SnapshotVersionKey,
 )
+from keys.model.staging.parts import LargeUpdateKey
 from keys.model.tables import (
     RegionRoute,
     RegionState,
@@ -33,7 +37,17 @@ from keys.model.tables import (
 )
 from keys.store.kv import KeyValue
 from keys.value import NewerFormat, StoredModel, decode
-from metasrv.check.stored_log import Fold, RawPart, StoredUpdate, fold, snapshot_catalog
+from metasrv.check.stored_log import (
+    FOLDING,
+    Fold,
+    RawPart,
+    StoredUpdate,
+    fold,
+    parts_by_batch,
+    snapshot_catalog,
+    with_entries,
+)
+from metasrv_base.concurrency.turns import at_once
 from metasrv_base.errors import Corrupt
 from metasrv_base.ids import RegionId, table_of
 from metasrv_base.wire.node.inspect import InspectedRoot
@@ -203,8 +217,18 @@ class CheckInput:
 
 
 def read_facts(stored: Iterable[KeyValue], revision: int) -> CheckInput:
-    """*stored*: every key under the prefix, as it was at *revision*."""
-    items = tuple(_item(raw) for raw in stored)
+    """*stored*: every key under the prefix, as it was at *revision*. Keys of the newest version
+    that are still to be written are seen as they will be."""
+    raw = tuple(stored)
+    facts = _facts(raw, revision)
+    left = _left(facts)
+    return facts if left is None else _facts(overlaid(raw, *left), revision)
+
+
+def _facts(raw: tuple[KeyValue, ...], revision: int) -> CheckInput:
+    items = tuple(_item(one) for one in raw)
+    parts = parts_by_batch(raw)
+    items = tuple(_whole(item, parts) for item in items)
     by_type: dict[type, dict[Any, Any]] = defaultdict(dict)
     for item in items:
         if item.key is not None and item.value is not None:
@@ -212,6 +236,33 @@ def read_facts(stored: Iterable[KeyValue], revision: int) -> CheckInput:
     by_name = {item.name: item for item in items}
     facts = CheckInput(revision, items, by_name, by_type, Fold(None), _parts(items))
     return replace(facts, fold=_fold(facts))
+
+
+def _left(facts: CheckInput) -> tuple[Copies, int] | None:
+    """The keys that are to be written, and the revision of their version."""
+    for large in facts.of(LargeUpdateKey).values():
+        update, before = facts.log().get(large.version), _fold(facts, large.version - 1).catalog
+        item = facts.by_name.get(str(CatalogUpdateKey(large.version)))
+        if large.is_copied or update is None or before is None or item is None:
+            continue
+        try:
+            copies = at_once(copies_of(update.entries, CatalogByKey(before)))
+        except FOLDING:
+            continue
+        return copies[large.copied :], item.raw.mod_revision
+    return None
+
+
+def _whole(item: Item, parts: Mapping[str, Sequence[KeyValue]]) -> Item:
+    """An update with its entries, also where they are in parts. One that is below the snapshots may
+    have lost them."""
+    update = item.value
+    if not isinstance(update, CatalogUpdate) or update.staged is None:
+        return item
+    try:
+        return replace(item, value=with_entries(update, parts))
+    except Corrupt as error:
+        return replace(item, error=str(error))
 
 
 def _item(raw: KeyValue) -> Item:
@@ -236,8 +287,9 @@ def _parts(items: Iterable[Item]) -> Mapping[int, Mapping[int, RawPart]]:
     return parts
 
 
-def _fold(facts: CheckInput) -> Fold:
-    """The fold from the oldest snapshot; not told where that snapshot cannot be read."""
+def _fold(facts: CheckInput, to: int | None = None) -> Fold:
+    """The fold from the oldest snapshot; not told where that snapshot cannot be read. *to*: the
+    last version of it; None: the newest."""
     refs = facts.snapshots()
     if facts.has(SnapshotVersionKey()) and not refs:
         return Fold(None)
@@ -246,11 +298,16 @@ def _fold(facts: CheckInput) -> Fold:
     except Corrupt:
         return Fold(None)
     updates = (
-        StoredUpdate(item.key, cast("CatalogUpdate | None", item.value), item.raw.mod_revision)
+        StoredUpdate(item.key, _readable(item), item.raw.mod_revision)
         for item in facts.items
-        if isinstance(item.key, CatalogUpdateKey)
+        if isinstance(item.key, CatalogUpdateKey) and (to is None or item.key.version <= to)
     )
     return fold(base, updates, frozenset(ref.version for ref in refs))
+
+
+def _readable(item: Item) -> CatalogUpdate | None:
+    """The update of an item, if all of it can be read."""
+    return cast("CatalogUpdate | None", item.value) if item.error is None else None
 
 
 def _locks_in(raw: bytes) -> list[str]:

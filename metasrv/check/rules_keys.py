@@ -21,6 +21,7 @@ from keys.model.log import CatalogUpdateKey
 from keys.model.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
 from keys.model.snapshot.pins import CatalogPinKey
 from keys.model.snapshot.snapshots import SnapshotPartKey
+from keys.model.staging.parts import BatchPartKey, LargeUpdateKey
 from keys.model.tables import DatanodeTableKey, TableInfoKey, TableRouteKey
 from metasrv.check.check_input import CheckInput
 from metasrv.check.rule import CheckFault, CheckRule, Severity
@@ -59,6 +60,8 @@ _SAYS: Mapping[type[Key[Any]], Callable[[Any], Key[Any]]] = {
     RemovedTableInfoKey: lambda value: RemovedTableInfoKey(value.info.table_id),
     RemovedTableRouteKey: lambda value: RemovedTableRouteKey(value.route.table_id),
     CatalogUpdateKey: lambda value: CatalogUpdateKey(value.version),
+    LargeUpdateKey: lambda value: LargeUpdateKey(value.version),
+    BatchPartKey: lambda value: BatchPartKey(value.batch, value.part),
     CatalogPinKey: lambda value: CatalogPinKey(value.name),
     SnapshotPartKey: lambda value: SnapshotPartKey(value.version, value.part),
     CandidateKey: lambda value: CandidateKey(value.server),

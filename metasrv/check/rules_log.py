@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 from keys.catalog.catalog import Catalog
 from keys.catalog.stored_keys import stored_keys
-from keys.model.log import CatalogUpdateKey, CatalogVersionKey
+from keys.model.log import CatalogUpdate, CatalogUpdateKey, CatalogVersionKey
 from keys.model.snapshot.snapshots import SnapshotPartKey, SnapshotVersionKey
+from keys.model.staging.parts import LargeUpdateKey
 from keys.model.tables import DatanodeTableKey
 from keys.value import StoredModel, encode
 from metasrv.check.check_input import CheckInput
@@ -107,15 +108,16 @@ def written_once(facts: CheckInput) -> Iterator[CheckFault]:
 def one_transaction(facts: CheckInput) -> Iterator[CheckFault]:
     """A key without an update of the log was not written by a leader's transaction (G2, G5).
 
-    Not judged where updates are missing, since their revisions are unknown; for the same reason not
-    of keys that were last written before the oldest snapshot.
+    Not judged where updates or what belongs to them are missing, since revisions are unknown; for
+    the same reason not of keys that were last written before the oldest snapshot.
     """
-    if any(dense(facts)):
+    if any(dense(facts)) or any(parts_there(facts)):
         return
     commits = {
         item.raw.create_revision for item in facts.items if isinstance(item.key, CatalogUpdateKey)
     }
     begins = max((ref.revision for ref in facts.snapshots()[:1]), default=0)
+    copying = tuple(_copying(facts))
     for item in facts.items:
         if isinstance(item.key, CatalogVersionKey):
             if _is_closed(facts):
@@ -123,9 +125,40 @@ def one_transaction(facts: CheckInput) -> Iterator[CheckFault]:
         elif item.key is None or not item.key.is_logged:
             continue
         revision = item.raw.mod_revision
-        if revision > begins and revision not in commits:
+        is_copied = any(start < revision <= end for start, end in copying)
+        if revision > begins and revision not in commits and not is_copied:
             state = f"last written at revision {revision}, without an update of the log"
             yield CheckFault(item.name, state, "written together with an update of the log")
+
+
+def _copying(facts: CheckInput) -> Iterator[tuple[int, int]]:
+    """Yields the revisions between which the keys of each large version were written: that of the
+    version, and that of the last of them."""
+    for item in facts.items:
+        if isinstance(item.key, LargeUpdateKey):
+            update = facts.by_name.get(str(CatalogUpdateKey(item.key.version)))
+            if update is not None:
+                yield update.raw.create_revision, item.raw.mod_revision
+
+
+def parts_there(facts: CheckInput) -> Iterator[CheckFault]:
+    """A server that reads such an update needs all of its entries."""
+    for item in facts.items:
+        key, update = item.key, item.value
+        if not isinstance(key, CatalogUpdateKey) or not isinstance(update, CatalogUpdate):
+            continue
+        if update.staged is None or key.version <= facts.floor:
+            continue
+        if item.error is not None:
+            yield CheckFault(item.name, item.error, "all parts that it names")
+        large = facts.get(LargeUpdateKey(key.version))
+        if large is None or large.staged != update.staged:
+            yield CheckFault(str(LargeUpdateKey(key.version)), "missing", "as its update says")
+        elif not large.is_copied and facts.fold.catalog is not None:
+            newest = facts.version()
+            if newest is not None and newest.version != key.version:
+                state = f"{large.copied} of {large.keys} keys are written"
+                yield CheckFault(str(LargeUpdateKey(key.version)), state, "all, before the next")
 
 
 def _is_closed(facts: CheckInput) -> bool:
@@ -203,6 +236,7 @@ RULES = (
         "metadata is written in one transaction with its update of the log",
         one_transaction,
     ),
+    CheckRule("log-parts", 2, "an update whose entries are in parts has all of them", parts_there),
     CheckRule("snapshot-listed", 2, "snapshots are of committed versions, in order", listed),
     CheckRule("snapshot-whole", 2, "each snapshot that is kept has all its parts", whole),
     CheckRule("snapshot-tells", 2, "each snapshot is the catalog that the log leads to", told),

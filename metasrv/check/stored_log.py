@@ -1,13 +1,17 @@
 """The catalog as snapshots and log have it: the oldest snapshot, then each update above it."""
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from keys.catalog.catalog import Catalog
 from keys.catalog.snapshot_codec import catalog_of
+from keys.commit.staging import entries_in, whole_parts
 from keys.model.log import CatalogUpdate, CatalogUpdateKey
 from keys.model.snapshot.snapshots import PartsDigest, SnapshotPart, SnapshotRef
+from keys.model.staging.parts import BatchPartKey
+from keys.store.kv import KeyValue
 from metasrv_base.errors import Corrupt
 
 FOLDING = (Corrupt, KeyError, AssertionError)
@@ -57,6 +61,27 @@ def snapshot_catalog(ref: SnapshotRef, parts: Mapping[int, RawPart]) -> Catalog:
     if str(digest) != ref.digest:
         raise Corrupt(expected=f"digest {ref.digest}", found=str(digest))
     return catalog_of(ref, readable)
+
+
+def parts_by_batch(stored: Iterable[KeyValue]) -> Mapping[str, Sequence[KeyValue]]:
+    """Parts of large versions and of batches, as stored, by the name that refers to them."""
+    start, end = BatchPartKey.under()
+    parts: dict[str, list[KeyValue]] = defaultdict(list)
+    for item in stored:
+        if start <= item.key < end:
+            try:
+                parts[BatchPartKey.parse(item.key).batch].append(item)
+            except Corrupt:
+                continue  # a rule about keys says so
+    return parts
+
+
+def with_entries(update: CatalogUpdate, parts: Mapping[str, Sequence[KeyValue]]) -> CatalogUpdate:
+    """An update that names parts, with the entries in them. Raises Corrupt."""
+    ref = update.staged
+    assert ref is not None
+    whole = whole_parts(ref, parts.get(ref.batch, ()))
+    return update.model_copy(update={"entries": entries_in(whole)})
 
 
 def fold(base: Catalog, updates: Iterable[StoredUpdate], passing: frozenset[int]) -> Fold:

@@ -10,10 +10,12 @@ import httpx
 import structlog
 
 from keys.catalog.follower import Follower
+from keys.catalog.large.unfinished import keys_left
 from keys.commit.bootstrap import bootstrap_request
 from keys.commit.committer import Committer
 from keys.commit.log_head import read_log_head
 from keys.commit.sequence import Sequences
+from keys.commit.settled import SettledReads
 from keys.model.cluster import ClusterKey, ClusterRecord
 from keys.store.kv import Compare, Get, Kv, Request
 from keys.store.reads import MergedReads
@@ -99,6 +101,10 @@ async def open_term(world: ServerDeps, fence: Compare) -> AsyncIterator[Term]:
     committer = Committer(world.kv, world.clock, line, deadline_ms=config.store_deadline_ms)
     committer.on_update(world.follower.offer)
     await world.follower.wait_for(line.version, deadline_ms=config.leader_ttl_ms)
+    left = await keys_left(world.kv, fence, world.follower, deadline_ms=config.store_deadline_ms)
+    if left is not None:
+        log.info("keys_left", version=left.value.version, keys=len(left.left))
+        committer.finish(left)
     unreadable = Unreadable()
     settings = SettingsStore(
         world.kv, committer, world.clock, config.store_deadline_ms, unreadable=unreadable
@@ -118,7 +124,7 @@ async def open_term(world: ServerDeps, fence: Compare) -> AsyncIterator[Term]:
         token=world.token,
         named_by=(config.advertise or "",),
     )
-    reads = MergedReads(world.kv)
+    reads = MergedReads(SettledReads(world.kv, committer.settling))
     ports = _ports(world, reads, book, nodes, holders)
     limits = _limits(config)
     manager = busy.manager = Manager(KINDS, ports, committer, limits)

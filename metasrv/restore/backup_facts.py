@@ -14,6 +14,7 @@ from keys.model.families import parse_any
 from keys.model.log import CatalogUpdateKey, CatalogVersion
 from keys.model.records import ProcedureKey, ProcedureRecord
 from keys.model.snapshot.snapshots import SnapshotRef, SnapshotVersion
+from keys.model.staging.parts import LargeUpdate
 from keys.model.tables import TableRoute
 from keys.value import NewerFormat, StoredModel, decode
 from metasrv_base.backup.backup_file import BackupHeader, BackupKey
@@ -130,6 +131,8 @@ class _Counted:
                 self.version = version
             case _, SnapshotVersion() as snapshots:
                 self.snapshots = snapshots
+            case _, LargeUpdate() as large if not large.is_copied:
+                raise unusable(f"keys of version {large.version} were being written")
             case CatalogUpdateKey() as update, _:
                 self.updates += 1
                 self.above_base += update.version > self.floor

@@ -50,6 +50,7 @@ from keys.model.snapshot.snapshots import (
     SnapshotVersion,
     SnapshotVersionKey,
 )
+from keys.model.staging.parts import BatchPartKey, LargeUpdateKey
 from keys.model.tables import (
     DatanodeTable,
     DatanodeTableKey,
@@ -95,6 +96,7 @@ restore, or are derived from others."""
 AS_THEY_ARE: frozenset[type[Key[Any]]] = frozenset(
     {
         CatalogNameKey,
+        BatchPartKey,
         IdempotencyKey,
         PoisonKey,
         ProcedureHistoryKey,
@@ -136,7 +138,10 @@ class Restoration:
         if type(key) in AS_THEY_ARE:
             return Restored((Put(bytes(key), item.raw),), is_logged=key.is_logged)
         match key, value:
-            case ((CatalogUpdateKey() | SnapshotPartKey() | SnapshotVersionKey()), _):
+            case (
+                CatalogUpdateKey() | LargeUpdateKey() | SnapshotPartKey() | SnapshotVersionKey(),
+                _,
+            ):
                 return self._logged(key, item)
             case SequenceKey(), Sequence():
                 return _put(key, value.model_copy(update={"next": value.next + SEQUENCE_JUMP}))
@@ -159,7 +164,7 @@ class Restoration:
         base, raw = self.base, item.raw
         floor = 0 if base is None else base.version
         match key:
-            case CatalogUpdateKey():
+            case CatalogUpdateKey() | LargeUpdateKey():
                 is_kept = key.version > floor
             case SnapshotPartKey():
                 is_kept = base is not None and key.version == floor

@@ -45,6 +45,13 @@ SUITES: Mapping[str, Suite] = {
         "::test_given_a_planted_bug_of_limits_when_many_ask_then_there_are_too_many_tables",
         ("tests/procedures/scheduling/test_tenant_limits_leaders.py::PLANTED",),
     ),
+    "large": Suite(
+        "In how a version too large for one transaction is written; found by leaders that die at"
+        " each of its calls.",
+        "tests/keys/catalog/test_large_planted.py"
+        "::test_given_a_planted_bug_when_leaders_die_anywhere_then_a_life_finds_it",
+        ("tests/keys/catalog/test_large_planted.py::PLANTED",),
+    ),
     "watch": Suite(
         "In the watch of etcd; found by streams that break anywhere.",
         "tests/keys/store/test_etcd_watch_resumed.py",

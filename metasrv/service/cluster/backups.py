@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 import structlog
 
+from keys.commit.copying import uncopied_of
 from keys.key import Range
 from keys.model.cluster import ClusterKey, ClusterRecord
-from keys.store.kv import Get
+from keys.model.staging.parts import LargeUpdateKey
+from keys.store.kv import Get, Request, TxnAnswer
 from keys.store.scan import pages
 from keys.value import decode
 from metasrv.service.state.state import ServerState
@@ -24,6 +26,9 @@ from metasrv_base.errors import MetaError, Unavailable
 EVERYTHING = Range(b"", b"\0")
 PAGE = Get(b"", limit=128)
 """Keys that are held at once: mostly 100 KiB, and 192 MiB if each has a value of etcd's largest."""
+LOOKS_MAX = 40
+LOOK_MS = 250
+"""Pause between two looks whether the keys of a batch are written: 10 s in all."""
 BACKUPS_MAX = 2
 """Backups that one server makes at once: each takes half of a processor."""
 
@@ -83,12 +88,24 @@ def _give_place_back(state: ServerState) -> None:
     state.backups -= 1
 
 
+async def _whole_revision(state: ServerState) -> TxnAnswer:
+    """The cluster at a revision at which no version is being written to its keys. Raises
+    Unavailable after LOOKS_MAX looks: no leader is there to write them."""
+    request = Request(reads=(Get(bytes(ClusterKey())), Get(*LargeUpdateKey.under())))
+    for _ in range(LOOKS_MAX):
+        answer = await state.kv.txn(request, deadline_ms=state.facts.store_deadline_ms)
+        if uncopied_of(answer.ranges[1]) is None:
+            return answer
+        await state.clock.sleep_ms(LOOK_MS)
+    raise Unavailable("not-ready", what="the keys of a batch")
+
+
 async def _header(state: ServerState) -> BackupHeader:
-    deadline_ms, key = state.facts.store_deadline_ms, bytes(ClusterKey())
-    page = await state.kv.range(Get(key), deadline_ms=deadline_ms)
-    if not page.items:
+    deadline_ms, key = state.facts.store_deadline_ms, str(ClusterKey())
+    page = await _whole_revision(state)
+    if not page.ranges[0]:
         raise Unavailable("not-ready", what="the cluster")
-    cluster = decode(ClusterRecord, page.items[0].value, key=key.decode())
+    cluster = decode(ClusterRecord, page.ranges[0][0].value, key=key)
     count = Get(EVERYTHING.start, EVERYTHING.end, count_only=True)
     counted = await state.kv.range(count, deadline_ms=deadline_ms, revision=page.revision)
     return BackupHeader(

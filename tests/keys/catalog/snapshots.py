@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 
 from keys.catalog.catalog import Catalog
 from keys.catalog.follower import Follower
+from keys.catalog.large.unfinished import keys_left
 from keys.catalog.snapshot_codec import catalog_of, parts_of
 from keys.catalog.snapshot_writing import SnapshotWriter
 from keys.commit.bootstrap import bootstrap_request
@@ -89,6 +90,9 @@ class Cluster:
         committer = Committer(self.store, self.store.clock, line, deadline_ms=DEADLINE_MS)
         committer.on_update(follower.offer)
         committer.on_update(lambda update, revision: self._keep(follower))
+        left = await keys_left(self.store, fence, follower, deadline_ms=DEADLINE_MS)
+        if left is not None:
+            committer.finish(left)
         self._keep(follower)
         self.loop.spawn(f"leader-{self.terms}", _until_deposed(committer))
         writer = SnapshotWriter(self.store, committer, deadline_ms=DEADLINE_MS)

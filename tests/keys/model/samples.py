@@ -96,6 +96,7 @@ from keys.value import StoredModel
 from metasrv_base.elements.states import ElementState
 from metasrv_base.schema.partition import HashRule, RangeRule
 from tests.keys.model.snapshot_samples import snapshot_samples
+from tests.keys.model.staged_samples import STAGED_SAMPLES
 
 AT_MS = 1_763_721_600_000
 PROCEDURE = "019aa5d3-1c00-7abc-8def-0123456789ab"
@@ -332,6 +333,7 @@ SAMPLES: tuple[tuple[Key[Any], StoredModel], ...] = (
     (CatalogVersionKey(), CatalogVersion(version=17, at_ms=AT_MS)),
     (CatalogUpdateKey(17), UPDATE),
     *SNAPSHOT_SAMPLES,
+    *STAGED_SAMPLES,
     (ProcedureKey(PROCEDURE), RECORD),
     (
         ProcedureHistoryKey(PROCEDURE),

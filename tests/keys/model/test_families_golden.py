@@ -19,13 +19,16 @@ from keys.key import Key
 from keys.model.families import FAMILIES
 from keys.model.history_dictionary import DICTIONARY, TEMPLATES
 from keys.model.keyspace_page import PATH, keyspace_page
+from keys.model.log import CatalogUpdate, CatalogUpdateKey
 from keys.model.records import IdempotencyKey, ProcedureHistory, ProcedureHistoryKey
 from keys.model.snapshot.snapshots import SnapshotPartKey
+from keys.model.staging.parts import BatchPartKey
 from keys.packed import JSON_BYTES_MAX, Templates
 from keys.templated import NAME, NUMBER, own_of, restore, shorten
 from keys.value import NewerFormat, StoredModel, decode, encode
 from metasrv_base.errors import Corrupt
 from tests.keys.model.samples import INFO, SAMPLES
+from tests.keys.model.staged_samples import REF
 from tests.keys.model.strategies import values_of
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "keys"
@@ -34,6 +37,7 @@ PACKED: dict[type[Key[Any]], tuple[str, ...]] = {
     ProcedureHistoryKey: ("ProcedureHistory.2.bin", "ProcedureHistory.3.bin"),
     IdempotencyKey: ("Idempotency.2.bin",),
     SnapshotPartKey: ("SnapshotPart.2.bin",),
+    BatchPartKey: ("BatchPart.2.bin",),
 }
 """Values that are stored in packings, the last of which is written; packing 1 is JSON, as others
 are stored."""
@@ -65,6 +69,16 @@ def test_given_a_golden_file_when_decoded_then_it_is_the_sample(
     raw = FILES[type(key)].read_bytes()
 
     assert decode(key.value_type, raw, key=str(key)) == value
+
+
+def test_given_an_update_whose_entries_are_in_parts_then_it_is_of_format_4() -> None:
+    key, update = next(sample for sample in SAMPLES if isinstance(sample[0], CatalogUpdateKey))
+    assert isinstance(update, CatalogUpdate)
+    stored = update.without_entries(REF)
+    raw = (GOLDEN / "CatalogUpdate.4.json").read_bytes()
+
+    assert encode(stored).startswith(b'{"format":4,')
+    assert (encode(stored) + b"\n", decode(CatalogUpdate, raw, key=str(key))) == (raw, stored)
 
 
 @pytest.mark.parametrize("family", PACKED)
@@ -174,6 +188,7 @@ def test_given_the_golden_folder_then_it_holds_nothing_else() -> None:
         *FILES.values(),
         *(GOLDEN / name for names in PACKED.values() for name in names),
         GOLDEN / "keys.txt",
+        GOLDEN / "CatalogUpdate.4.json",
     } == set(GOLDEN.iterdir())
     assert {family.key for family in FAMILIES} == FILES.keys()
 

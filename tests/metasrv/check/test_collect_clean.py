@@ -4,12 +4,17 @@ import shutil
 
 import pytest
 
+from keys.key import Range
+from keys.model.catalogs import SchemaNameKey
 from keys.model.log import CatalogVersionKey
 from keys.model.snapshot.snapshots import SnapshotPartKey, sealed
+from keys.store.scan import scan
+from metasrv.check.check_input import read_facts
 from metasrv.check.collect import check
 from metasrv.cli.tools.check import CLEAN, exit_code
+from tests.metasrv.check.breaking.break_large import SCHEMAS, large_version
 from tests.metasrv.check.breaking.break_snapshots import compacted
-from tests.metasrv.check.cluster import DROPPED, Cluster
+from tests.metasrv.check.cluster import DEADLINE_MS, DROPPED, Cluster
 
 
 @pytest.mark.parametrize("deep", [False, True])
@@ -31,6 +36,22 @@ async def test_given_a_time_that_was_closed_when_checked_then_nothing_is_found(
     checked = await check(cluster.kv, cluster, cluster.clock, deep=False)
 
     assert [one.line for one in checked.violations] == []
+
+
+@pytest.mark.parametrize("copied", range(len(SCHEMAS) + 1))
+async def test_given_a_version_whose_keys_are_being_written_when_checked_then_nothing_is_found(
+    cluster: Cluster, copied: int
+) -> None:
+    version = await large_version(cluster, copied=copied)
+
+    checked = await check(cluster.kv, cluster, cluster.clock, deep=False)
+
+    assert [one.line for one in checked.violations] == []
+    stored, revision = await scan(cluster.kv, Range(b"", b"\0"), deadline_ms=DEADLINE_MS)
+    facts = read_facts(stored, revision)
+    assert facts.fold.catalog is not None
+    assert facts.fold.catalog.version == version
+    assert all(facts.has(SchemaNameKey("main", info.name)) for info in SCHEMAS)
 
 
 @pytest.mark.parametrize("versions", [(1,), (3,), (2, 4), (7,)])

@@ -11,6 +11,7 @@ from keys.model.log import CatalogUpdateKey
 from keys.model.records import ProcedureKey
 from keys.model.removed import RemovedTableInfoKey
 from keys.model.snapshot.snapshots import SnapshotPartKey, SnapshotVersionKey
+from keys.model.staging.parts import LargeUpdateKey
 from keys.model.tables import TableInfoKey, TableRouteKey
 from metasrv.restore import restored_values
 from metasrv.restore.restore import restore
@@ -23,6 +24,7 @@ from tests.metasrv.restore.backups import Backup, Target, pieces
 
 CHANGED: set[type[Key[Any]]] = {
     CatalogUpdateKey,
+    LargeUpdateKey,
     NodeKey,
     ProcedureKey,
     RemovedTableInfoKey,

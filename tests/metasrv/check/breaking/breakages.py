@@ -6,6 +6,7 @@ from tests.metasrv.check.breaking import (
     break_elements,
     break_files,
     break_keys,
+    break_large,
     break_log,
     break_nodes,
     break_snapshots,
@@ -19,4 +20,5 @@ BREAKAGES: tuple[Breakage, ...] = (
     *break_files.BREAKAGES,
     *break_nodes.BREAKAGES,
     *break_snapshots.BREAKAGES,
+    *break_large.BREAKAGES,
 )
