@@ -20,7 +20,16 @@ from procedures.elements.reorg_pace import Pace
 from procedures.elements.reorg_width import ReorgWidth
 from procedures.elements.transition_notes import Passages, TransitionNote, drained
 from procedures.pause_gate import PauseGate
-from procedures.ports import Children, Jobs, Leases, NodeOrders, Placement, SchemaSync, Sender
+from procedures.ports import (
+    Children,
+    Jobs,
+    Leases,
+    NodeOrders,
+    Placement,
+    SchemaSync,
+    Sender,
+    TransactionLimits,
+)
 
 WaitKind: TypeAlias = Literal[
     "child",
@@ -115,6 +124,8 @@ class Ports:
     gate: PauseGate = field(default_factory=PauseGate)
     """The gate at which a procedure waits before each step."""
     reorg_width: ReorgWidth = field(default_factory=ReorgWidth)
+    limits: TransactionLimits = field(default_factory=TransactionLimits)
+    """The size from which a batch happens in parts."""
     applied: Callable[[], Catalog] = Catalog
     """The catalog as this leader has applied it: no older than any commit of its term."""
 

@@ -13,6 +13,7 @@ from keys.commit.txn import Txn
 from keys.model.origin import Origin
 from keys.model.records import ProcedureOutcome
 from keys.model.transitions import LateHolder
+from keys.store.kv import TXN_BYTES_MAX, TXN_OPS_MAX
 from metasrv_base.engines import LSM
 from metasrv_base.wire.node.inputs import Borrowed, Snapshot
 from metasrv_base.wire.node.jobs import (
@@ -76,6 +77,16 @@ class Commits(Protocol):
     ) -> Committed:
         """Raises what Committer.commit raises."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionLimits:
+    """What one transaction of metadata may hold beside the record of its procedure. A batch that is
+    larger happens in parts."""
+
+    operations: int = TXN_OPS_MAX - 12
+    """Log, version, record, history and fence take the rest."""
+    size_bytes: int = TXN_BYTES_MAX - (16 << 10)
 
 
 class Leases(Protocol):

@@ -11,7 +11,7 @@ from keys.commit.txn import Stamp, Txn
 from keys.model.log import CatalogUpdate, Entry
 from keys.model.origin import Origin
 from keys.model.tables import TableInfo, TableInfoKey, TableRoute, TableRouteKey
-from keys.store.kv import Get, KeyPage, KeyValue, ReadableStore, Request, TxnAnswer
+from keys.store.kv import Get, KeyPage, KeyValue, Put, ReadableStore, Request, TxnAnswer
 from keys.value import decode
 from metasrv_base.clock import Clock
 from metasrv_base.errors import MetaError
@@ -89,6 +89,10 @@ class OverlayStore:
         writes = {
             key: value(stamp) if callable(value) else value for key, value in txn.writes.items()
         }
+        if txn.large is not None:
+            copies = await txn.large.copies(None)
+            assert copies is not None, "nobody else commits in a draft"
+            writes |= {one.key: one.value if isinstance(one, Put) else None for one in copies}
         edited = tuple(self._edits(writes))
         self.written.update(writes)
         self.commits.append(Drafted(writes, stamp.at_ms, txn.entries, edited))

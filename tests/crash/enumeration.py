@@ -170,6 +170,8 @@ def _world(
         on_depose=deposes,
         plans=[Plan(*cell.then, armed=True)] if cell and cell.then else [],
         make_committer=harness.make_committer,
+        one_transaction=scenario.one_transaction,
+        sizes=scenario.sizes,
     )
 
 

@@ -16,6 +16,7 @@ from keys.commit.bootstrap import bootstrap_request
 from keys.commit.committer import Committer
 from keys.commit.log_head import read_log_head
 from keys.commit.packing import pack
+from keys.commit.staging import StagingSizes
 from keys.commit.txn import Txn
 from keys.model.cluster import LeaderKey, LeaderRecord
 from keys.model.records import ProcedureKey
@@ -28,6 +29,7 @@ from metasrv_base.clock import Clock
 from metasrv_base.errors import MetaError
 from procedures.kinds.registry import KINDS
 from procedures.machine import AdmissionLane, Kind
+from procedures.ports import TransactionLimits
 from procedures.scheduling.admission import Limits
 from procedures.scheduling.manager import Manager
 from tests.fakes.chance import SeededIds
@@ -74,6 +76,9 @@ class Cluster:
     """A planted bug in what the store compares."""
     make_committer: Callable[..., Committer] = Committer
     """Another owner beside that of each procedure (tests/crash/second_owner.py)."""
+    one_transaction: TransactionLimits = field(default_factory=TransactionLimits)
+    """The size from which batches happen in parts."""
+    sizes: StagingSizes = field(default_factory=StagingSizes)
     plans: list[Plan] = field(default_factory=list)
     """Plans of the servers after the first, in order."""
 
@@ -218,6 +223,8 @@ class Cluster:
             limits=self.limits,
             deadline_ms=DEADLINE_MS,
             make_committer=self.make_committer,
+            one_transaction=self.one_transaction,
+            sizes=self.sizes,
         )
         await lead(server, world)
 

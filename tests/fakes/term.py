@@ -13,9 +13,12 @@ from typing import Any
 import httpx
 
 from keys.catalog.follower import Follower
+from keys.catalog.large.unfinished import keys_left
 from keys.commit.committer import Committer
 from keys.commit.log_head import read_log_head
 from keys.commit.sequence import Sequences
+from keys.commit.settled import SettledReads
+from keys.commit.staging import StagingSizes
 from keys.store.kv import Compare, Kv
 from metasrv.adapters.http_nodes import HttpNodes
 from metasrv.nodes.detector import PhiConfig
@@ -28,7 +31,7 @@ from metasrv_base.ids import Ids
 from procedures.context import Ports
 from procedures.locking.locks import route_key, table_key
 from procedures.machine import Kind
-from procedures.ports import Jobs, Placement, SchemaSync
+from procedures.ports import Jobs, Placement, SchemaSync, TransactionLimits
 from procedures.scheduling.admission import Limits
 from procedures.scheduling.manager import Manager
 from tests.fakes.chance import SeededRng
@@ -99,6 +102,9 @@ class World:
     deadline_ms: int
     """Deadline of one call of the store."""
     make_committer: Callable[..., Committer] = Committer
+    one_transaction: TransactionLimits = field(default_factory=TransactionLimits)
+    """The size from which a batch happens in parts."""
+    sizes: StagingSizes = field(default_factory=StagingSizes)
     placement_of: Callable[[NodeLiveness], Placement] = lambda book: book
     """By default the nodes are as the leader's own detector sees them."""
 
@@ -115,12 +121,16 @@ async def lead(server: Server, world: World) -> None:
             await follower.wait_for(line.version, deadline_ms=deadline_ms)
             committer = world.make_committer(kv, clock, line, deadline_ms=deadline_ms)
             committer.on_update(follower.offer)
+            committer.sizes = world.sizes
+            left = await keys_left(kv, server.fence, follower, deadline_ms=deadline_ms)
+            if left is not None:
+                committer.finish(left)
             book = _book(server, world, committer, follower)
             await book.load()
             wire = NodeWire(world.door, plan, fate)
             nodes = HttpNodes(world.cluster_id, server.term, book, lambda: follower.catalog, wire)
             ports = Ports(
-                kv=kv,
+                kv=SettledReads(kv, committer.settling),
                 nodes=FaultyNodes(nodes, plan, wire),
                 leases=book,
                 placement=world.placement_of(book),
@@ -131,6 +141,7 @@ async def lead(server: Server, world: World) -> None:
                 rng=SeededRng(server.term),
                 term=server.term,
                 deadline_ms=deadline_ms,
+                limits=world.one_transaction,
                 applied=lambda: follower.catalog,
             )
             server.committer, server.follower = committer, follower

@@ -8,10 +8,10 @@ from typing import TypeAlias
 
 from keys.catalog.catalog import Catalog
 from keys.catalog.known import CatalogByKey
-from keys.commit.change import draft_update, size_of
+from keys.commit.change import draft_update
 from keys.model.log import Entry
 from keys.model.records import Lock
-from keys.store.kv import TXN_BYTES_MAX, TXN_OPS_MAX
+from keys.store.kv import TXN_BYTES_MAX
 from metasrv.service.ddl.batch_members import (
     NOT_IN_BATCH,
     MemberWish,
@@ -19,7 +19,6 @@ from metasrv.service.ddl.batch_members import (
     op_of,
     wish_of,
 )
-from metasrv.service.ddl.sizes import OTHER_BYTES, OTHER_OPERATIONS
 from metasrv.service.requests.ddl_request import (
     AlreadyAbsent,
     AlreadySatisfied,
@@ -33,14 +32,15 @@ from metasrv_base.errors import MetaError, Refused
 from metasrv_base.wire.api.batches import BatchRequest
 from metasrv_base.wire.problem.problems import ERRORS_MAX, FieldError, refuse
 from procedures.commands.in_order import placed
+from procedures.engine.sizes import ROOM_BYTES
 from procedures.kinds.batch.batch import BATCH, CommandBatch
+from procedures.kinds.batch.large import OBJECTS_MAX
 from procedures.kinds.batch.members import Change, Member, Miss, command_of
 from procedures.kinds.tables.create_table import CreateTable
 from procedures.locking.locks import distinct
 from procedures.ports import NodeView
 
 PLACEHOLDER_ID = 2**31 - 1  # the ids of what is made count down from it, until they are reserved
-COPIES = 2  # of what is published: its own keys, and its log entry
 BY = "00000000-0000-7000-8000-000000000000"  # of what is dropped, until the batch has an id
 
 NextId: TypeAlias = Callable[[str], int]
@@ -97,7 +97,7 @@ def plan_batch(
 ) -> ProcedureToSubmit:
     placeholders = count(PLACEHOLDER_ID, -1)
     drafted = _judged(members, facts, lambda _: next(placeholders))
-    _must_fit(drafted, facts.catalog, context)
+    _must_fit(drafted, context)
 
     def numbered(ids: NextId) -> CommandBatch:
         return CommandBatch(members=_judged(members, facts, ids).members)
@@ -176,14 +176,12 @@ def _loaded(nodes: tuple[NodeView, ...], table: CreateTable) -> tuple[NodeView, 
     )
 
 
-def _must_fit(drafted: DraftedBatch, catalog: Catalog, context: RequestContext) -> None:
+def _must_fit(drafted: DraftedBatch, context: RequestContext) -> None:
     """Raises Refused("ddl-too-large") with the numbers, before any node is asked."""
-    stored = size_of(drafted.entries, CatalogByKey(catalog))
-    operations = OTHER_OPERATIONS + stored.operations
-    if operations > TXN_OPS_MAX:
-        raise Refused("ddl-too-large", needs=f"{operations} operations", limit=TXN_OPS_MAX)
-    size = COPIES * stored.value_bytes
-    size += len(CommandBatch(members=drafted.members).model_dump_json())
-    size += len(context.client().model_dump_json()) + OTHER_BYTES
+    if len(drafted.entries) > OBJECTS_MAX:
+        needs = f"a version that changes {len(drafted.entries)} objects"
+        raise Refused("ddl-too-large", needs=needs, limit=OBJECTS_MAX)
+    size = len(CommandBatch(members=drafted.members).model_dump_json())
+    size += len(context.client().model_dump_json()) + ROOM_BYTES
     if size > TXN_BYTES_MAX:
         raise Refused("ddl-too-large", needs=f"{size} bytes", limit=f"{TXN_BYTES_MAX} bytes")

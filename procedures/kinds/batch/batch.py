@@ -23,6 +23,7 @@ from metasrv_base.elements.graphs import TABLE
 from metasrv_base.wire.api.batches import BatchBody
 from procedures.commands.in_order import planned
 from procedures.context import Context
+from procedures.kinds.batch.large import LargePlan, plan_if_large
 from procedures.kinds.batch.members import Change, Member, command_of, locks_of, state_of
 from procedures.kinds.batch.reading import read
 from procedures.kinds.namespaces.create_catalog import CREATE_CATALOG, CreateCatalog
@@ -65,6 +66,9 @@ class CommandBatch(ProcedureState):
 async def make(state: CommandBatch, context: Context) -> Outcome[CommandBatch]:
     """Makes the regions of new tables; then all commands take effect in one transaction."""
     commands = [command_of(member, context.procedure) for member in state.members]
+    large = await plan_if_large(commands, state, context)
+    if large is not None:
+        return await _make_large(state, large, context)
     snapshot = await read(commands, context)
     plans = tuple(planned(commands, snapshot))
     entries = tuple(entry for some in plans for entry in some)
@@ -78,6 +82,17 @@ async def make(state: CommandBatch, context: Context) -> Outcome[CommandBatch]:
         txn = txn.while_unchanged(keys, snapshot.read.revision)
     txn = txn.also(await while_registered([table.route for table in tables], context))
     return _taken(state, entries, txn)
+
+
+async def _make_large(
+    state: CommandBatch, large: LargePlan, context: Context
+) -> Outcome[CommandBatch]:
+    """The same for what one transaction cannot hold: the version happens, then its keys follow."""
+    state = state.model_copy(update={"applied": large.applied})
+    tables = _created(state)
+    await _order(context, tables, create_order)
+    registered = await while_registered([table.route for table in tables], context)
+    return _taken(state, large.entries, large.txn(context).also(registered))
 
 
 def _taken(state: CommandBatch, entries: Iterable[Entry], txn: Txn) -> Outcome[CommandBatch]:

@@ -14,6 +14,7 @@ from keys.commit.bootstrap import bootstrap_request
 from keys.commit.committer import Committer
 from keys.commit.log_head import read_log_head
 from keys.commit.sequence import Sequences
+from keys.commit.settled import SettledReads
 from keys.model.cluster import Candidate, CandidateKey, LeaderKey, LeaderRecord
 from keys.store.kv import Compare, Kv, Put, Request
 from keys.store.memory import MemoryKv
@@ -45,6 +46,7 @@ from metasrv_base.wire.node.nodes import (
 from procedures.context import Ports
 from procedures.kinds.registry import KINDS
 from procedures.machine import AdmissionLane
+from procedures.ports import TransactionLimits
 from procedures.scheduling.admission import Limits
 from procedures.scheduling.manager import Manager
 from tests.metasrv.api.fakes import FakeNodes, NoJobs, ShiftedClock
@@ -138,6 +140,16 @@ def state_of(name: str, kv: Kv, clock: ShiftedClock) -> ServerState:
     return ServerState(facts, kv, follower, clock, RandomIds(clock), addresses)
 
 
+@dataclass(frozen=True, slots=True)
+class TermLimits:
+    """Limits of a term that tests make small."""
+
+    queue_max: int = 100
+    one_transaction: TransactionLimits = field(default_factory=TransactionLimits)
+    """The size from which batches happen in parts."""
+
+
+USUAL = TermLimits()
 Given = Callable[[MemoryKv, Compare], Awaitable[None]]
 """Writes, under the fence, what is there before the term begins."""
 
@@ -151,7 +163,7 @@ async def leader(
     *,
     nodes: int = 2,
     limits: BodyLimits | None = None,
-    queue_max: int = 100,
+    of_term: TermLimits = USUAL,
     make_kv: Callable[[Clock], MemoryKv] = MemoryKv,
     given: Given = nothing,
 ) -> AsyncIterator[Server]:
@@ -163,7 +175,7 @@ async def leader(
     await kv.txn(bootstrap_request(fence, CLUSTER, clock.wall_ms()), deadline_ms=DEADLINE_MS)
     await given(kv, fence)
     await server.state.follower.load()
-    term = await _term(server, fence, queue_max)
+    term = await _term(server, fence, of_term)
     async with asyncio.TaskGroup() as tasks:
         running = [
             tasks.create_task(term.committer.run()),
@@ -248,7 +260,7 @@ async def _elect(kv: MemoryKv, server: Server) -> Compare:
     return Compare(bytes(LeaderKey()), answer.revision)
 
 
-async def _term(server: Server, fence: Compare, queue_max: int) -> Term:
+async def _term(server: Server, fence: Compare, of_term: TermLimits) -> Term:
     kv, clock, state = server.kv, server.clock, server.state
     line = await read_log_head(kv, fence, deadline_ms=DEADLINE_MS)
     committer = Committer(kv, clock, line, deadline_ms=DEADLINE_MS)
@@ -278,7 +290,7 @@ async def _term(server: Server, fence: Compare, queue_max: int) -> Term:
     )
     await holders.load()
     ports = Ports(
-        kv=kv,
+        kv=SettledReads(kv, committer.settling),
         nodes=server.nodes,
         leases=book,
         placement=book,
@@ -289,10 +301,11 @@ async def _term(server: Server, fence: Compare, queue_max: int) -> Term:
         rng=SystemRng(),
         term=fence.mod_revision,
         deadline_ms=DEADLINE_MS,
+        limits=of_term.one_transaction,
         applied=lambda: state.follower.catalog,
     )
     places = Limits(
-        running_max={AdmissionLane.DDL: 8, AdmissionLane.REPAIR: 8}, queue_max=queue_max
+        running_max={AdmissionLane.DDL: 8, AdmissionLane.REPAIR: 8}, queue_max=of_term.queue_max
     )
     manager = Manager(KINDS, ports, committer, places)
     tuned = Tuned(places, book.phi.threshold, book, manager, ports.gate, ports.reorg_width)

@@ -30,9 +30,9 @@ def history_of(log: Iterable[Watched], so_far: "Agreement | None" = None) -> "Ag
     return agreement
 
 
-def _changed_by(update: dict[str, Any]) -> Iterator[str]:
-    """Ids of tables whose definition each entry of *update* replaces."""
-    for entry in update["entries"]:
+def _changed_by(entries: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """Ids of tables whose definition each of *entries* replaces."""
+    for entry in entries:
         if entry["op"] in ("table.renamed", "table.altered", "tables.exchanged"):
             parts = (entry[one] for one in ("info", "first", "second") if one in entry)
             yield from (str(info["table_id"]) for info in parts)
@@ -75,7 +75,15 @@ class Agreement:
         updates: list[dict[str, Any]] = [
             value for head, where, value in writes if value and (head, *where[:1]) == LOG
         ]
-        self.changes = Counter(table for one in updates for table in _changed_by(one))
+        for head, where, value in writes:
+            if head == "__batch":
+                self.keys.setdefault(head, {})[where] = value
+        if not self.uncopied:
+            self.changes = Counter(
+                table for one in updates for table in _changed_by(self.entries_of(one))
+            )
+        elif updates:
+            self.wrong.append("a version while keys of the one before are not written")
         for head, where, value in writes:
             self._changed(head, where, value)
             family = self.keys.setdefault(head, {})
@@ -87,6 +95,22 @@ class Agreement:
             self._log(update)
         self.wrong += self._disagreements()
         self.wrong[before:] = [f"revision {revision}: {text}" for text in self.wrong[before:]]
+
+    @property
+    def uncopied(self) -> list[Parts]:
+        """Large versions whose keys are not all written."""
+        large = {w: v for w, v in self.family("__catalog").items() if w[0] == "large"}
+        return [where for where, value in large.items() if value["copied"] < value["keys"]]
+
+    def entries_of(self, update: dict[str, Any]) -> list[dict[str, Any]]:
+        """The entries of an update of the log, wherever they are."""
+        if not update.get("staged"):
+            return list(update["entries"])
+        ref = update["staged"]
+        parts = {w: v for w, v in self.family("__batch").items() if w[0] == ref["batch"] and v}
+        if [int(where[1]) for where in sorted(parts)] != list(range(ref["parts"])):
+            self.wrong.append(f"version {update['version']} names parts that are not there")
+        return [entry for _, part in sorted(parts.items()) for entry in part["entries"]]
 
     # ---- how single keys may move
 
@@ -128,7 +152,7 @@ class Agreement:
             self.wrong.append(f"log: {update['version']} after {self.versions}, or its time")
         self.versions, self.at_ms = update["version"], update["at_ms"]
         made = self.effects.setdefault(update["procedure"], [])
-        for entry in update["entries"]:
+        for entry in self.entries_of(update):
             made.append(entry["op"])
             self._apply(entry)
 
@@ -188,6 +212,11 @@ class Agreement:
     def _disagreements(self) -> list[str]:
         if not self.family("__catalog"):
             return []
+        for where, update in self.family("__catalog").items():
+            if where[0] == "update":
+                self.entries_of(update)
+        if self.uncopied:  # a reader of keys is kept from them until they are written
+            return list(self._records())
         return [*self._names(), *self._routes(), *self._removed(), *self._logs(), *self._records()]
 
     def _names(self) -> Iterator[str]:

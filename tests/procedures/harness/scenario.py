@@ -1,11 +1,13 @@
 """One life of a kind, to be crashed anywhere: what is there, what is asked, how it may end."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from keys.commit.staging import StagingSizes
 from keys.model.records import ClientRequirements, ProcedureOutcome
 from keys.store.kv import Compare
 from procedures.machine import ProcedureState
+from procedures.ports import TransactionLimits
 from tests.fakes.cluster import Cluster
 from tests.procedures.harness.ends import Check, nothing
 
@@ -28,6 +30,9 @@ class Scenario:
     """Deadline instead of that of the kind, which would make a long life of retries."""
     dead_holder: bool = False
     """A holder that used the table has just died: its schema lease is waited for once."""
+    one_transaction: TransactionLimits = field(default_factory=TransactionLimits)
+    """The size from which a batch happens in parts."""
+    sizes: StagingSizes = field(default_factory=StagingSizes)
     undone: Check = nothing
     """Checks the other end that is legal where a store or a node refuses it."""
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.metasrv.api.held_up import create_held_up, end_of
-from tests.metasrv.api.rig import TABLES, leader, spec
+from tests.metasrv.api.rig import TABLES, TermLimits, leader, spec
 
 WAIT = {"Prefer": "wait=10"}
 
@@ -199,7 +199,7 @@ async def test_given_a_running_create_when_cancelled_then_it_is_undone_and_says_
 
 
 async def test_given_a_full_queue_when_another_comes_then_429() -> None:
-    async with leader(queue_max=1) as one:
+    async with leader(of_term=TermLimits(queue_max=1)) as one:
         await create_held_up(one)
 
         answer = await one.client.post(TABLES, json=spec("u"))

@@ -5,13 +5,17 @@ from typing import Any
 
 import pytest
 
-from tests.metasrv.api.rig import Server, leader, spec
+from procedures.ports import TransactionLimits
+from tests.metasrv.api.rig import Server, TermLimits, leader, spec
 
 WAIT = {"prefer": "wait=10"}
 SCHEMAS = ("public", "a")
 TABLES = ("t", "u")
 COMMANDS = 14
 """Commands of a batch; most are about a name that another has made, taken or freed."""
+
+SMALL = TransactionLimits(operations=3)
+"""Almost every batch happens in parts."""
 
 Command = dict[str, dict[str, Any]]
 
@@ -75,8 +79,11 @@ async def state(one: Server) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("one_transaction", [TransactionLimits(), SMALL], ids=["whole", "parts"])
 @pytest.mark.parametrize("seed", range(3))
-async def test_given_any_commands_then_a_batch_is_what_they_are_one_by_one(seed: int) -> None:
+async def test_given_any_commands_then_a_batch_is_what_they_are_one_by_one(
+    seed: int, one_transaction: TransactionLimits
+) -> None:
     rng = Random(seed)
     commands = [drawn(rng) for _ in range(COMMANDS)]
     applied: list[bool] = []
@@ -90,7 +97,7 @@ async def test_given_any_commands_then_a_batch_is_what_they_are_one_by_one(seed:
             else:
                 await refused(kept, command)
         wanted = await state(single)
-    async with leader() as one:
+    async with leader(of_term=TermLimits(one_transaction=one_transaction)) as one:
         before = one.version
 
         done = await one.client.post("/v1/batch", json={"commands": kept}, headers=WAIT)

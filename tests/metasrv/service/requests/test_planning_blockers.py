@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.metasrv.api.held_up import create_held_up
-from tests.metasrv.api.rig import TABLES, Server, leader, spec
+from tests.metasrv.api.rig import TABLES, Server, TermLimits, leader, spec
 from tests.metasrv.api.routes.failover_requests import ask
 from tests.metasrv.service.ddl.alters import ADD
 
@@ -78,7 +78,7 @@ async def test_given_no_place_to_run_when_planned_then_it_would_wait_for_one() -
 
 
 async def test_given_a_full_queue_when_planned_then_it_would_be_refused_as_the_change_is() -> None:
-    async with leader(queue_max=1) as one:
+    async with leader(of_term=TermLimits(queue_max=1)) as one:
         await create_held_up(one)
 
         plan = await plan_of_a_create(one, "u")

@@ -1,6 +1,8 @@
 """The lives of batches."""
 
+from keys.commit.staging import StagingSizes
 from keys.model.records import ProcedureOutcome
+from procedures.ports import TransactionLimits
 from tests.procedures.harness.batches.batches import (
     MADE,
     MISSED,
@@ -16,6 +18,9 @@ from tests.procedures.harness.batches.batches import (
 from tests.procedures.harness.ends import nothing
 from tests.procedures.harness.scenario import FULL, Scenario
 
+SMALL = TransactionLimits(operations=3)
+CUT_SMALL = StagingSizes(part_bytes=2_000, chunk_ops=6)
+
 BATCH_SCENARIOS = (
     Scenario("batch", "batch", MIXED, with_two_small_tables, {FULL: all_done}),
     Scenario(
@@ -24,6 +29,15 @@ BATCH_SCENARIOS = (
         SWEPT,
         with_two_small_tables,
         {FULL: schema_swept},
+    ),
+    Scenario(
+        "batch, in parts",
+        "batch",
+        MIXED,
+        with_two_small_tables,
+        {FULL: all_done},
+        one_transaction=SMALL,
+        sizes=CUT_SMALL,
     ),
     Scenario("batch, nothing to do", "batch", MISSED, with_two_small_tables, {FULL: nothing_to_do}),
     Scenario(

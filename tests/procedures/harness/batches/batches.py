@@ -178,7 +178,8 @@ def in_one_version(end: End, entries: int) -> list[str]:
         for procedure, history in end.agreement.family("__procedure_history").items()
         if history["last"]["kind"] == "batch"
     )
-    made = [len(update["entries"]) for update in updates if update["procedure"] == batch]
+    own = [update for update in updates if update["procedure"] == batch]
+    made = [len(end.agreement.entries_of(update)) for update in own]
     return is_true(made == [entries], f"versions of {made} entries, not one of {entries}")
 
 

@@ -1,0 +1,93 @@
+"""A batch that one transaction cannot hold: planned on the catalog that the leader has applied.
+
+Its version happens in one transaction, which compares the version of the catalog by which it was
+planned; the keys follow (keys/commit/copying.py). The leader plans once more when nobody else
+commits: if others have changed what it is about, it is planned anew.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from pydantic import BaseModel
+
+from keys.catalog.known import CatalogByKey
+from keys.commit.change import StoredSize, size_of
+from keys.commit.copying import copies_of
+from keys.commit.txn import Copies, LargeChange, Txn
+from keys.model.log import Entry
+from metasrv_base.concurrency.turns import Turns, by_turns, slices
+from metasrv_base.errors import Refused
+from procedures.commands.in_order import BatchCommand, ListingView, planned
+from procedures.context import Context
+from procedures.ports import TransactionLimits
+
+OBJECTS_MAX = 10_000
+"""Catalogs, schemas and tables that one batch changes, with all that its cascades drop."""
+COPIES = 2  # of what is published: its own keys, and its log entry
+PLANNED_AT_ONCE = 64  # commands between two turns of the loop: some ms
+
+
+@dataclass(frozen=True, slots=True)
+class LargePlan:
+    """The commands of a batch, planned by the catalog."""
+
+    commands: Sequence[BatchCommand]
+    plans: tuple[tuple[Entry, ...], ...]
+    """The entries of each command."""
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        return tuple(entry for plan in self.plans for entry in plan)
+
+    @property
+    def applied(self) -> tuple[bool, ...]:
+        return tuple(map(bool, self.plans))
+
+    def txn(self, context: Context) -> Txn:
+        return Txn(entries=self.entries, large=LargeChange(partial(_copies, self, context)))
+
+
+async def plan_if_large(
+    commands: Sequence[BatchCommand], state: BaseModel, context: Context
+) -> LargePlan | None:
+    """The plan, if one transaction cannot hold what it comes to. *state*: what the record has.
+
+    Raises Refused("ddl-too-large") beyond OBJECTS_MAX, and as `planned`.
+    """
+    view = CatalogByKey(context.ports.applied())
+    plans = await by_turns(_plans(commands, view))
+    plan = LargePlan(commands, plans)
+    if len(plan.entries) > OBJECTS_MAX:
+        needs = f"a version that changes {len(plan.entries)} objects"
+        raise Refused("ddl-too-large", needs=needs, limit=OBJECTS_MAX)
+    record = len(state.model_dump_json()) + len(context.client.model_dump_json())
+    is_small = fits(size_of(plan.entries, view), record, context.ports.limits)
+    return None if is_small else plan
+
+
+def fits(stored: StoredSize, record_bytes: int, limits: TransactionLimits) -> bool:
+    """Whether one transaction holds the keys of a batch, their log, and a record of that size."""
+    size_bytes = COPIES * stored.value_bytes + record_bytes
+    return stored.operations <= limits.operations and size_bytes <= limits.size_bytes
+
+
+def _plans(
+    commands: Sequence[BatchCommand], view: ListingView
+) -> Turns[tuple[tuple[Entry, ...], ...]]:
+    plans: list[tuple[Entry, ...]] = []
+    for some in slices(planned(commands, view), PLANNED_AT_ONCE):
+        plans += some
+        yield
+    return tuple(plans)
+
+
+async def _copies(plan: LargePlan, context: Context, version: int | None) -> Copies | None:
+    """The keys that the plan writes, if it is still the plan (LargeChange.copies)."""
+    catalog = context.ports.applied()
+    if version not in (None, catalog.version):
+        return None
+    view = CatalogByKey(catalog)
+    if await by_turns(_plans(plan.commands, view)) != plan.plans:
+        return None
+    return await by_turns(copies_of(plan.entries, view))
