@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.metasrv.api.rig import TABLES, Server, follower_of, leader, spec
+from tests.metasrv.api.rig import TABLES, Server, TermLimits, follower_of, leader, spec
 
 WAIT = {"prefer": "wait=10"}
 CATALOGS = "/v1/catalogs"
@@ -134,7 +134,7 @@ async def test_given_settings_that_cannot_be_when_asked_for_then_422_points_at_t
 
 async def test_given_one_free_place_when_32_creates_come_at_once_then_one_succeeds() -> None:
     """Half of them through a follower. The others are told limit, use and request."""
-    async with leader(queue_max=200) as one, follower_of(one) as other:
+    async with leader(of_term=TermLimits(queue_max=200)) as one, follower_of(one) as other:
         await one.make("there")
         await patch(one, limits={"tables": 2})
         servers = (one, other)
