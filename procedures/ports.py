@@ -81,7 +81,7 @@ class Commits(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TransactionLimits:
-    """What one transaction of metadata may hold beside the record of its procedure. A batch that is
+    """The room of one transaction of metadata beside the record of its procedure. A batch that is
     larger happens in parts."""
 
     operations: int = TXN_OPS_MAX - 12

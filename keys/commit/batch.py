@@ -135,7 +135,7 @@ def share(head: LogHead, member: PendingTxn, now_ms: int) -> tuple[StampedTxn, L
 
 
 def _logged(update: CatalogUpdate, member: PendingTxn) -> Iterator[tuple[bytes, bytes]]:
-    """What the log gets: *update*, or where its entries are, and the keys that they left."""
+    """Yields what the log gets: *update*, or where its entries are, and the keys that are left."""
     key, staged = bytes(CatalogUpdateKey(update.version)), member.staged
     if staged is None:
         yield key, encode(update)

@@ -7,12 +7,13 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from keys.commit.entry_writes import MetadataView, writes_of
-from keys.commit.txn import Snapshot, Txn
+from keys.commit.txn import Copies, LargeChange, MakeCopies, Snapshot, Txn
 from keys.key import Key
 from keys.model.log import CatalogUpdate, Entry, RouteChanged
 from keys.model.tables import RegionRoute, TableRoute
-from keys.store.kv import TXN_OPS_MAX
+from keys.store.kv import TXN_OPS_MAX, Delete, Put
 from keys.value import encode
+from metasrv_base.concurrency.turns import Turns, slices
 from metasrv_base.errors import Refused
 
 
@@ -32,6 +33,24 @@ def change(read: Snapshot, *entries: Entry) -> Txn:
         raise Refused("ddl-too-large", needs=f"{len(writes)} operations", limit=TXN_OPS_MAX)
     expect = {key: value_read.mod_revision for key, value_read in read.reads.items()}
     return Txn(expect, writes=writes, entries=entries)
+
+
+def large_change(entries: tuple[Entry, ...], copies: MakeCopies) -> Txn:
+    """Makes *entries* true, which one transaction cannot hold: their keys are written after it.
+    *copies*: as LargeChange has it."""
+    return Txn(entries=entries, large=LargeChange(copies))
+
+
+def copies_of(entries: Iterable[Entry], before: MetadataView) -> Turns[Copies]:
+    """The writes that *entries* come to, in the order of their keys. *before*: the catalog that
+    they follow."""
+    copies: list[Put | Delete] = []
+    for some in slices(writes_of(entries, before)):
+        for write in some:
+            key = bytes(write.key)
+            copies.append(Delete(key) if write.value is None else Put(key, encode(write.value)))
+        yield
+    return tuple(sorted(copies, key=lambda write: write.key))
 
 
 def route_changed(route: TableRoute, changed: tuple[RegionRoute, ...]) -> RouteChanged:

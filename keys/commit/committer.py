@@ -85,7 +85,7 @@ class Committer:
         self._left: KeysLeft | None = None
         self._large = count(1)
         self.settling = Settling()
-        """Who reads keys of metadata under this leader asks it (SettledReads)."""
+        """Asked by whoever reads keys of metadata under this leader (SettledReads)."""
 
     @property
     def term(self) -> int:

@@ -19,11 +19,9 @@ from keys.commit.batch import (
     judge,
     seal,
 )
-from keys.commit.entry_writes import MetadataView, writes_of
 from keys.commit.sending import RESEND_MS, BatchSender
 from keys.commit.txn import Copies, Stamp
 from keys.key import Range
-from keys.model.log import Entry
 from keys.model.staging.parts import LargeUpdate, LargeUpdateKey
 from keys.store.kv import (
     Compare,
@@ -37,33 +35,20 @@ from keys.store.kv import (
 from keys.store.mvcc import in_range
 from keys.value import decode, encode
 from metasrv_base.clock import Clock
-from metasrv_base.concurrency.turns import Turns, slices
 from metasrv_base.errors import Corrupt, NotLeader, Refused, Unavailable
 
 CHUNK_BYTES = 600_000
 """Bytes of the keys of one transaction. A larger key goes by itself."""
 
 
-def copies_of(entries: Iterable[Entry], before: MetadataView) -> Turns[Copies]:
-    """The writes that *entries* come to, in the order of their keys. *before*: the catalog that
-    they follow."""
-    copies: list[Put | Delete] = []
-    for some in slices(writes_of(entries, before)):
-        for write in some:
-            key = bytes(write.key)
-            copies.append(Delete(key) if write.value is None else Put(key, encode(write.value)))
-        yield
-    return tuple(sorted(copies, key=lambda write: write.key))
-
-
 @dataclass(frozen=True, slots=True)
 class KeysLeft:
-    """What is left to be written of a large version."""
+    """The keys of a large version, and how many are written."""
 
     key: LargeUpdateKey
     value: LargeUpdate
     revision: int
-    """That of the key which says how many keys are written."""
+    """The revision of the key which says how many keys are written."""
     copies: Copies
     """All keys of the version."""
 
@@ -125,15 +110,16 @@ async def read_uncopied(
 
 def uncopied_of(items: Iterable[KeyValue]) -> StoredLarge | None:
     """*items*: the keys of the family. Raises Corrupt if several are not copied."""
-    found: list[StoredLarge] = []
+    uncopied: list[StoredLarge] = []
     for item in items:
         key = LargeUpdateKey.parse(item.key)
         value = decode(LargeUpdate, item.value, key=str(key))
         if not value.is_copied:
-            found.append(StoredLarge(key, value, item.mod_revision))
-    if len(found) > 1:
-        raise Corrupt(log="several versions are not copied", found=[str(one.key) for one in found])
-    return found[0] if found else None
+            uncopied.append(StoredLarge(key, value, item.mod_revision))
+    if len(uncopied) > 1:
+        keys = [str(large.key) for large in uncopied]
+        raise Corrupt(log="several versions are not copied", found=keys)
+    return uncopied[0] if uncopied else None
 
 
 def overlaid(

@@ -71,13 +71,14 @@ class Stamp:
 
 Deferred = Callable[[Stamp], bytes]
 Copies = tuple[Put | Delete, ...]
+MakeCopies = Callable[[int | None], Awaitable[Copies | None]]
 
 
 @dataclass(frozen=True, slots=True)
 class LargeChange:
     """The keys of entries that one transaction cannot hold: they are written after it."""
 
-    copies: Callable[[int | None], Awaitable[Copies | None]]
+    copies: MakeCopies
     """Returns what the entries write, by the catalog of the given version, which is the newest
     (None: a draft): nothing else is committed while it runs. None: they are no longer the right
     entries."""

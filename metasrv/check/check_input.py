@@ -13,7 +13,8 @@ from pydantic import BaseModel, ConfigDict
 
 from keys.catalog.catalog import Catalog
 from keys.catalog.known import CatalogByKey
-from keys.commit.copying import copies_of, overlaid
+from keys.commit.change import copies_of
+from keys.commit.copying import overlaid
 from keys.commit.txn import Copies
 from keys.key import Key
 from keys.model.families import parse_any
@@ -226,7 +227,7 @@ def read_facts(stored: Iterable[KeyValue], revision: int) -> CheckInput:
 
 
 def _facts(raw: tuple[KeyValue, ...], revision: int) -> CheckInput:
-    items = tuple(_item(one) for one in raw)
+    items = tuple(map(_item, raw))
     parts = parts_by_batch(raw)
     items = tuple(_whole(item, parts) for item in items)
     by_type: dict[type, dict[Any, Any]] = defaultdict(dict)

@@ -92,7 +92,7 @@ class OverlayStore:
         if txn.large is not None:
             copies = await txn.large.copies(None)
             assert copies is not None, "nobody else commits in a draft"
-            writes |= {one.key: one.value if isinstance(one, Put) else None for one in copies}
+            writes |= {copy.key: copy.value if isinstance(copy, Put) else None for copy in copies}
         edited = tuple(self._edits(writes))
         self.written.update(writes)
         self.commits.append(Drafted(writes, stamp.at_ms, txn.entries, edited))

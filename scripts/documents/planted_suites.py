@@ -48,9 +48,9 @@ SUITES: Mapping[str, Suite] = {
     "large": Suite(
         "In how a version too large for one transaction is written; found by leaders that die at"
         " each of its calls.",
-        "tests/keys/catalog/test_large_planted.py"
+        "tests/keys/catalog/large/test_unfinished_planted.py"
         "::test_given_a_planted_bug_when_leaders_die_anywhere_then_a_life_finds_it",
-        ("tests/keys/catalog/test_large_planted.py::PLANTED",),
+        ("tests/keys/catalog/large/test_unfinished_planted.py::PLANTED",),
     ),
     "watch": Suite(
         "In the watch of etcd; found by streams that break anywhere.",

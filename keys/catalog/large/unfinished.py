@@ -1,8 +1,9 @@
-"""What an earlier leader has left to be written of the newest version, found when a term begins."""
+"""The keys of the newest version that an earlier leader has left, found when a term begins."""
 
 from keys.catalog.follower import Follower
 from keys.catalog.known import CatalogByKey
-from keys.commit.copying import KeysLeft, copies_of, read_uncopied
+from keys.commit.change import copies_of
+from keys.commit.copying import KeysLeft, read_uncopied
 from keys.store.kv import Compare, ReadableStore
 from metasrv_base.concurrency.turns import by_turns
 from metasrv_base.errors import Corrupt

@@ -12,9 +12,8 @@ from functools import partial
 from pydantic import BaseModel
 
 from keys.catalog.known import CatalogByKey
-from keys.commit.change import StoredSize, size_of
-from keys.commit.copying import copies_of
-from keys.commit.txn import Copies, LargeChange, Txn
+from keys.commit.change import StoredSize, copies_of, large_change, size_of
+from keys.commit.txn import Copies, Txn
 from keys.model.log import Entry
 from metasrv_base.concurrency.turns import Turns, by_turns, slices
 from metasrv_base.errors import Refused
@@ -45,7 +44,7 @@ class LargePlan:
         return tuple(map(bool, self.plans))
 
     def txn(self, context: Context) -> Txn:
-        return Txn(entries=self.entries, large=LargeChange(partial(_copies, self, context)))
+        return large_change(self.entries, partial(_copies, self, context))
 
 
 async def plan_if_large(

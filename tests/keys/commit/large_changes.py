@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from keys.catalog.follower import Follower
 from keys.catalog.known import CatalogByKey
-from keys.commit.copying import copies_of
+from keys.commit.change import copies_of
 from keys.commit.staging import StagingSizes
 from keys.commit.txn import Copies, LargeChange, Txn
 from keys.model.catalogs import SchemaInfo

@@ -16,8 +16,7 @@ from keys.store.kv import Delete, Put, Request, TxnAnswer
 from keys.value import StoredPart
 from metasrv_base.errors import MetaError
 from tests.keys.catalog import snapshots
-from tests.keys.catalog.snapshots import Cluster, plain, scenario
-from tests.keys.catalog.test_large_versions import (
+from tests.keys.catalog.large.test_unfinished_versions import (
     CALLS,
     committed,
     faults,
@@ -25,6 +24,7 @@ from tests.keys.catalog.test_large_versions import (
     loaded,
     written,
 )
+from tests.keys.catalog.snapshots import Cluster, plain, scenario
 from tests.keys.commit.leading_committer import Store, count, lost_answer_and_deposed
 
 Patch = tuple[Any, str, Any]
