@@ -53,6 +53,7 @@ app = commands(
         "catalog",
         "schema",
         " with the schema `public`",
+        "no table, and no schema but `public`",
         "Name of the catalog, e.g. `main`.",
         lambda client: client.catalogs,
     )

@@ -59,6 +59,8 @@ class Namespace:
     """The objects that must be gone before a drop without --cascade, as `schema`."""
     begins: str
     """Its first contents, for the help of `create`."""
+    empty: str
+    """Its contents when it is dropped without --cascade, for the help of `drop`."""
     argument: str
     """The help of its name argument."""
     of: Callable[["Client"], NamespaceClient]
@@ -113,7 +115,7 @@ def _add_get(app: typer.Typer, namespace: Namespace) -> None:
 def _add_drop(app: typer.Typer, namespace: Namespace) -> None:
     @app.command(
         "drop",
-        help=f"Drop a {namespace.word} that holds no {namespace.holds}; with --cascade, any.",
+        help=f"Drop a {namespace.word} that holds {namespace.empty}; with --cascade, any.",
     )
     def drop(  # noqa: PLR0913  # a parameter is an option of the command
         name: Annotated[str, _argument(namespace)],

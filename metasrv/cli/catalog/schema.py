@@ -12,7 +12,9 @@ from metasrv.cli.output import show_table
 NAMED = "`public` or `main.public`"
 
 app = commands(
-    Namespace("schema", "table", " without a table", NAMED, lambda client: client.schemas)
+    Namespace(
+        "schema", "table", " without a table", "no table", NAMED, lambda client: client.schemas
+    )
 )
 
 
