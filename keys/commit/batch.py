@@ -66,6 +66,8 @@ class PendingTxn:
     """The parts that hold the entries, of a change whose keys are written after it."""
     copies: int = 0
     """The number of those keys."""
+    version: int | None = None
+    """The version that it must be; None: the next one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,12 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 
 from keys.commit.batch import Batch, BatchVerdict, Judgement, LogHead, PendingTxn, judge, seal
 from keys.commit.copying import KeyCopier, KeysLeft
+from keys.commit.handling import must_not_be_handling
 from keys.commit.packing import pack
 from keys.commit.sending import RESEND_MS, BatchSender
 from keys.commit.settled import Settling, Torn
@@ -55,12 +57,21 @@ class _PendingCommit:
     member: PendingTxn
     answer: "asyncio.Future[Committed]"
 
+    def succeed(self, committed: Committed) -> None:
+        if not self.answer.done():
+            self.answer.set_result(committed)
+
     def fail(self, error: MetaError) -> None:
         if not self.answer.done():
             self.answer.set_exception(error)
 
 
-Applied = Callable[[CatalogUpdate, int], None]
+class VersionTaken(Conflict):
+    """The change was to be a version that is not the next one of the log: not done."""
+
+
+Applied = Callable[[CatalogUpdate, int], "asyncio.Future[None] | None"]
+"""Hears of an update and its revision. None: it counts already; else what ends when it does."""
 
 
 class Committer:
@@ -78,6 +89,10 @@ class Committer:
         self._members_max = TXN_OPS_MAX
         """Less where the store allows less than we think; it grows again with each success."""
         self._listeners: list[Applied] = []
+        self._uncounted: asyncio.Future[None] | None = None
+        """Ends when the newest update counts; None: it did."""
+        self._unanswered = 0
+        """Commits that are done, and are answered once their update counts."""
         self._ended = False
         self._sender = BatchSender(kv, clock, deadline_ms=deadline_ms)
         self._copier = KeyCopier(self._sender, clock)
@@ -92,7 +107,7 @@ class Committer:
         return self._head.fence.mod_revision
 
     def on_update(self, listener: Applied) -> None:
-        """*listener* hears of every update before its commit is answered (P7)."""
+        """*listener* hears of every update, and it counts, before its commit is answered (P7)."""
         self._listeners.append(listener)
 
     def must_have_space(self) -> None:
@@ -132,6 +147,14 @@ class Committer:
         self._left = left
         self.settling.begin()
 
+    async def commit_as(
+        self, version: int, txn: Txn, *, procedure: str | None, origin: Origin | None
+    ) -> Committed:
+        """As `commit`, if *txn* makes just that version. Raises VersionTaken too: not done."""
+        assert txn.entries, "only what the log tells makes a version"
+        assert txn.large is None, "a version in parts takes the next number"
+        return await self._ask(PendingTxn(txn, procedure, origin, version=version))
+
     async def close(self, until_ms: int) -> None:
         """Durable when it returns: no later commit, of this leader or the next, bears that time or
         an earlier one. Raises as `commit`."""
@@ -139,8 +162,11 @@ class Committer:
             await self._ask(PendingTxn(Txn(), None, closes_ms=until_ms))
 
     async def _ask(self, member: PendingTxn) -> Committed:
+        must_not_be_handling("commit")
         if self._ended:
             raise NotLeader(term=self.term)
+        if self._unanswered >= WAITING_MAX:
+            raise Unavailable("not-ready", what="the update handlers")
         answer: asyncio.Future[Committed] = asyncio.get_running_loop().create_future()
         pending = _PendingCommit(member, answer)
         await self._arriving.put(pending)
@@ -185,6 +211,10 @@ class Committer:
             await self._commit_large(self._waiting.popleft())
             return
         members = [pending.member for pending in self._waiting]
+        first, next_version = members[0].version, self._head.version + 1
+        if first is not None and first != next_version:
+            self._waiting.popleft().fail(VersionTaken(expected=first, found=next_version))
+            return
         try:
             packed = pack(self._head, members, self._clock.wall_ms(), members_max=self._members_max)
         except Refused as error:
@@ -264,14 +294,26 @@ class Committer:
         self._head = batch.head_after(revision)
         for update in batch.updates:
             for listener in self._listeners:
-                listener(update, revision)
+                self._uncounted = listener(update, revision) or self._uncounted
 
     def _answer(self, batch: Batch, revision: int) -> None:
         self._members_max = min(2 * self._members_max, TXN_OPS_MAX)
+        if self._uncounted is not None and self._uncounted.done():
+            self._uncounted = None
         members, self._in_flight = self._in_flight, ()
         for pending, share in zip(members, batch.shares, strict=True):
-            if not pending.answer.done():
-                pending.answer.set_result(Committed(revision, share.stamp))
+            committed = Committed(revision, share.stamp)
+            if self._uncounted is None or not share.moves_head:
+                pending.succeed(committed)
+            else:
+                self._unanswered += 1
+                self._uncounted.add_done_callback(partial(self._answer_late, pending, committed))
+
+    def _answer_late(
+        self, pending: _PendingCommit, committed: Committed, _: "asyncio.Future[None]"
+    ) -> None:
+        self._unanswered -= 1
+        pending.succeed(committed)
 
     def _refused(self, judged: Judgement) -> None:
         """Fails the members whose own compares failed; the others are queued first and numbered

@@ -113,7 +113,8 @@ def pack(
 ) -> PackedBatch:
     """The next batch: the first of *waiting*, and all behind it that may and can go with it.
 
-    Raises Refused("ddl-too-large") if the first does not fit even alone.
+    The version that the first must be, if any, is the next one. Raises Refused("ddl-too-large") if
+    it does not fit even alone.
     """
     met, room, behind = Footprint(), BatchRoom.of(head), head
     shares: list[StampedTxn] = []
@@ -125,6 +126,8 @@ def pack(
         met.add(member.txn)
         if clashes or (taken and not room.has_operations_for(member.txn)):
             continue
+        if member.version is not None and member.version != behind.version + 1:
+            continue  # perhaps its place is in a later batch
         stamped, after = share(behind, member, now_ms)
         if room.takes(stamped):
             shares.append(stamped)

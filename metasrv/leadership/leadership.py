@@ -99,7 +99,7 @@ async def open_term(world: ServerDeps, fence: Compare) -> AsyncIterator[Term]:
     cluster = await ensure_cluster(world, fence)
     line = await read_log_head(world.kv, fence, deadline_ms=config.store_deadline_ms)
     committer = Committer(world.kv, world.clock, line, deadline_ms=config.store_deadline_ms)
-    committer.on_update(world.follower.offer)
+    world.follower.log.lead(committer)
     await world.follower.wait_for(line.version, deadline_ms=config.leader_ttl_ms)
     left = await keys_left(world.kv, fence, world.follower, deadline_ms=config.store_deadline_ms)
     if left is not None:

@@ -7,11 +7,13 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 import structlog
 import uvloop
 
 from keys.catalog.follower import Follower
+from keys.catalog.log.handlers import RunningHandler
 from keys.store.measured import MeasuredKv
 from metasrv.adapters.measured_jobs import MeasuredJobs
 from metasrv.adapters.spark_jobs import SparkJobs, SparkSettings, driver_command
@@ -71,6 +73,7 @@ async def run(config: ServerConfig) -> None:
     store = await config.store.connect(config.key_prefix.encode())
     kv = MeasuredKv(store, clock, metrics.store_answered)
     follower = Follower(kv, clock, deadline_ms=config.store_deadline_ms)
+    follower.log.on_slow(partial(tell_slow, metrics))
     jobs = spark_jobs(config, clock)
     metrics.watch_spark(jobs)
     measured = MeasuredJobs(jobs, clock, metrics.job_ended)
@@ -85,9 +88,9 @@ async def run(config: ServerConfig) -> None:
     async with asyncio.TaskGroup() as tasks:
         serving = tasks.create_task(server.serve(sockets=[listening]))
         work = [
-            tasks.create_task(follower.follow()),
+            tasks.create_task(follower.log.follow()),
             tasks.create_task(settle(follower)),
-            tasks.create_task(follower.listen()),
+            tasks.create_task(follower.log.listen()),
             tasks.create_task(state.old.run()),
             tasks.create_task(state.addresses.follow()),
             tasks.create_task(jobs.run()),
@@ -115,10 +118,16 @@ async def run(config: ServerConfig) -> None:
     log.info("server_stopped")
 
 
+def tell_slow(metrics: ServerMetrics, running: RunningHandler) -> None:
+    """Names a handler of the catalog log that holds its version back."""
+    metrics.handlers.slow(running.name)
+    log.warning("update_handler_slow", handler=running.name, version=running.version)
+
+
 async def settle(follower: Follower) -> None:
     """Excludes the loaded catalog from garbage collection. A collection over 100,000 tables takes a
     second, in which no heartbeat is answered."""
-    await follower.loaded.wait()
+    await follower.log.loaded.wait()
     gc.freeze()
 
 
@@ -160,7 +169,7 @@ async def _one_session(world: ServerDeps, state: ServerState, election: Election
     try:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(election.keep_alive(session))
-            await world.follower.loaded.wait()  # who leads cannot begin without it
+            await world.follower.log.loaded.wait()  # who leads cannot begin without it
             fence = await win(election, session, world.clock, state.heard)
             log.info("leader_elected", term=fence.mod_revision)
             await lead(world, fence, state.begin)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 _VALID = "a version is valid from its commit (decision 0172)"
 _NO_KEY_INDEX = "the primary key has no index: a region keeps its rows in the order of the key"
-_CLASS = "the log as one class with its four calls"
+_MARK = "the log has no mark of a product: the key of the cluster is the mark of a prefix"
 _PLACEMENT = "placements are not objects of the catalog"
 _COPIES = "a region has one copy"
 _ASKED = "no member is asked: the leader knows what holders, procedures and pins need"
@@ -25,7 +25,7 @@ WHY_NOT: Mapping[int, str] = {
     **dict.fromkeys((125, 127, 128, 130), _ASKED),
 }
 NOT_BUILT: Mapping[int, str] = {
-    **dict.fromkeys((*range(22, 26), *range(28, 33)), _CLASS),
+    **dict.fromkeys((31, 32), _MARK),
     51: "an operation on a column has no `if_not_exists`",
     52: "an operation on a column has no `if_exists`",
     72: "a part of the rules is that of placements",
@@ -36,7 +36,6 @@ NOT_BUILT: Mapping[int, str] = {
 }
 IN_PART: Mapping[int, str] = {
     5: "by its time, not by a count: a lost race is run again until the deadline of the procedure",
-    26: "to a follower; the log has no handlers yet",
     34: "the primary key has no index",
     48: "the index is dropped with its column, in the same versions; nothing is refused",
     56: "`now()` of a timestamp or a date is evaluated once",

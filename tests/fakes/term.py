@@ -116,11 +116,11 @@ async def lead(server: Server, world: World) -> None:
     follower = Follower(kv, clock, deadline_ms=deadline_ms)
     try:
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(follower.follow())
+            tasks.create_task(follower.log.follow())
             line = await read_log_head(kv, server.fence, deadline_ms=deadline_ms)
             await follower.wait_for(line.version, deadline_ms=deadline_ms)
             committer = world.make_committer(kv, clock, line, deadline_ms=deadline_ms)
-            committer.on_update(follower.offer)
+            follower.log.lead(committer)
             committer.sizes = world.sizes
             left = await keys_left(kv, server.fence, follower, deadline_ms=deadline_ms)
             if left is not None:

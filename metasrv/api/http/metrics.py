@@ -11,6 +11,7 @@ from keys.model.records import ProcedureHistory
 from keys.model.tables import RegionState
 from metasrv.adapters.measured_jobs import JobEnd
 from metasrv.adapters.spark_jobs import SparkJobs
+from metasrv.api.http.handler_metrics import HandlerMetrics
 from metasrv.api.http.holder_metrics import HolderMetrics
 from metasrv.api.http.tenant_metrics import TenantMetrics
 from metasrv.leadership.term import Term
@@ -69,6 +70,7 @@ class ServerMetrics:
         self._cordoned = self._gauge("nodes_cordoned", "Nodes that take no new regions")
         self.holders = HolderMetrics(self._registry, SECONDS)
         self._tenants = TenantMetrics(self._registry)
+        self.handlers = HandlerMetrics(self._registry)
         self._leader = self._gauge("leader", "1: this server leads")
         self._running = self._gauge("procedures_running", "Procedures that run now", "kind")
         self._waiting = self._gauge("procedures_waiting", "Waiting procedures by reason", "reason")
@@ -165,7 +167,8 @@ class ServerMetrics:
         catalog = state.follower.catalog
         self._version.set(catalog.version)
         self._stale.set(int(state.is_stale))
-        self._lag.set(state.follower.lag_revisions)
+        self._lag.set(state.follower.log.lag_revisions)
+        self.handlers.look(state.handling_ms)
         dropped = sum(map(len, catalog.gone.values()))
         self._tables.labels("living").set(len(catalog.tables) - dropped)
         self._tables.labels("dropped").set(dropped)

@@ -2,6 +2,7 @@
 
 from fastapi import APIRouter, Request, Response
 
+from keys.catalog.log.handlers import STUCK_MS
 from metasrv.api.documents.documented import problems
 from metasrv.api.http.answers import answer
 from metasrv.api.http.metrics import ServerMetrics
@@ -22,12 +23,14 @@ async def livez() -> Response:
 
 @router.get("/readyz", response_model=Health, responses=problems("not-ready"))
 async def readyz(state: Server) -> Response:
-    """Whether this server can answer reads: it has the catalog, and had an answer from etcd within
-    a lease."""
+    """Whether this server can answer reads: it has the catalog, had an answer from etcd within a
+    lease, and no handler of the catalog's log holds it back for half a minute."""
     if state.follower.catalog.version == 0:
         raise Unavailable("not-ready", what="the catalog")
     if state.is_stale:
         raise Unavailable("not-ready", what="the store")
+    if state.handling_ms > STUCK_MS:
+        raise Unavailable("not-ready", what="an update handler")
     return answer(Health())
 
 

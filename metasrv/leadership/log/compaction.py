@@ -11,6 +11,7 @@ from contextlib import suppress
 import structlog
 
 from keys.catalog.follower import Follower
+from keys.catalog.log.handlers import SnapshotEntry
 from keys.catalog.snapshot_writing import SnapshotWriter
 from keys.commit.batch import VERSION_KEY
 from keys.store.kv import Get, Kv
@@ -74,9 +75,9 @@ class LogCompaction:
 
     def _has_work(self) -> bool:
         """Whether the store has to be asked: a server without changes reads nothing for this."""
-        follower, snapshots = self._follower, self._follower.snapshots
+        follower, snapshots = self._follower, self._follower.log.snapshots
         newest = 0 if snapshots is None else snapshots.newest.version
-        if is_due(snapshots, follower.sizes.between(newest, follower.catalog.version)):
+        if is_due(snapshots, follower.log.sizes.between(newest, follower.catalog.version)):
             return True
         has_history = snapshots is not None and len(snapshots.kept) > 1
         return has_history or not self._is_tidy
@@ -89,10 +90,12 @@ class LogCompaction:
         now_ms = self._clock.wall_ms()
         follower, catalog = self._follower, self._follower.catalog
         stored = await self._writer.read()
-        log_bytes = follower.sizes.between(stored.newest, catalog.version)
+        log_bytes = follower.log.sizes.between(stored.newest, catalog.version)
         made = False
         if request is not None or is_due(stored.value, log_bytes):
-            made = await self._writer.save(catalog, log_bytes=log_bytes, now_ms=now_ms)
+            made = await follower.log.save_snapshot(
+                SnapshotEntry(catalog), log_bytes=log_bytes, now_ms=now_ms
+            )
         await delete_expired(self._term, now_ms)
         stored, raised = await self._writer.read(), False
         if stored.value is not None:

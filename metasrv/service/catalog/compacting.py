@@ -39,10 +39,10 @@ async def pins(state: ServerState) -> PinList:
     with only_the_leader():
         term = await state.leading()
         needed = await log_pins(term, state.clock.wall_ms())
-    snapshots = state.follower.snapshots
+    snapshots = state.follower.log.snapshots
     return PinList(
         pins=tuple(map(_body, needed)),
-        oldest_version=state.follower.floor,
+        oldest_version=state.follower.log.floor,
         snapshot_version=0 if snapshots is None else snapshots.newest.version,
         catalog_version=state.follower.catalog.version,
     )
@@ -96,7 +96,7 @@ async def _commit(term: Term, txn: Txn) -> None:
 async def _must_be_possible(
     state: ServerState, term: Term, request: PinRequest, before: CatalogPin | None
 ) -> None:
-    newest, oldest = state.follower.catalog.version, state.follower.floor
+    newest, oldest = state.follower.catalog.version, state.follower.log.floor
     if request.version < oldest:
         raise Refused("history-expired", version=request.version, oldest=oldest)
     if request.version > newest:

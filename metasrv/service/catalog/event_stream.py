@@ -66,7 +66,7 @@ async def _comes(state: ServerState, version: int) -> bool:
         async with state.while_serving():
             await state.follower.wait_for(version, deadline_ms=deadline_ms)
     except Unavailable:
-        heard_ms = state.follower.heard_at_ms
+        heard_ms = state.follower.log.heard_at_ms
         if heard_ms is None or heard_ms <= began_ms:
             raise
         return False

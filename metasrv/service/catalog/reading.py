@@ -70,7 +70,7 @@ async def _closed(state: ServerState, at_ms: int) -> None:
     A later commit proves it; where there is none yet, the leader stores its word. Raises
     Unavailable("not-ready") for a time that is not over, and where no leader can say.
     """
-    if at_ms <= state.follower.closed_ms:
+    if at_ms <= state.follower.log.closed_ms:
         return
     try:
         if at_ms > state.clock.wall_ms():
@@ -87,7 +87,7 @@ def is_open(state: ServerState, query: bytes) -> bool:
     """Whether *query* asks for a time that only the leader can close."""
     text = dict(parse_qsl(query.decode("latin-1"))).get("as_of")
     _, at_ms = as_of(text)
-    return at_ms is not None and at_ms > state.follower.closed_ms
+    return at_ms is not None and at_ms > state.follower.log.closed_ms
 
 
 async def _version_at(state: ServerState, at_ms: int) -> int:

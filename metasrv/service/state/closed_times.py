@@ -26,14 +26,14 @@ class ClosedTimes:
     ) -> None:
         """Once *at_ms*, a time that has passed, is closed in the store and here."""
         async with self._turn:
-            if at_ms <= follower.closed_ms:
+            if at_ms <= follower.log.closed_ms:
                 return
             left_ms = self._due_ms - clock.mono_ms()
             if left_ms > 0:
                 await clock.sleep_ms(left_ms)
-            if at_ms <= follower.closed_ms:  # by a commit meanwhile
+            if at_ms <= follower.log.closed_ms:  # by a commit meanwhile
                 return
             self._due_ms = clock.mono_ms() + CLOSE_EVERY_MS
             until_ms = max(at_ms, clock.wall_ms())
             await committer.close(until_ms)
-            follower.close(until_ms)
+            follower.log.close(until_ms)

@@ -233,7 +233,7 @@ class ServerState:
 
     def must_be_loaded(self) -> None:
         """Raises Unavailable("not-ready"): what this server knows so far is no version of today."""
-        if not self.follower.loaded.is_set():
+        if not self.follower.log.loaded.is_set():
             raise Unavailable("not-ready", what="the catalog")
 
     async def newer(self, position: int, wait_ms: int) -> None:
@@ -255,8 +255,14 @@ class ServerState:
     @property
     def is_stale(self) -> bool:
         """Whether the store has been silent for longer than a lease, or was never heard."""
-        heard = self.follower.heard_at_ms
+        heard = self.follower.log.heard_at_ms
         return heard is None or self.clock.mono_ms() - heard > self.facts.lease_ms
+
+    @property
+    def handling_ms(self) -> int:
+        """Time for which a handler of the catalog log has not ended; 0: none runs."""
+        running = self.follower.log.running
+        return 0 if running is None else self.clock.mono_ms() - running.since_ms
 
     async def cluster(self) -> str | None:
         """The cluster's id; None until the first leader has made it. Raises Unavailable."""

@@ -86,9 +86,9 @@ class Cluster:
         fence = await elect(self.store, f"meta-{self.terms}")
         line = await read_log_head(self.store, fence, deadline_ms=DEADLINE_MS)
         follower = Follower(self.store, self.store.clock, deadline_ms=DEADLINE_MS)
-        await follower.load()
+        await follower.log.load()
         committer = Committer(self.store, self.store.clock, line, deadline_ms=DEADLINE_MS)
-        committer.on_update(follower.offer)
+        follower.log.lead(committer)
         committer.on_update(lambda update, revision: self._keep(follower))
         left = await keys_left(self.store, fence, follower, deadline_ms=DEADLINE_MS)
         if left is not None:
@@ -164,7 +164,7 @@ class Forgetful(Store):
 
 async def loaded_at(store: Store, revision: int) -> Catalog:
     follower = Follower(Past(store, revision), store.clock, deadline_ms=DEADLINE_MS)
-    await follower.load()
+    await follower.log.load()
     return follower.catalog
 
 

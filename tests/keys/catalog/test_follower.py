@@ -6,7 +6,8 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from keys.catalog.follower import APPLIED_AT_ONCE, Follower
+from keys.catalog.follower import Follower
+from keys.catalog.log.update_log import APPLIED_AT_ONCE, UpdateLog
 from keys.model.catalogs import SchemaInfo
 from keys.model.log import (
     CatalogUpdate,
@@ -75,7 +76,7 @@ async def following(loop: SimLoop) -> tuple[CountingKv, Follower]:
     kv = CountingKv(SimClock(loop))
     await publish(kv, first_update())
     follower = Follower(kv, SimClock(loop), deadline_ms=DEADLINE_MS)
-    loop.spawn("server", follower.follow())
+    loop.spawn("server", follower.log.follow())
     await follower.wait_for(1, deadline_ms=DEADLINE_MS)
     return kv, follower
 
@@ -117,7 +118,7 @@ def test_given_an_update_that_was_offered_first_then_the_watch_repeats_it_and_it
     async def main(loop: SimLoop) -> None:
         kv, follower = await following(loop)
         new = update(2, World(5).entry())
-        follower.offer(new, 9)
+        follower.log.offer(new, 9)
         before = follower.catalog
 
         await publish(kv, new)
@@ -136,7 +137,7 @@ def test_given_a_log_with_a_gap_or_another_version_when_followed_then_corrupt(
         kv = CountingKv(SimClock(loop))
         await publish(kv, first_update())
         follower = Follower(kv, SimClock(loop), deadline_ms=DEADLINE_MS)
-        task = loop.spawn("server", follower.follow())
+        task = loop.spawn("server", follower.log.follow())
         await follower.wait_for(1, deadline_ms=DEADLINE_MS)
 
         await publish(kv, update(version), declared=declared)
@@ -157,7 +158,7 @@ def test_given_a_history_that_was_compacted_or_a_silent_store_then_it_loads_what
         await publish(kv, first_update())
         follower = Follower(kv, clock, deadline_ms=DEADLINE_MS)
         kv.away = True
-        loop.spawn("server", follower.follow())
+        loop.spawn("server", follower.log.follow())
         await clock.sleep_ms(1_000)
         with pytest.raises(Unavailable):
             await follower.wait_for(1, deadline_ms=100)
@@ -197,24 +198,24 @@ def test_given_a_follower_that_listens_then_it_says_since_when_it_is_not_older_t
     async def main(loop: SimLoop) -> None:
         kv, follower = await following(loop)
         clock = SimClock(loop)
-        loop.spawn("server", follower.listen())
+        loop.spawn("server", follower.log.listen())
         await clock.sleep_ms(5_000)
-        heard = follower.heard_at_ms
+        heard = follower.log.heard_at_ms
         kv.away = True
         await clock.sleep_ms(5_000)
 
         assert heard is not None
         assert heard >= 4_000
-        assert follower.heard_at_ms is not None
-        assert follower.heard_at_ms <= 5_000
+        assert follower.log.heard_at_ms is not None
+        assert follower.log.heard_at_ms <= 5_000
 
     run(main, 1)
 
 
-LOAD = Follower.load
+LOAD = UpdateLog.load
 
 
-async def loads_once(self: Follower) -> int:
+async def loads_once(self: UpdateLog) -> int:
     """Does not load again what was compacted under a watch: goes on from the newest revision."""
     if not self.loaded.is_set():
         return await LOAD(self)
@@ -225,7 +226,7 @@ async def loads_once(self: Follower) -> int:
 def test_given_no_load_behind_a_compaction_when_watched_then_it_never_gets_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Follower, "load", loads_once)
+    monkeypatch.setattr(UpdateLog, "load", loads_once)
 
     with pytest.raises(SimStalledError):
         test_given_a_watch_that_was_compacted_under_us_then_versions_go_on_and_never_back()
@@ -238,8 +239,8 @@ def test_given_a_store_that_refuses_for_a_moment_when_followed_then_it_is_asked_
         await publish(kv, first_update())
         follower = Follower(kv, clock, deadline_ms=DEADLINE_MS)
         kv.refuses = True
-        following = loop.spawn("server", follower.follow())
-        listening = loop.spawn("server", follower.listen())
+        following = loop.spawn("server", follower.log.follow())
+        listening = loop.spawn("server", follower.log.listen())
         await clock.sleep_ms(60_000)
         assert not following.done()
         assert not listening.done()
@@ -265,7 +266,7 @@ def test_given_a_load_when_it_is_over_then_no_collection_looks_through_a_large_o
         gc.collect()
         before = len(gc.get_objects())
 
-        await follower.load()
+        await follower.log.load()
 
         stays = len(gc.get_objects()) - before
         assert follower.catalog.version == versions - 1
@@ -286,15 +287,15 @@ def test_given_a_long_log_when_loaded_then_others_have_turns_between_its_slices(
         for version in range(2, 1_000):
             await publish(kv, update(version, SchemaCreated(info=schema_named(version))))
         follower = Follower(kv, SimClock(loop), deadline_ms=DEADLINE_MS)
-        offer = follower.offer
+        offer = follower.log.offer
 
         def offered(one: CatalogUpdate, revision: int) -> None:
             applied[loop.steps] += 1
             offer(one, revision)
 
-        monkeypatch.setattr(follower, "offer", offered)
+        monkeypatch.setattr(follower.log, "offer", offered)
 
-        await follower.load()
+        await follower.log.load()
 
         assert follower.catalog.version == applied.total() == 999
         assert max(applied.values()) <= APPLIED_AT_ONCE
@@ -308,7 +309,7 @@ def test_given_an_entry_that_nobody_knows_when_followed_then_it_stops_and_skips_
         kv = CountingKv(SimClock(loop))
         await publish(kv, first_update())
         follower = Follower(kv, SimClock(loop), deadline_ms=DEADLINE_MS)
-        task = loop.spawn("server", follower.follow())
+        task = loop.spawn("server", follower.log.follow())
         await follower.wait_for(1, deadline_ms=DEADLINE_MS)
         known = update(2, SchemaCreated(info=schema_named(2)))
         unknown = encode(known).replace(b"schema.created", b"schema.of_tomorrow")
@@ -352,7 +353,7 @@ def test_given_a_server_that_starts_and_ends_then_its_log_is_followed_once_and_l
         kv = WatchedKv(SimClock(loop))
         await publish(kv, first_update())
         follower = Follower(kv, SimClock(loop), deadline_ms=DEADLINE_MS)
-        task = loop.spawn("server", follower.follow())
+        task = loop.spawn("server", follower.log.follow())
         for version in range(2, 6):
             await publish(kv, update(version, SchemaCreated(info=schema_named(version))))
             await follower.wait_for(version, deadline_ms=DEADLINE_MS)

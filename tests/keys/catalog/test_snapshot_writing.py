@@ -201,7 +201,7 @@ def test_given_a_follower_two_snapshots_behind_when_etcd_was_compacted_then_it_j
     async def main(cluster: Cluster) -> None:
         term = await cluster.lead()
         follower = Follower(cluster.store, cluster.store.clock, deadline_ms=DEADLINE_MS)
-        cluster.loop.spawn("behind", follower.follow())
+        cluster.loop.spawn("behind", follower.log.follow())
         await follower.wait_for(1, deadline_ms=DEADLINE_MS)
         cluster.loop.pause("behind", 500)
         for _ in range(2):
@@ -228,7 +228,7 @@ def test_given_a_running_follower_when_the_log_is_compacted_then_it_hears_and_go
     async def main(cluster: Cluster) -> None:
         term = await cluster.lead()
         follower = Follower(cluster.store, cluster.store.clock, deadline_ms=DEADLINE_MS)
-        cluster.loop.spawn("server", follower.follow())
+        cluster.loop.spawn("server", follower.log.follow())
         await term.change(5)
         await term.save()
         await term.change(2)
@@ -241,8 +241,8 @@ def test_given_a_running_follower_when_the_log_is_compacted_then_it_hears_and_go
             term.follower.catalog
         )
         assert follower.at(3) is not None, "it did not have to jump"
-        assert follower.floor == 6
-        assert follower.sizes.between(6, 9) == sum(
+        assert follower.log.floor == 6
+        assert follower.log.sizes.between(6, 9) == sum(
             len(item.value)
             for item in cluster.store.dump()
             if item.key.startswith(CatalogUpdateKey.under().start)
@@ -256,7 +256,7 @@ def test_given_a_watch_that_loses_the_floor_when_the_log_is_compacted_then_it_is
         term = await cluster.lead()
         kv = Forgetful(cluster.store)
         follower = Follower(kv, cluster.store.clock, deadline_ms=DEADLINE_MS)
-        cluster.loop.spawn("server", follower.follow())
+        cluster.loop.spawn("server", follower.log.follow())
         await term.change(5)
         await follower.wait_for(6, deadline_ms=DEADLINE_MS)
         await term.save()
@@ -265,7 +265,7 @@ def test_given_a_watch_that_loses_the_floor_when_the_log_is_compacted_then_it_is
         await term.change(1)
 
         assert (await follower.wait_for(7, deadline_ms=DEADLINE_MS)).version == 7
-        assert follower.floor == 6
+        assert follower.log.floor == 6
 
     scenario(main)
 
@@ -277,10 +277,10 @@ def test_given_a_leaders_own_updates_when_its_watch_is_lost_then_a_load_counts_t
         term = await cluster.lead()
         await term.change(5)
         before = term.follower.catalog
-        await term.follower.load()
+        await term.follower.log.load()
 
         assert term.follower.catalog is before
-        assert term.follower.sizes.between(0, 6) == sum(
+        assert term.follower.log.sizes.between(0, 6) == sum(
             len(item.value)
             for item in cluster.store.dump()
             if item.key.startswith(CatalogUpdateKey.under().start)
@@ -298,7 +298,7 @@ def test_given_an_update_above_the_snapshot_when_it_is_deleted_then_corrupt(vers
             await term.save()
             await term.change(2)
         follower = Follower(cluster.store, cluster.store.clock, deadline_ms=DEADLINE_MS)
-        task = cluster.loop.spawn("server", follower.follow())
+        task = cluster.loop.spawn("server", follower.log.follow())
         await follower.wait_for(6, deadline_ms=DEADLINE_MS)
         await cluster.store.apply(Request(writes=(Delete(bytes(CatalogUpdateKey(version))),)))
         await asyncio.wait([task])

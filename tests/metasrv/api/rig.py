@@ -174,13 +174,13 @@ async def leader(
     fence = await _elect(kv, server)
     await kv.txn(bootstrap_request(fence, CLUSTER, clock.wall_ms()), deadline_ms=DEADLINE_MS)
     await given(kv, fence)
-    await server.state.follower.load()
+    await server.state.follower.log.load()
     term = await _term(server, fence, of_term)
     async with asyncio.TaskGroup() as tasks:
         running = [
             tasks.create_task(term.committer.run()),
             tasks.create_task(term.manager.run(fence, term.ready)),
-            tasks.create_task(server.state.follower.follow()),
+            tasks.create_task(server.state.follower.log.follow()),
             tasks.create_task(server.state.old.run()),
         ]
         await term.ready.wait()
@@ -202,7 +202,7 @@ async def follower_of(
     server = Server(state_of("ms-2", led.kv, led.clock), led.kv, led.clock, transport=transport)
     server.state.heard(LeaderRecord(server="ms-1", url="http://ms-1", lease="1"))
     async with asyncio.TaskGroup() as tasks:
-        following = tasks.create_task(server.state.follower.follow())
+        following = tasks.create_task(server.state.follower.log.follow())
         rebuilding = tasks.create_task(server.state.old.run())
         await server.state.follower.wait_for(led.version, deadline_ms=DEADLINE_MS)
         yield server
@@ -264,7 +264,7 @@ async def _term(server: Server, fence: Compare, of_term: TermLimits) -> Term:
     kv, clock, state = server.kv, server.clock, server.state
     line = await read_log_head(kv, fence, deadline_ms=DEADLINE_MS)
     committer = Committer(kv, clock, line, deadline_ms=DEADLINE_MS)
-    committer.on_update(state.follower.offer)
+    state.follower.log.lead(committer)
     settings = SettingsStore(kv, committer, clock, DEADLINE_MS)
     book = NodeLiveness(
         cluster_id=CLUSTER,

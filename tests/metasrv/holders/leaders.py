@@ -108,8 +108,8 @@ class Office:
             deadline_ms=DEADLINE_MS,
         )
         follower = Follower(self.kv, self.clock, deadline_ms=DEADLINE_MS)
-        committer.on_update(follower.offer)
-        await follower.load()
+        follower.log.lead(committer)
+        await follower.log.load()
         sync = HolderSync(
             cluster_id=CLUSTER,
             kv=kv,

@@ -64,8 +64,8 @@ def state() -> ServerState:
     """A server that has loaded the first version, and is told of more by `offer`."""
     clock = ShiftedClock()
     found = state_of("ms-1", MemoryKv(clock), clock)
-    found.follower.loaded.set()
-    found.follower.offer(first_update(), 1)
+    found.follower.log.loaded.set()
+    found.follower.log.offer(first_update(), 1)
     return found
 
 

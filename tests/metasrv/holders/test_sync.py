@@ -155,7 +155,7 @@ def test_given_a_leader_whose_log_is_behind_what_it_read_then_it_waits_for_its_l
 
         async def hear() -> None:
             await office.clock.sleep_ms(40)
-            await one.follower.load()
+            await one.follower.log.load()
 
         loop.spawn("ms-1", hear())
         assert await waited_ms(office, one, 2) == 40

@@ -65,7 +65,7 @@ class Leading:
         await self.kv.txn(first, deadline_ms=DEADLINE_MS)
         await self._put(self.given)
         follower = Follower(self.kv, self.clock, deadline_ms=DEADLINE_MS)
-        await follower.load()
+        await follower.log.load()
         world = ServerDeps(
             config=ServerConfig(server_id="ms-1", data_dir=Path("nowhere")),
             kv=self.kv,

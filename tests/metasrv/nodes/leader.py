@@ -47,7 +47,7 @@ class Office:
     def __init__(self, kv: MemoryKv, clock: FakeClock, committer: Committer) -> None:
         self.kv, self.clock, self.committer = kv, clock, committer
         self.follower = Follower(kv, clock, deadline_ms=DEADLINE_MS)
-        committer.on_update(self.follower.offer)
+        self.follower.log.lead(committer)
         self.leases = LeaseTable(LEASE_MS, 5_000, clock.mono_ms())
         self.book = NodeLiveness(
             cluster_id=CLUSTER,
@@ -80,7 +80,7 @@ async def office() -> AsyncIterator[Office]:
     line = await read_log_head(kv, fence, deadline_ms=DEADLINE_MS)
     committer = Committer(kv, clock, line, deadline_ms=DEADLINE_MS)
     made = Office(kv, clock, committer)
-    await made.follower.load()
+    await made.follower.log.load()
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(committer.run())
         yield made

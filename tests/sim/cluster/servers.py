@@ -96,7 +96,7 @@ class Metasrv:
         state = self.state = ServerState.of(world, self.url)
         outside.network.listen(self.url, self.node, build_app(state, transport=wire))
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(follower.follow())
-            tasks.create_task(follower.listen())
+            tasks.create_task(follower.log.follow())
+            tasks.create_task(follower.log.listen())
             tasks.create_task(state.old.run())
             tasks.create_task(candidate(world, state, ServerIdentity(self.name, self.url, VERSION)))

@@ -46,7 +46,7 @@ async def committed(term: Term, name: str = "big", first_id: int = FIRST_ID) -> 
 
 async def loaded(store: Store) -> Catalog:
     follower = Follower(store, store.clock, deadline_ms=DEADLINE_MS)
-    await follower.load()
+    await follower.log.load()
     return follower.catalog
 
 
@@ -240,8 +240,8 @@ def test_given_a_follower_that_watches_then_it_reads_the_entries_from_their_part
     async def main(at: Cluster) -> None:
         term = await at.lead()
         other = Follower(at.store, at.store.clock, deadline_ms=DEADLINE_MS)
-        at.loop.spawn("other", other.follow())
-        await other.loaded.wait()
+        at.loop.spawn("other", other.log.follow())
+        await other.log.loaded.wait()
         await committed(term)
         await term.change()
         await other.wait_for(term.follower.catalog.version, deadline_ms=DEADLINE_MS)
@@ -252,7 +252,7 @@ def test_given_a_follower_that_watches_then_it_reads_the_entries_from_their_part
             for item in at.store.dump()
             if item.key.startswith(LargeUpdateKey.under().start)
         )
-        assert other.sizes.between(0, other.catalog.version) > ref.size_bytes
+        assert other.log.sizes.between(0, other.catalog.version) > ref.size_bytes
 
     scenario(main)
 

@@ -267,7 +267,7 @@ async def test_given_more_than_one_transaction_takes_then_one_version_has_it_all
         large = [item for item in one.kv.dump() if item.key.startswith(b"__catalog/large/")]
         assert len(large) == 1
         again = Follower(one.kv, one.clock, deadline_ms=DEADLINE_MS)
-        await again.load()
+        await again.log.load()
         assert plain(again.catalog) == plain(one.state.follower.catalog)
         facts = read_facts(one.kv.dump(), one.kv.revision)
         rules = [rule for rule in STORE_RULES if not rule.id.startswith(("leader", "candidate"))]

@@ -178,7 +178,7 @@ async def test_given_more_watchers_than_a_server_takes_then_503_until_one_goes()
 
 async def test_given_a_server_that_has_not_loaded_then_503() -> None:
     async with leader() as one:
-        one.state.follower.loaded.clear()
+        one.state.follower.log.loaded.clear()
 
         answer = await one.client.get(PATH)
 
@@ -190,7 +190,7 @@ def grow(one: Server, number: int, text: str) -> None:
     version = one.version + 1
     (info,) = (table.info for table in one.state.follower.catalog.tables.values())
     new = info.model_copy(update={"version": number + 2, "options": {"comment": text}})
-    one.state.follower.offer(update(version, TableAltered(info=new)), version)
+    one.state.follower.log.offer(update(version, TableAltered(info=new)), version)
 
 
 @pytest.mark.slow

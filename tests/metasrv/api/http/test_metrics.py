@@ -85,13 +85,13 @@ async def test_given_a_catalog_that_falls_behind_then_the_lag_shows_until_it_is_
     async with leader() as led:
         metrics, state = ServerMetrics(), state_of("ms-2", led.kv, led.clock)
         state.follower = Follower(led.kv, led.clock, deadline_ms=10)
-        await state.follower.load()
+        await state.follower.log.load()
         level = metrics.text(state).decode()
         await led.make()
         with pytest.raises(Unavailable):
-            await state.follower.look()
+            await state.follower.log.look()
         behind = metrics.text(state).decode()
-        await state.follower.load()
+        await state.follower.log.load()
 
         assert "metasrv_etcd_watch_lag_revisions 0.0" in level
         assert "metasrv_etcd_watch_lag_revisions 0.0" not in behind

@@ -45,7 +45,7 @@ async def put(one: Server, key: Any, value: Any) -> None:
 async def is_sound(one: Server) -> None:
     """A server that starts now has the catalog of this one, and `check` finds nothing."""
     other = Follower(one.kv, one.clock, deadline_ms=DEADLINE_MS)
-    await other.load()
+    await other.log.load()
     assert plain(other.catalog) == plain(one.state.follower.catalog)
     facts = read_facts(one.kv.dump(), one.kv.revision)
     log_rules = [rule for rule in STORE_RULES if rule.id.startswith(("log-", "snapshot-", "id-"))]

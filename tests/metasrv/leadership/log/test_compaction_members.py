@@ -107,7 +107,7 @@ async def test_given_a_server_that_never_had_the_history_when_it_goes_then_it_fo
         await task.compact(SnapshotRequest(drops_history=False))
         begins_at = one.version
         late = Follower(one.kv, one.clock, deadline_ms=DEADLINE_MS)
-        following = tasks.create_task(late.follow())
+        following = tasks.create_task(late.log.follow())
         await late.wait_for(begins_at, deadline_ms=DEADLINE_MS)
         assert late.at(begins_at - 1) is None
         await one.make("b")

@@ -34,14 +34,14 @@ def _beats(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def fresh() -> ServerState:
     one = state()
-    one.follower.heard_at_ms = one.clock.mono_ms()
+    one.follower.log.heard_at_ms = one.clock.mono_ms()
     return one
 
 
 def grow(one: ServerState, history: History, versions: int) -> int:
     for _ in range(versions):
         version = one.follower.catalog.version + 1
-        one.follower.offer(update(version, history.entry()), version)
+        one.follower.log.offer(update(version, history.entry()), version)
     return one.follower.catalog.version
 
 
@@ -53,7 +53,7 @@ def make(one: ServerState, versions: int) -> None:
         new = info.model_copy(update={"version": number + 1})
         made = TableCreated(info=info, route=table_route(1024, ("dn-1",)))
         entry = TableAltered(info=new) if number else made
-        one.follower.offer(update(version, entry), version)
+        one.follower.log.offer(update(version, entry), version)
 
 
 async def follow_any_log(seed: int) -> None:
@@ -106,7 +106,7 @@ async def test_given_a_watcher_without_a_position_then_it_is_told_where_it_begin
 def make_more(one: ServerState) -> None:
     version = one.follower.catalog.version + 1
     info = table_info(1024, "t", 1).model_copy(update={"version": version})
-    one.follower.offer(update(version, TableAltered(info=info)), version)
+    one.follower.log.offer(update(version, TableAltered(info=info)), version)
 
 
 @pytest.mark.case("catalog 70")
@@ -169,7 +169,7 @@ async def test_given_a_version_that_was_never_when_the_store_is_heard_then_reset
 
 async def _look(one: ServerState) -> None:
     while True:
-        await one.follower.look()
+        await one.follower.log.look()
         await asyncio.sleep(0)
 
 
@@ -235,9 +235,9 @@ async def test_given_watchers_when_versions_come_then_each_is_encoded_once_and_n
     clock = ShiftedClock()
     kv = CountedKv(clock)
     one = state_of("ms-1", kv, clock)
-    one.follower.loaded.set()
-    one.follower.offer(first_update(), 1)
-    one.follower.heard_at_ms = clock.mono_ms()
+    one.follower.log.loaded.set()
+    one.follower.log.offer(first_update(), 1)
+    one.follower.log.heard_at_ms = clock.mono_ms()
     wanted = [ALL, EventFilter(schema="public"), EventFilter(table="x")]
     watchers = [await Watcher.at(one, wanted=wanted[number % 3]) for number in range(99)]
     for watcher in watchers:
@@ -268,7 +268,7 @@ async def test_given_a_quiet_catalog_then_signs_of_life_unless_the_store_is_sile
     told = [await watcher.next() for _ in range(3)]
 
     one.facts = replace(one.facts, lease_ms=0)
-    one.follower.heard_at_ms = None
+    one.follower.log.heard_at_ms = None
     new = await Watcher.at(one)
     first = await new.next()
     async with asyncio.TaskGroup() as tasks:
@@ -316,7 +316,7 @@ async def test_given_a_large_version_when_sent_then_in_pieces_with_turns_for_oth
         TableCreated(info=table_info(2_000 + n, f"t{n}", 1), route=table_route(2_000 + n, ("d",)))
         for n in range(100)
     ]
-    one.follower.offer(update(2, *entries), 2)
+    one.follower.log.offer(update(2, *entries), 2)
     others = 0
 
     async def run() -> None:

@@ -147,7 +147,7 @@ async def test_given_a_server_that_has_not_loaded_or_has_no_room_then_503() -> N
     kv = MemoryKv(clock)
     new = Server(state_of("ms-1", kv, clock), kv, clock)
     unloaded = await new.client.get(WATCH)
-    new.state.follower.loaded.set()
+    new.state.follower.log.loaded.set()
     new.state.streams.open = STREAMS_MAX
 
     full = await new.client.get(WATCH)
@@ -175,7 +175,7 @@ async def test_given_a_hundred_readers_when_versions_come_then_the_store_is_not_
     clock = ShiftedClock()
     kv, world = CountedKv(clock), World(4)
     state = state_of("ms-1", kv, clock)
-    state.follower.offer(first_update(), 1)
+    state.follower.log.offer(first_update(), 1)
     async with asyncio.TaskGroup() as tasks:
         following = tasks.create_task(state.addresses.follow())
         await state.addresses.followed.wait()
@@ -185,7 +185,7 @@ async def test_given_a_hundred_readers_when_versions_come_then_the_store_is_not_
             reader.reading = FeedReader(whole(state.follower))
 
         for version in range(2, 40):
-            state.follower.offer(update(version, world.entry()), version)
+            state.follower.log.offer(update(version, world.entry()), version)
             clock.ahead_ms += 2_000
             for reader in readers:
                 await reader.at(version)

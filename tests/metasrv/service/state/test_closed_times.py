@@ -40,7 +40,7 @@ class Scene:
         await self.clock.sleep_ms(after_ms)
         asked_ms, began_ms = self.clock.wall_ms(), self.clock.mono_ms()
         await self.closed.close(asked_ms, self.follower, self.committer, self.clock)
-        assert self.follower.closed_ms >= asked_ms
+        assert self.follower.log.closed_ms >= asked_ms
         return self.clock.mono_ms() - began_ms
 
 
@@ -70,7 +70,7 @@ def test_given_a_commit_meanwhile_then_it_closes_the_time_and_nothing_is_written
         await scene.read(0)
         reading = asyncio.gather(*(scene.read(10) for _ in range(50)))
         await scene.clock.sleep_ms(200)
-        scene.follower.close(scene.clock.wall_ms())
+        scene.follower.log.close(scene.clock.wall_ms())
 
         await reading
 
@@ -86,6 +86,6 @@ def test_given_a_clock_that_went_back_then_the_time_that_was_asked_for_is_closed
 
         await scene.closed.close(ahead_ms, scene.follower, scene.committer, scene.clock)
 
-        assert scene.follower.closed_ms == ahead_ms
+        assert scene.follower.log.closed_ms == ahead_ms
 
     run(main, 1)

@@ -30,14 +30,14 @@ def same(mirror: CatalogReplica, other: CatalogReplica) -> bool:
 def grow(one: ServerState, world: World, versions: int) -> None:
     for _ in range(versions):
         version = one.follower.catalog.version + 1
-        one.follower.offer(update(version, world.entry()), version)
+        one.follower.log.offer(update(version, world.entry()), version)
 
 
 def make(one: ServerState, tables: int) -> None:
     for number in range(tables):
         table_id, version = 1024 + number, one.follower.catalog.version + 1
         info, route = table_info(table_id, f"t{number}", 1), table_route(table_id, ("dn-1",))
-        one.follower.offer(update(version, TableCreated(info=info, route=route)), version)
+        one.follower.log.offer(update(version, TableCreated(info=info, route=route)), version)
 
 
 def alter(one: ServerState, times: int) -> int:
@@ -45,7 +45,7 @@ def alter(one: ServerState, times: int) -> int:
     for number in range(times):
         version = one.follower.catalog.version + 1
         altered = table_info(1024, "t0", 1).model_copy(update={"version": number + 2})
-        one.follower.offer(update(version, TableAltered(info=altered)), version)
+        one.follower.log.offer(update(version, TableAltered(info=altered)), version)
     return version
 
 
@@ -195,8 +195,8 @@ async def test_given_names_that_are_exchanged_then_each_finds_the_other() -> Non
         TableRenamed(info=table_info(1025, "t0", 1)),
         TableRenamed(info=table_info(1024, "t1", 1)),
     )
-    one.follower.offer(update(4, away), 4)
-    one.follower.offer(update(5, *back), 5)
+    one.follower.log.offer(update(4, away), 4)
+    one.follower.log.offer(update(5, *back), 5)
     mirror = await reader.at(5)
 
     assert {name[2]: table for name, table in mirror.names.items()} == {"t0": 1025, "t1": 1024}
@@ -212,7 +212,7 @@ async def test_given_a_schema_or_catalog_that_leaves_then_nobody_finds_its_table
         reader = Reader.of(one)
         await reader.at(4)
 
-        one.follower.offer(update(5, entry), 5)
+        one.follower.log.offer(update(5, entry), 5)
         mirror = await reader.at(5)
 
         assert (mirror.version, dict(mirror.names)) == (5, {})
