@@ -52,6 +52,8 @@ class RestoredPlacement:
     region: RegionRoute
     """The route to store. As it was, unless the region opens."""
     reason: str = ""
+    root: FoundRoot | None = None
+    """The folder in which it opens."""
 
 
 def placement_of(
@@ -94,6 +96,6 @@ def _opened(region: RegionRoute, newest: HeldRoot, highest: int) -> RestoredPlac
     )
     is_kept = (region.leader, region.root) == (newest.node, root.root)
     if is_kept:
-        return RestoredPlacement(RegionFate.KEPT, opened)
+        return RestoredPlacement(RegionFate.KEPT, opened, root=root)
     reason = f"at {newest.node} in {root.root}, and no more at {region.leader} in {region.root}"
-    return RestoredPlacement(RegionFate.MOVED, opened, reason)
+    return RestoredPlacement(RegionFate.MOVED, opened, reason, root)

@@ -7,6 +7,7 @@ from keys.model.cluster import ClusterRecord, RestoreMark
 from keys.model.log import CatalogVersion
 from keys.store.kv import Kv
 from metasrv.restore.backup_facts import BackupFacts, BackupItems, read_backup_facts, unusable
+from metasrv.restore.found_regions import FoundRegions
 from metasrv.restore.restore_chunks import RestoreChunks
 from metasrv.restore.restore_store import RestoreStore
 from metasrv.restore.restored_values import Restoration
@@ -48,9 +49,16 @@ def nothing(words: str, done: int, total: int | None) -> None:
 
 
 async def restore(
-    deps: RestoreDeps, opened: Open, *, again: bool = False, tell: Tell = nothing
+    deps: RestoreDeps,
+    opened: Open,
+    *,
+    inventories: FoundRegions | None = None,
+    again: bool = False,
+    tell: Tell = nothing,
 ) -> RestoredCluster:
     """Reads all of the file before it writes anything, and holds one transaction at a time.
+
+    *inventories*: folders of nodes of the cluster of the backup; numbers go on above theirs.
 
     Raises Refused `invalid-backup`, Conflict `prefix-not-empty`, Unavailable. What was written when
     it is killed or raises behind its first transaction is no cluster; run it again with *again*.
@@ -62,7 +70,7 @@ async def restore(
     await store.begin(again=again)
     before = facts.version.model_copy(update={"at_ms": max(facts.version.at_ms, now_ms)})
     chunks = RestoreChunks(before, cluster_id)
-    rules = Restoration(facts.source.cluster_id, now_ms, facts.base)
+    rules = Restoration(facts.source.cluster_id, now_ms, facts.base, inventories or FoundRegions())
     done = 0
     items = BackupItems(opened())
     for puts in chunks.of(rules.of(item) for item in items):

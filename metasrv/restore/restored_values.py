@@ -65,8 +65,10 @@ from keys.model.tables import (
 from keys.store.kv import Put
 from keys.value import encode
 from metasrv.restore.backup_facts import StoredItem
+from metasrv.restore.found_regions import NO_NUMBERS, FoundNumbers, FoundRegions
 from metasrv.restore.restored_procedures import BY, restored_procedure
 
+TABLE_IDS = "table_id"
 SEQUENCE_JUMP = 1 << 24
 """More tables than any cluster makes between a backup and its restore."""
 ELEMENT_JUMP = 256
@@ -126,6 +128,8 @@ class Restoration:
     base: SnapshotRef | None = None
     """The snapshot above which the log of the backup begins; None: it begins at version 1. Others
     bear revisions of the old store, and are left out."""
+    inventories: FoundRegions = field(default_factory=FoundRegions)
+    """Folders of the nodes whose inventories were given: numbers go on above theirs too."""
     parked: int = 0
     ended: int = 0
     purged: int = 0
@@ -144,13 +148,13 @@ class Restoration:
             ):
                 return self._logged(key, item)
             case SequenceKey(), Sequence():
-                return _put(key, value.model_copy(update={"next": value.next + SEQUENCE_JUMP}))
+                return _put(key, self._jumped(key, value))
             case NodeKey(), NodeRecord():
                 return _put(key, restored_node(value, self.old_cluster, self.now_ms))
             case ProcedureKey(), ProcedureRecord():
                 return self._procedure(key, value)
             case TableInfoKey(), TableInfo():
-                return _restored_info(value)
+                return _restored_info(value, self.inventories.numbers(value.table_id))
             case TableRouteKey(), TableRoute():
                 return _restored_route(value)
             case RemovedTableInfoKey(), _:
@@ -159,6 +163,10 @@ class Restoration:
                 return Restored((), (entry,), is_logged=True)
             case _:
                 raise AssertionError(f"no rule for {key}")
+
+    def _jumped(self, key: SequenceKey, sequence: Sequence) -> Sequence:
+        above = max(self.inventories.tables, default=0) + 1 if key.name == TABLE_IDS else 0
+        return sequence.model_copy(update={"next": max(sequence.next + SEQUENCE_JUMP, above)})
 
     def _logged(self, key: Key[Any], item: StoredItem) -> Restored:
         base, raw = self.base, item.raw
@@ -198,23 +206,24 @@ def restored_node(node: NodeRecord, old_cluster: str, now_ms: int) -> NodeRecord
     return node.model_copy(update=update)
 
 
-def restored_info(info: TableInfo) -> TableInfo:
-    """Every version before it is below the floor; elements go on above what may have been given."""
-    version = info.schema_version + SCHEMA_JUMP
+def restored_info(info: TableInfo, numbers: FoundNumbers = NO_NUMBERS) -> TableInfo:
+    """Every version before it is below the floor; elements go on above what may have been given,
+    and above what folders of the table name."""
+    version = max(info.schema_version + SCHEMA_JUMP, numbers.schema_version + 1)
     return info.model_copy(
         update={
             "version": info.version + 1,
             "schema_version": version,
             "schema_floor": version,
-            "next_column_id": info.next_column_id + ELEMENT_JUMP,
-            "next_index_id": info.next_index_id + ELEMENT_JUMP,
+            "next_column_id": max(info.next_column_id + ELEMENT_JUMP, numbers.column + 1),
+            "next_index_id": max(info.next_index_id + ELEMENT_JUMP, numbers.index + 1),
             "next_constraint_id": info.next_constraint_id + ELEMENT_JUMP,
         }
     )
 
 
-def _restored_info(info: TableInfo) -> Restored:
-    new = restored_info(info)
+def _restored_info(info: TableInfo, numbers: FoundNumbers) -> Restored:
+    new = restored_info(info, numbers)
     puts = [Put(bytes(TableInfoKey(new.table_id)), encode(new))]
     if info.dropping is None:  # a table that a batch drops bears no name any more
         puts.append(Put(bytes(name_key(new)), encode(TableNameRecord(table_id=new.table_id))))

@@ -76,6 +76,8 @@ class NodeAdoption:
         return Inventory(
             node_id=me.node_id,
             cluster_id=self.journal.state.cluster_id,
+            first=str(first),
+            last=str(last),
             roots=roots,
             dropped=[str(region) for region in dropped],
             next=None if following is None else str(following),

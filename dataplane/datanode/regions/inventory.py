@@ -75,5 +75,6 @@ def _content(manifest: Manifest) -> dict[str, object]:
         "schema_version": manifest.schema_version,
         "column_max": max((column.id for column in manifest.spec.columns), default=0),
         "index_max": max(indexes, default=0),
+        "indexes": list(manifest.indexes),
         "borrows": list(manifest.borrowed_roots),
     }

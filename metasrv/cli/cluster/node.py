@@ -181,7 +181,9 @@ def _show_adoption(body: AdoptionBody, dry_run: bool) -> None:
         typer.echo(f"no region opens yet: waiting for {', '.join(body.awaited)}")
     typer.echo(f"{body.opened} regions {'would open' if dry_run else 'open'}")
     if body.findings:
-        rows = [(each.region_id, each.table, each.fate, each.reason) for each in body.findings]
+        rows = [
+            (each.region_id or "-", each.table, each.fate, each.reason) for each in body.findings
+        ]
         show_table(("region", "table", "is", "reason"), rows)
     if body.findings_total > len(body.findings):
         typer.echo(f"and {body.findings_total - len(body.findings)} more")

@@ -18,7 +18,7 @@ from metasrv.cli.tools.store_options import (
 
 if TYPE_CHECKING:
     from metasrv.check.rule import Violation
-    from metasrv.restore.backup_facts import BackupFacts
+    from metasrv.cli.tools.restore_plan import RestorePlan
     from metasrv.restore.restore import RestoredCluster
 
 app = typer.Typer(no_args_is_help=True)
@@ -86,6 +86,13 @@ def restore(  # noqa: PLR0913  # a parameter is an option of the command
     plan: Annotated[
         bool, typer.Option("--plan", help="Show what would be restored; write nothing.")
     ] = False,
+    inventory: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="URL of a datanode of the old cluster, or a file with its inventory.",
+            metavar="URL|FILE",
+        ),
+    ] = None,
     again: Annotated[
         bool,
         typer.Option("--again", help="Delete what a restore that was ended has left, first."),
@@ -114,23 +121,25 @@ def restore(  # noqa: PLR0913  # a parameter is an option of the command
     try:
         with told(as_json):
             if plan:
-                _show_plan(planned(file), as_json)
+                _show_plan(planned(file, inventory or ()), as_json)
             else:
                 target = RestoreTarget(etcd or "", prefix or "", access)
-                _show_restored(restored(file, target, again=again), as_json)
+                made = restored(file, target, inventory or (), again=again)
+                _show_restored(made, as_json)
     except OSError as error:
-        raise typer.BadParameter(f"FILE {file}: {error.strerror or error}") from error
+        name = error.filename or file
+        raise typer.BadParameter(f"FILE {name}: {error.strerror or error}") from error
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
 
 
-def _show_plan(facts: "BackupFacts", as_json: bool) -> None:
-    from metasrv.cli.tools.backup_restore import plan_document, show_plan
+def _show_plan(plan: "RestorePlan", as_json: bool) -> None:
+    from metasrv.cli.tools.restore_plan import plan_document, show_plan
 
     if as_json:
-        show_json(plan_document(facts))
+        show_json(plan_document(plan))
     else:
-        show_plan(facts)
+        show_plan(plan)
 
 
 def _show_restored(made: "RestoredCluster", as_json: bool) -> None:

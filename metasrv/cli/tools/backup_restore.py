@@ -1,18 +1,18 @@
 """`metasrv backup restore`: a backup becomes a cluster of its own, by etcd alone."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from metasrv.cli.progress import bar
-from metasrv.cli.tools.backup_files import pieces, source_facts
+from metasrv.cli.tools.backup_files import pieces
+from metasrv.cli.tools.inventories import read_inventories
+from metasrv.cli.tools.restore_plan import RestorePlan
 
 if TYPE_CHECKING:
-    from metasrv.restore.backup_facts import BackupFacts
+    from metasrv.restore.found_regions import FoundRegions
     from metasrv.restore.restore import RestoredCluster
 
 
@@ -30,19 +30,36 @@ def parts_of(file: Path, words: str) -> Iterator[bytes]:
         yield from pieces(opened, words)
 
 
-def planned(file: Path) -> "BackupFacts":
-    """Reads the whole file, and writes nothing."""
+def planned(file: Path, inventories: Sequence[str] = ()) -> RestorePlan:
+    """Reads the whole file, and writes nothing. *inventories*: as `read_inventories`."""
     from metasrv.restore.backup_facts import read_backup_facts
+    from metasrv.restore.comparison import compared
 
-    return read_backup_facts(parts_of(file, f"read {file}"))
+    words = f"read {file}"
+    facts = read_backup_facts(parts_of(file, words))
+    if not inventories:
+        return RestorePlan(facts)
+    held = read_inventories(inventories, facts.source.cluster_id)
+    comparison = compared(lambda: parts_of(file, words), held)
+    return RestorePlan(facts, comparison, tuple(sorted(held.nodes)))
 
 
-def restored(file: Path, target: RestoreTarget, *, again: bool) -> "RestoredCluster":
+def restored(
+    file: Path, target: RestoreTarget, inventories: Sequence[str] = (), *, again: bool
+) -> "RestoredCluster":
     """Raises ValueError if etcd may not be reached so, and as `metasrv.restore.restore`."""
-    return asyncio.run(_restored(file, target, again=again))
+    held = None
+    if inventories:
+        from metasrv.restore.backup_facts import read_backup_facts
+
+        facts = read_backup_facts(parts_of(file, f"read {file}"))
+        held = read_inventories(inventories, facts.source.cluster_id)
+    return asyncio.run(_restored(file, target, held, again=again))
 
 
-async def _restored(file: Path, target: RestoreTarget, *, again: bool) -> "RestoredCluster":
+async def _restored(
+    file: Path, target: RestoreTarget, held: "FoundRegions | None", *, again: bool
+) -> "RestoredCluster":
     from metasrv.program.store_access import StoreAccess
     from metasrv.restore.restore import RestoreDeps, restore
     from metasrv_base.clock import SystemClock
@@ -60,46 +77,12 @@ async def _restored(file: Path, target: RestoreTarget, *, again: bool) -> "Resto
             return await restore(
                 deps,
                 lambda: parts_of(file, words),
+                inventories=held,
                 again=again,
                 tell=lambda doing, done, total: shown.tell(f"{words}: {doing}", done, total),
             )
     finally:
         await kv.close()
-
-
-def plan_document(facts: "BackupFacts") -> dict[str, object]:
-    return {
-        **source_facts(facts),
-        "catalog_version": facts.version.version,
-        "tables": facts.counts["TableInfo"],
-        "regions": facts.regions,
-        "nodes": list(facts.nodes),
-        "dropped_tables": facts.counts["RemovedTableInfo"],
-        "procedures": [
-            {
-                "id": active.procedure,
-                "kind": active.kind,
-                "of": active.resource,
-                "step": active.step,
-            }
-            for active in facts.procedures
-        ],
-    }
-
-
-def show_plan(facts: "BackupFacts") -> None:
-    from metasrv.cli.output import show_facts, show_table
-
-    said = plan_document(facts)
-    said |= {"nodes": ", ".join(facts.nodes), "procedures": facts.counts["Procedure"]}
-    show_facts(said)
-    if facts.procedures:
-        typer.echo()
-        rows = [
-            (active.procedure, active.kind, active.resource, active.step)
-            for active in facts.procedures
-        ]
-        show_table(("procedure", "kind", "of", "step"), rows)
 
 
 def result_document(made: "RestoredCluster") -> dict[str, object]:

@@ -6,7 +6,6 @@ its regions where they are, above every fence (metasrv/restore/placement.py).
 """
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -18,9 +17,15 @@ from keys.commit.txn import snapshot
 from keys.model.cluster import NodeRecord
 from keys.model.log import Entry, TableAltered
 from keys.model.origin import Origin
-from keys.model.tables import TableInfo, TableInfoKey, TableRoute, TableRouteKey
+from keys.model.tables import Index, TableInfo, TableInfoKey, TableRoute, TableRouteKey
 from metasrv.leadership.term import Term
-from metasrv.restore.placement import OPENED, HeldRoot, RegionFate, RestoredPlacement, placement_of
+from metasrv.restore.found_regions import (
+    FoundNumbers,
+    FoundRegions,
+    dropped_indexes,
+    findings,
+)
+from metasrv.restore.placement import OPENED, RestoredPlacement
 from metasrv.restore.restored_procedures import BY
 from metasrv.service.requests.request_context import RequestContext
 from metasrv.service.requests.submit_ddl import only_the_leader
@@ -42,14 +47,6 @@ LAST_NUMBER = (1 << 32) - 1
 
 
 @dataclass(slots=True)
-class Told:
-    """Folders and tombstones of some regions, as all nodes tell of them."""
-
-    held: dict[str, list[HeldRoot]] = field(default_factory=lambda: defaultdict(list))
-    dropped: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-
-
-@dataclass(slots=True)
 class SettledRegions:
     """The result of one request."""
 
@@ -57,21 +54,14 @@ class SettledRegions:
     findings: list[RegionFinding] = field(default_factory=list)
     total: int = 0
 
-    def take(self, table: str, placements: Sequence[RestoredPlacement]) -> None:
-        for placement in placements:
-            self.opened += placement.fate in OPENED
-            if placement.fate is RegionFate.KEPT:
-                continue
+    def take(
+        self, info: TableInfo, placements: Sequence[RestoredPlacement], dropped: Sequence[Index]
+    ) -> None:
+        self.opened += sum(placement.fate in OPENED for placement in placements)
+        for finding in findings(info, placements, dropped):
             self.total += 1
             if len(self.findings) < LISTED_MAX:
-                self.findings.append(
-                    RegionFinding(
-                        region_id=placement.region.region_id,
-                        table=table,
-                        fate=placement.fate.value,
-                        reason=placement.reason,
-                    )
-                )
+                self.findings.append(finding)
 
 
 async def adopt(
@@ -153,28 +143,28 @@ class _Settlement:
         now, has_more = due[:TABLES_MAX], len(due) > TABLES_MAX
         for start in range(0, len(now), TABLES_AT_ONCE):
             some = now[start : start + TABLES_AT_ONCE]
-            told = await self._told(some[0], some[-1])
+            inventories = await self._inventories(some[0], some[-1])
             for table_id in some:
-                await self._settle(table_id, told)
+                await self._settle(table_id, inventories)
         return now[-1] if has_more else None
 
-    async def _told(self, first: int, last: int) -> Told:
+    async def _inventories(self, first: int, last: int) -> FoundRegions:
         """Raises what a node answers that cannot be read: its disk may hold the newest files."""
         assert self.term.adopter is not None
-        told = Told()
+        inventories = FoundRegions()
         end = int(region_id(TableId(last), LAST_NUMBER))
         for node in self.nodes:
             start: int | None = int(region_id(TableId(first), 0))
             while start is not None:
                 page = await self.term.adopter.inventory(node.address, start, end)
-                for root in page.roots:
-                    told.held[root.region_id].append(HeldRoot(node.node_id, root))
-                for dropped in page.dropped:
-                    told.dropped[dropped].add(node.node_id)
+                if page.node_id != node.node_id:
+                    reason = f"at {node.address} is node {page.node_id}, not {node.node_id}"
+                    raise Conflict("wrong-cluster", node_id=node.node_id, reason=reason)
+                inventories.take(page)
                 start = None if page.next is None else int(page.next)
-        return told
+        return inventories
 
-    async def _settle(self, table_id: int, told: Told) -> None:
+    async def _settle(self, table_id: int, inventories: FoundRegions) -> None:
         keys = TableInfoKey(table_id), TableRouteKey(table_id)
         deadline_ms = self.state.facts.store_deadline_ms
         for left in reversed(range(RACES_MAX)):
@@ -182,8 +172,11 @@ class _Settlement:
             info, route = read.get(keys[0]), read.get(keys[1])
             if info is None or route is None:
                 return  # dropped meanwhile
-            placements = _placements(route, told)
-            entries = tuple(_entries(info, route, placements, told))
+            placements = inventories.placements(route)
+            dropped = dropped_indexes(info.indexes, placements)
+            entries = tuple(
+                _entries(info, route, placements, inventories.numbers(table_id), dropped)
+            )
             if entries and not self.context.dry_run:
                 origin = Origin(by=self.context.principal, request_id=self.context.request_id)
                 try:
@@ -192,7 +185,7 @@ class _Settlement:
                     if left:
                         continue
                     raise
-            self.settled.take(info.full_name, placements)
+            self.settled.take(info, placements, dropped)
             return
 
 
@@ -211,38 +204,32 @@ def _is_unverified(table: CatalogTable) -> bool:
     return table.dropped_at_ms is None and any(region.unverified for region in regions)
 
 
-def _placements(route: TableRoute, told: Told) -> list[RestoredPlacement]:
-    return [
-        placement_of(
-            region, told.held.get(region.region_id, ()), told.dropped.get(region.region_id, ())
-        )
-        for region in route.region_routes
-        if region.unverified
-    ]
-
-
 def _entries(
-    info: TableInfo, route: TableRoute, placements: Sequence[RestoredPlacement], told: Told
+    info: TableInfo,
+    route: TableRoute,
+    placements: Sequence[RestoredPlacement],
+    numbers: FoundNumbers,
+    dropped: Sequence[Index],
 ) -> Iterator[Entry]:
-    ids = (placement.region.region_id for placement in placements)
-    yield from _raised(info, [held for id in ids for held in told.held.get(id, ())])
+    yield from _altered(info, numbers, dropped)
     opened = tuple(each.region for each in placements if each.fate in OPENED)
     if opened:
         yield route_changed(route, opened)
 
 
-def _raised(info: TableInfo, held: Sequence[HeldRoot]) -> Iterator[TableAltered]:
-    """The table, if files name an element or a schema version that it may give out again."""
-    roots = [each.root for each in held]
-    column = max((root.column_max for root in roots), default=0)
-    index = max((root.index_max for root in roots), default=0)
-    version = max((root.schema_version for root in roots), default=0)
+def _altered(
+    info: TableInfo, numbers: FoundNumbers, dropped: Sequence[Index]
+) -> Iterator[TableAltered]:
+    """The table, if its folders name a number that it may give out again, or lack an index."""
     update: dict[str, object] = {}
-    if column >= info.next_column_id:
-        update["next_column_id"] = column + 1
-    if index >= info.next_index_id:
-        update["next_index_id"] = index + 1
-    if version > info.schema_version:
-        update |= {"schema_version": version + 1, "schema_floor": version + 1}
+    if numbers.column >= info.next_column_id:
+        update["next_column_id"] = numbers.column + 1
+    if numbers.index >= info.next_index_id:
+        update["next_index_id"] = numbers.index + 1
+    if dropped:
+        update["indexes"] = tuple(index for index in info.indexes if index not in dropped)
+    if dropped or numbers.schema_version > info.schema_version:
+        version = max(numbers.schema_version, info.schema_version) + 1
+        update |= {"schema_version": version, "schema_floor": version}
     if update:
         yield TableAltered(info=info.model_copy(update={**update, "version": info.version + 1}))

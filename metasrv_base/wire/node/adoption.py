@@ -2,8 +2,9 @@
 
 from pydantic import Field
 
-from metasrv_base.wire.model import Int64, PositiveInt64, RegionId, WireModel
+from metasrv_base.wire.model import INT64_END, Int32, Int64, PositiveInt64, RegionId, WireModel
 
+INVENTORY_FORMAT = 1
 INVENTORY_ROOTS_MAX = 1_000
 """Folders in one answer, as a rule: those of one region are never split."""
 
@@ -47,10 +48,12 @@ class FoundRoot(WireModel):
     """Epoch of its current manifest; null: it never had one, or `error`."""
     manifest_opening: Int64 = 0
     schema_version: Int64 = 0
-    column_max: Int64 = 0
+    column_max: Int32 = 0
     """Highest id of a column that the manifest names."""
-    index_max: Int64 = 0
+    index_max: Int32 = 0
     """Highest id of an index that the manifest names, dead ones included."""
+    indexes: list[Int32] = Field(default_factory=list)
+    """Ids of the indexes that it may have entries of."""
     borrows: list[str] = Field(default_factory=list)
     """Roots of earlier leaders that it still reads."""
     error: str | None = None
@@ -60,8 +63,12 @@ class FoundRoot(WireModel):
 class Inventory(WireModel):
     """Answer of `GET /node/v1/inventory?first=&last=`: folders of regions in a range of ids."""
 
+    format: PositiveInt64 = INVENTORY_FORMAT
     node_id: str
     cluster_id: str | None
+    first: RegionId = "0"
+    """The range that was asked for."""
+    last: RegionId = str(INT64_END - 1)
     roots: list[FoundRoot]
     """By region, then by name."""
     dropped: list[RegionId]

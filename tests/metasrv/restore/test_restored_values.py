@@ -14,9 +14,11 @@ from keys.model.snapshot.snapshots import SnapshotPartKey, SnapshotVersionKey
 from keys.model.staging.parts import LargeUpdateKey
 from keys.model.tables import TableInfoKey, TableRouteKey
 from metasrv.restore import restored_values
+from metasrv.restore.found_regions import FoundRegions
 from metasrv.restore.restore import restore
 from metasrv.restore.restored_procedures import ENDED_KINDS, PARKED_KINDS
 from metasrv.restore.restored_values import AS_THEY_ARE, LEFT_OUT, restored_node
+from metasrv_base.wire.node.adoption import FoundRoot, Inventory
 from procedures.kinds.registry import KINDS
 from tests.keys.model.samples import NODE
 from tests.metasrv.check.cluster import FLIGHTS
@@ -102,3 +104,24 @@ async def test_given_a_planted_bug_when_restored_then_a_number_is_given_again(
     monkeypatch.setattr(restored_values, name, 0)
 
     assert await given_again(backup) == found
+
+
+async def test_given_folders_that_name_later_numbers_when_restored_then_it_goes_on_above_them(
+    backup: Backup,
+) -> None:
+    later = {"column_max": 9_000, "index_max": 8_000, "schema_version": 1 << 30}
+    folder = FoundRoot(region_id=str(FLIGHTS << 32), root="/n").model_copy(update=later)
+    found, target = FoundRegions(), Target()
+    found.take(
+        Inventory(node_id="dn-1", cluster_id="c", roots=[folder], dropped=[str((1 << 30) << 32)])
+    )
+
+    await restore(target.deps, pieces(backup.data), inventories=found)
+    info = target.facts().infos()[FLIGHTS]
+    sequence = target.facts().get(SequenceKey("table_id"))
+
+    assert (info.next_column_id, info.next_index_id) == (9_001, 8_001)
+    assert info.schema_version == info.schema_floor == (1 << 30) + 1
+    assert sequence is not None
+    assert sequence.next == (1 << 30) + 1
+    assert {violation.rule for violation in target.violations()} == {"node-adopted"}

@@ -6,7 +6,9 @@ commands of docs/operate/backups.md; the datanodes are started again, and adopte
 """
 
 import asyncio
+import json
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -14,8 +16,10 @@ from functools import partial
 from pathlib import Path
 
 from metasrv.host.toolchain import checkout
-from metasrv.playground.plan import PlaygroundOptions
+from metasrv.playground.plan import HOST, PlaygroundOptions
 from metasrv.playground.playground import Playground
+from metasrv.playground.ports import free_ports
+from metasrv_base.rng import SystemRng
 from metasrv_base.wire.node.orders import CloseRegion, OrderRequest
 from tests.process.harness.changed_table import Kept, Reader, wrong_of_columns, wrong_of_indexes
 from tests.process.harness.ddl_loop import IN_PLACE, TABLE, TABLES, Changes, spec
@@ -27,8 +31,8 @@ NODES = ("dn-1", "dn-2")
 PREFIX = "restored/"
 BEFORE = [{"id": id, "word": "before"} for id in range(100)]
 AFTER = [{"id": id, "word": "after"} for id in range(50, 80)]
-MOVED = 2
-"""Regions of the table that is truncated: they have other folders then."""
+FOUND = {"moved": 2, "index-dropped": 1}
+"""Differences between backup and disks: a table was truncated, an index dropped."""
 STATEMENTS = 6
 """Inserts of each writer behind the backup."""
 
@@ -143,6 +147,19 @@ async def _wrote(rig: Rig, writers: Sequence[RowWriter]) -> None:
 async def restored(lost: Lost, folder: Path) -> AsyncIterator[Rig]:
     """The steps of docs/operate/backups.md."""
     etcd = lost.old.playground.etcd_urls
+    (port,) = free_ports(1, SystemRng())
+    for node in NODES:
+        await _started_for(lost.old, node, f"http://{HOST}:{port}")
+    for node in NODES:
+        await lost.old.until(partial(_listens, lost.old, node))
+    urls = [lost.old.url(node) for node in NODES]
+    held = [word for url in urls for word in ("--inventory", url)]
+    planned = json.loads(
+        await metasrv("backup", "restore", str(lost.file), "--plan", "--json", *held)
+    )
+    told = planned["inventories"]
+    assert Counter(each["fate"] for each in told["findings"]) == FOUND, told
+    assert told["unknown_tables"] == [lost.late_id], told
     await metasrv(
         *("backup", "restore", str(lost.file), "--etcd", ",".join(etcd), "--prefix", PREFIX)
     )
@@ -151,22 +168,20 @@ async def restored(lost: Lost, folder: Path) -> AsyncIterator[Rig]:
         metasrvs=1,
         datanodes=0,
         frontends=1,
+        port=port,
         etcd=etcd,
         key_prefix=PREFIX,
         metasrv_flags=IN_PLACE,
     )
     async with Playground(settings) as playground:
         rig = Rig(playground, lost.old.http)
-        for node in NODES:
-            await _started_for(lost.old, node, rig.urls)
-        for node in NODES:
-            await lost.old.until(partial(_listens, lost.old, node))
         await metasrv("node", "adopt", NODES[0], "--metasrv", rig.urls[0])
         async with rig.client() as db:
             adopted = await db.nodes.adopt(NODES[1])
         for node in NODES:
             await lost.old.playground.ready(node)
-        assert (adopted.findings_total, adopted.awaited) == (MOVED, ())
+        assert Counter(each.fate for each in adopted.findings) == FOUND, adopted
+        assert adopted.awaited == ()
         await resumed(rig)
         await rig.converged()
         yield rig
@@ -180,11 +195,11 @@ async def resumed(rig: Rig) -> None:
             await db.procedures.resume(id)
 
 
-async def _started_for(old: Rig, node: str, urls: Sequence[str]) -> None:
-    """Starts it with the servers of the new cluster; it waits there to be adopted."""
+async def _started_for(old: Rig, node: str, url: str) -> None:
+    """Starts it for the server of the new cluster, in which it waits to be adopted."""
     child = old.playground.children[node]
     others = [word for word in child.program.argv if not word.startswith("--metasrv=")]
-    child.program = replace(child.program, argv=(*others, f"--metasrv={','.join(urls)}"))
+    child.program = replace(child.program, argv=(*others, f"--metasrv={url}"))
     await child.start()
 
 

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from keys.model.tables import TableRouteKey
 from metasrv.cli.tools.check import CLEAN
-from tests.metasrv.check.cluster import CLUSTER_ID
+from metasrv_base.wire.node.adoption import FoundRoot, Inventory
+from tests.metasrv.check.cluster import CLUSTER_ID, FLIGHTS
 from tests.metasrv.cli.conftest import Run
 from tests.metasrv.restore.backups import Backup
 from tests.metasrv.restore.conftest import backup, every_backup
@@ -43,6 +45,40 @@ def test_given_no_place_or_no_backup_then_wrong_usage_or_refused(run: Run, file:
     assert (nowhere.exit_code, "--etcd" in nowhere.stderr) == (2, True)
     assert (cut.exit_code, json.loads(cut.stderr)["code"]) == (1, "invalid-backup")
     assert missing.exit_code == 2
+
+
+def test_given_an_inventory_when_planned_then_what_the_node_holds_is_told_with_it(
+    run: Run, file: Path, backup: Backup, tmp_path: Path
+) -> None:
+    first, _ = backup.value(TableRouteKey(FLIGHTS)).region_routes
+    moved = FoundRoot(region_id=first.region_id, root="/other", manifest_epoch=2, fence_epoch=2)
+    page = Inventory(node_id="dn-1", cluster_id=CLUSTER_ID, roots=[moved], dropped=[])
+    held = tmp_path / "dn-1.json"
+    held.write_text(page.model_dump_json() + "\n")
+
+    as_json = run("backup", "restore", str(file), "--plan", "--inventory", str(held), "--json")
+    as_text = run("backup", "restore", str(file), "--plan", "--inventory", str(held))
+
+    said = json.loads(as_json.stdout)["inventories"]
+    assert (said["of"], said["missing"]) == (["dn-1"], ["dn-2"])
+    assert said["regions"] == {"missing": 2, "moved": 1}
+    assert {each["fate"] for each in said["findings"]} == {"missing", "moved"}
+    assert "no inventory of dn-2" in as_text.stdout
+    assert "/other" in as_text.stdout
+
+
+def test_given_an_inventory_that_is_cut_or_foreign_then_it_is_refused_and_no_etcd_is_asked(
+    run: Run, file: Path, tmp_path: Path
+) -> None:
+    held, nowhere = tmp_path / "dn-1.json", ("--etcd", "http://127.0.0.1:1", "--prefix", "x/")
+    page = Inventory(node_id="dn-1", cluster_id="other", roots=[], dropped=[])
+    for text in (page.model_dump_json(), page.model_dump_json()[:-1], ""):
+        held.write_text(text)
+        refused = run("backup", "restore", str(file), *nowhere, "--inventory", str(held), "--json")
+        assert (refused.exit_code, json.loads(refused.stderr)["code"]) == (1, "invalid-request")
+    missing = run("backup", "restore", str(file), "--plan", "--inventory", str(held) + "x")
+
+    assert (missing.exit_code, "dn-1.jsonx" in missing.stderr) == (2, True)
 
 
 @pytest.mark.etcd

@@ -10,7 +10,8 @@ import pytest
 from keys.commit.change import change, route_changed
 from keys.commit.txn import snapshot
 from keys.model.cluster import Cordon, NodeKey
-from keys.model.tables import RegionRoute, RegionState, TableInfoKey, TableRouteKey
+from keys.model.log import TableAltered
+from keys.model.tables import Index, RegionRoute, RegionState, TableInfoKey, TableRouteKey
 from metasrv.leadership.supervisor import decide
 from metasrv.restore.restored_procedures import BY
 from metasrv_base.errors import Unavailable
@@ -28,10 +29,19 @@ class FakeDisks:
     dropped: dict[str, list[str]] = field(default_factory=dict)
     adopted: list[tuple[str, AdoptRequest]] = field(default_factory=list)
     silent: set[str] = field(default_factory=set)
+    named: dict[str, str] = field(default_factory=dict)
+    """Nodes that are at the address of another one."""
+    unheard: int = 0
+    """Adoptions that are done from here on, and whose answers are lost."""
+    unread: int = 0
+    """Inventories that are asked for in vain from here on."""
 
     async def adopt(self, address: str, request: AdoptRequest) -> AdoptAnswer:
         self._must_answer(address)
         self.adopted.append((address, request))
+        if self.unheard:
+            self.unheard -= 1
+            raise Unavailable(what=address)
         return AdoptAnswer(
             node_id=request.node_id,
             cluster_id=request.cluster_id,
@@ -42,8 +52,11 @@ class FakeDisks:
 
     async def inventory(self, address: str, first: int, last: int) -> Inventory:
         self._must_answer(address)
+        if self.unread:
+            self.unread -= 1
+            raise Unavailable(what=address)
         return Inventory(
-            node_id=address,
+            node_id=self.named.get(address, address.removeprefix("http://").split(":")[0]),
             cluster_id=CLUSTER,
             roots=[
                 root for root in self.roots.get(address, ()) if first <= int(root.region_id) <= last
@@ -171,10 +184,14 @@ async def test_given_a_disk_that_cannot_be_read_then_no_region_opens() -> None:
     async with restored() as at:
         at.disks.roots["http://dn-1:9000"] = [root_of(at.region, at.region.root, 4)]
         await at.adopt("dn-2")
+        at.disks.named = {"http://dn-2:9000": "dn-7"}
+        other = await at.one.client.post("/v1/nodes/dn-1/adopt", json={})
+        at.disks.named = {}
         at.disks.silent = {"http://dn-2:9000"}
 
         refused = await at.one.client.post("/v1/nodes/dn-1/adopt", json={})
 
+        assert (other.status_code, other.json()["code"]) == (409, "wrong-cluster")
         assert refused.status_code == 503
         assert (await at.stored()).unverified
         at.disks.silent = set()
@@ -193,6 +210,51 @@ async def test_given_files_that_name_later_elements_then_the_table_goes_on_above
 
         assert (info.next_column_id, info.next_index_id) == (901, 71)
         assert info.schema_version == info.schema_floor == 5_001
+
+
+async def test_given_files_without_an_index_then_the_table_goes_on_without_it() -> None:
+    async with restored() as at:
+        key = TableInfoKey(at.key.table_id)
+        read = await snapshot(at.one.kv, key, deadline_ms=DEADLINE_MS)
+        indexes = tuple(Index(id=id, name=f"i{id}", columns=(1,), unique=False) for id in (1, 2))
+        table = read.must(key).model_copy(
+            update={"indexes": indexes, "next_index_id": 3, "version": read.must(key).version + 1}
+        )
+        await at.one.term.committer.commit(change(read, TableAltered(info=table)))
+        at.disks.roots["http://dn-1:9000"] = [root_of(at.region, at.region.root, 4, indexes=[2])]
+
+        planned = await at.adopt("dn-1", "?dry_run=true")
+        await at.adopt("dn-2")
+        done = await at.adopt("dn-1")
+        info = (await snapshot(at.one.kv, key, deadline_ms=DEADLINE_MS)).must(key)
+
+        for answer in (planned, done):
+            assert [each["fate"] for each in answer["findings"]] == ["index-dropped"]
+            assert "i1 was dropped" in answer["findings"][0]["reason"]
+        assert [index.id for index in info.indexes] == [2]
+        assert info.next_index_id == 3
+        assert info.schema_floor == info.schema_version == table.schema_version + 1
+
+
+async def test_given_an_adoption_that_is_cut_off_when_repeated_then_it_goes_on() -> None:
+    """First the node is adopted and the record not written; then that is, and no route."""
+    async with restored() as at:
+        at.disks.roots["http://dn-1:9000"] = [root_of(at.region, at.region.root, 4)]
+        await at.adopt("dn-2")
+        at.disks.unheard = 1
+        first = await at.one.client.post("/v1/nodes/dn-1/adopt", json={})
+        at.disks.unread = 1
+        second = await at.one.client.post("/v1/nodes/dn-1/adopt", json={})
+        between = await at.stored()
+        third = await at.adopt("dn-1")
+        fourth = await at.adopt("dn-1")
+        stored = await at.stored()
+
+        assert (first.status_code, second.status_code) == (503, 503)
+        assert between.unverified
+        assert (third["opened"], fourth["opened"]) == (1, 0)
+        assert (stored.state, stored.epoch) == (RegionState.OPEN, 5)
+        assert [request.node_id for _, request in at.disks.adopted] == ["dn-2", "dn-1", "dn-1"]
 
 
 async def test_given_a_node_to_adopt_then_it_waits_and_is_neither_chosen_nor_failed_over() -> None:

@@ -1,0 +1,77 @@
+"""A backup compared with what the nodes of its cluster hold, before anything is written."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import islice
+
+from keys.model.tables import Index, TableInfo, TableRoute
+from metasrv.restore.backup_facts import BackupItems
+from metasrv.restore.found_regions import FoundRegions, dropped_indexes, findings
+from metasrv.restore.placement import RegionFate, RestoredPlacement
+from metasrv.restore.restored_values import restored_route
+from metasrv_base.wire.api.adoption import RegionFinding
+
+LISTED_MAX = 1_000
+"""Regions, indexes and unknown tables that are named; further ones are counted."""
+
+
+@dataclass(slots=True)
+class BackupComparison:
+    """`fates`: regions by fate, those included that are where the backup has them."""
+
+    fates: Counter[str] = field(default_factory=Counter)
+    findings: list[RegionFinding] = field(default_factory=list)
+    """As an adoption tells of them."""
+    unknown_tables: list[int] = field(default_factory=list)
+    """Ids of tables that the backup does not have: their folders stay, and nobody serves them."""
+    unknown_total: int = 0
+
+    def tell(self, findings: Iterable[RegionFinding]) -> None:
+        self.findings += islice(findings, LISTED_MAX - len(self.findings))
+
+
+@dataclass(slots=True)
+class _News:
+    """One table of which something is told."""
+
+    placements: list[RestoredPlacement]
+    indexes: tuple[Index, ...]
+
+
+def compared(opened: Callable[[], Iterable[bytes]], inventories: FoundRegions) -> BackupComparison:
+    """Reads the file twice: first where regions are, then the names of the tables that are told of.
+
+    Raises Refused `invalid-backup`.
+    """
+    comparison = BackupComparison()
+    news = _news(opened(), inventories, comparison)
+    for item in BackupItems(opened()):
+        if isinstance(item.value, TableInfo) and item.value.table_id in news:
+            table = news[item.value.table_id]
+            comparison.tell(findings(item.value, table.placements, table.indexes))
+    return comparison
+
+
+def _news(
+    parts: Iterable[bytes], inventories: FoundRegions, comparison: BackupComparison
+) -> dict[int, _News]:
+    """By table id, of LISTED_MAX tables. The definition of a table precedes its route."""
+    table_ids, indexes, news = set[int](), dict[int, tuple[Index, ...]](), dict[int, _News]()
+    for item in BackupItems(parts):
+        match item.value:
+            case TableInfo() as info if info.indexes and inventories.has(info.table_id):
+                indexes[info.table_id] = info.indexes
+            case TableRoute() as route:
+                table_ids.add(route.table_id)
+                placements = inventories.placements(restored_route(route))
+                dropped = dropped_indexes(indexes.get(route.table_id, ()), placements)
+                comparison.fates.update(each.fate.value for each in placements)
+                away = [each for each in placements if each.fate is not RegionFate.KEPT]
+                if (away or dropped) and len(news) < LISTED_MAX:
+                    news[route.table_id] = _News(away, dropped)
+            case _:
+                pass
+    unknown = sorted(inventories.tables - table_ids)
+    comparison.unknown_total, comparison.unknown_tables = len(unknown), unknown[:LISTED_MAX]
+    return news

@@ -1,0 +1,115 @@
+"""Folders and tombstones of regions, as the inventories of nodes tell of them. Pure."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from keys.model.tables import Index, TableInfo, TableRoute
+from metasrv.restore.placement import OPENED, HeldRoot, RegionFate, RestoredPlacement, placement_of
+from metasrv_base.elements.states import ElementState
+from metasrv_base.ids import RegionId, table_of
+from metasrv_base.wire.api.adoption import RegionFinding
+from metasrv_base.wire.node.adoption import FoundRoot, Inventory
+
+INDEX_DROPPED = "index-dropped"
+
+
+@dataclass(slots=True)
+class FoundNumbers:
+    """The highest numbers that the folders of one table name."""
+
+    column: int = 0
+    index: int = 0
+    schema_version: int = 0
+
+    def take(self, root: FoundRoot) -> None:
+        self.column = max(self.column, root.column_max)
+        self.index = max(self.index, root.index_max)
+        self.schema_version = max(self.schema_version, root.schema_version)
+
+
+NO_NUMBERS = FoundNumbers()
+
+
+@dataclass(slots=True)
+class FoundRegions:
+    """The inventories of several nodes, or a range of each."""
+
+    nodes: set[str] = field(default_factory=set)
+    folders: int = 0
+    _held: dict[str, list[HeldRoot]] = field(default_factory=dict)
+    _dropped: dict[str, set[str]] = field(default_factory=dict)
+    _numbers: dict[int, FoundNumbers] = field(default_factory=dict)
+    """By table id; also of a table of which there are tombstones alone."""
+
+    def take(self, page: Inventory) -> None:
+        self.nodes.add(page.node_id)
+        self.folders += len(page.roots)
+        for root in page.roots:
+            self._held.setdefault(root.region_id, []).append(HeldRoot(page.node_id, root))
+            self._numbers.setdefault(_table(root.region_id), FoundNumbers()).take(root)
+        for region in page.dropped:
+            self._dropped.setdefault(region, set()).add(page.node_id)
+            self._numbers.setdefault(_table(region), FoundNumbers())
+
+    @property
+    def tables(self) -> frozenset[int]:
+        """Ids of tables of which a node holds or has dropped a region."""
+        return frozenset(self._numbers)
+
+    def has(self, table_id: int) -> bool:
+        """Whether a node holds or has dropped a region of it."""
+        return table_id in self._numbers
+
+    def numbers(self, table_id: int) -> FoundNumbers:
+        return self._numbers.get(table_id, NO_NUMBERS)
+
+    def placements(self, route: TableRoute) -> list[RestoredPlacement]:
+        """The places of its regions that nobody has verified yet."""
+        return [
+            placement_of(
+                region,
+                self._held.get(region.region_id, ()),
+                self._dropped.get(region.region_id, ()),
+            )
+            for region in route.region_routes
+            if region.unverified
+        ]
+
+
+def dropped_indexes(
+    indexes: Sequence[Index], placements: Sequence[RestoredPlacement]
+) -> tuple[Index, ...]:
+    """Indexes that were dropped after the backup: each region was told of a public one before it
+    became public, and a region that opens does not have it."""
+    roots = [each.root for each in placements if each.fate in OPENED and each.root is not None]
+    return tuple(
+        index
+        for index in indexes
+        if index.state is ElementState.PUBLIC
+        and any(index.id not in root.indexes for root in roots)
+    )
+
+
+def findings(
+    info: TableInfo, placements: Iterable[RestoredPlacement], dropped: Iterable[Index]
+) -> Iterator[RegionFinding]:
+    """One for each region that is not where the backup has it, and for each index that is gone."""
+    for placement in placements:
+        if placement.fate is not RegionFate.KEPT:
+            yield RegionFinding(
+                region_id=placement.region.region_id,
+                table=info.full_name,
+                fate=placement.fate.value,
+                reason=placement.reason,
+            )
+    for index in dropped:
+        yield RegionFinding(
+            region_id=None,
+            table=info.full_name,
+            fate=INDEX_DROPPED,
+            reason=f"its index {index.name} was dropped after the backup",
+        )
+
+
+def _table(region_id: str) -> int:
+    return table_of(RegionId(int(region_id)))

@@ -1,0 +1,80 @@
+"""A backup and what nodes hold, compared before anything is written."""
+
+from keys.model.tables import Index, TableInfoKey, TableRouteKey
+from metasrv.restore.comparison import BackupComparison, compared
+from metasrv.restore.found_regions import FoundRegions
+from metasrv_base.wire.node.adoption import FoundRoot, Inventory
+from tests.metasrv.check.cluster import CLUSTER_ID, FLIGHTS, WEATHER
+from tests.metasrv.restore.backups import Backup, pieces
+
+UNKNOWN = 9_999
+
+
+def root(region_id: str, path: str, epoch: int = 1, **more: object) -> FoundRoot:
+    found = FoundRoot(
+        region_id=region_id,
+        root=path,
+        fence_epoch=epoch,
+        fence_opening=1,
+        opener=path,
+        manifest_epoch=epoch,
+        manifest_opening=1,
+    )
+    return found.model_copy(update=more)
+
+
+def compare(backup: Backup, *inventories: Inventory, data: bytes | None = None) -> BackupComparison:
+    found = FoundRegions()
+    for inventory in inventories:
+        found.take(inventory)
+    return compared(pieces(data or backup.data), found)
+
+
+def inventory(node: str, *roots: FoundRoot, dropped: tuple[str, ...] = ()) -> Inventory:
+    return Inventory(node_id=node, cluster_id=CLUSTER_ID, roots=list(roots), dropped=list(dropped))
+
+
+def test_given_folders_when_compared_then_each_region_that_is_elsewhere_is_told(
+    backup: Backup,
+) -> None:
+    first, second = backup.value(TableRouteKey(FLIGHTS)).region_routes
+    (weather,) = backup.value(TableRouteKey(WEATHER)).region_routes
+    moved = root(first.region_id, "/moved", epoch=9)
+
+    said = compare(
+        backup,
+        inventory("dn-1", root(first.region_id, first.root, fence_epoch=9, opener="/moved")),
+        inventory("dn-2", root(second.region_id, second.root), moved),
+        inventory("dn-3", root(str(UNKNOWN << 32), "/x"), dropped=(weather.region_id,)),
+    )
+
+    told = {each.region_id: (each.table, each.fate) for each in said.findings}
+    assert told == {
+        first.region_id: ("main.public.flights", "moved"),
+        weather.region_id: ("main.sales.weather", "dropped"),
+    }
+    assert said.fates == {"kept": 1, "moved": 1, "dropped": 1}
+    assert (said.unknown_tables, said.unknown_total) == ([UNKNOWN], 1)
+
+
+def test_given_no_folder_then_every_region_is_missing(backup: Backup) -> None:
+    said = compare(backup, inventory("dn-1"))
+
+    assert said.fates == {"missing": 3}
+    assert len(said.findings) == 3
+
+
+def test_given_a_folder_without_an_index_then_it_is_told_with_its_table(backup: Backup) -> None:
+    (weather,) = backup.value(TableRouteKey(WEATHER)).region_routes
+    key = TableInfoKey(WEATHER)
+    index = Index(id=1, name="by_city", columns=(1,), unique=False)
+    info = backup.value(key).model_copy(update={"indexes": (index,)})
+    data = backup.file(more={key: info})
+    at = root(weather.region_id, weather.root, epoch=weather.epoch)
+
+    gone = compare(backup, inventory("dn-2", at), data=data)
+    there = compare(backup, inventory("dn-2", at.model_copy(update={"indexes": [1]})), data=data)
+
+    (finding,) = [each for each in gone.findings if each.table == "main.sales.weather"]
+    assert (finding.fate, "by_city" in finding.reason) == ("index-dropped", True)
+    assert [each for each in there.findings if each.table == "main.sales.weather"] == []
