@@ -68,6 +68,12 @@ SUITES: Mapping[str, Suite] = {
         "::test_given_a_planted_bug_when_restored_then_a_number_is_given_again",
         ("tests/metasrv/restore/test_restored_values.py::PLANTED",),
     ),
+    "places": Suite(
+        "In where a restored region opens; found by the rules of a placement.",
+        "tests/metasrv/restore/test_placement.py"
+        "::test_given_a_planted_bug_when_regions_are_placed_then_a_rule_is_broken",
+        ("tests/metasrv/restore/test_placement.py::PLANTED",),
+    ),
     "pages": Suite(
         "In what goes on from page to page; found by what whole lists, ranges and tables hold.",
         "tests/metasrv/service/test_pages_planted.py"

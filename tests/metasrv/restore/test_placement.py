@@ -1,7 +1,11 @@
 """Where a restored region is, by the folders that nodes told of."""
 
+from collections.abc import Callable, Collection, Sequence
+
+import pytest
+
 from keys.model.tables import RegionRoute, RegionState
-from metasrv.restore.placement import HeldRoot, RegionFate, placement_of
+from metasrv.restore.placement import HeldRoot, RegionFate, RestoredPlacement, placement_of
 from metasrv_base.wire.node.adoption import FoundRoot
 
 ID = str(1024 << 32)
@@ -111,3 +115,61 @@ def test_given_roots_that_it_still_reads_when_placed_then_the_route_has_them() -
     placed = placement_of(ROUTE, [taken_over("dn-1", 3, newer), newer], ())
 
     assert placed.region.borrows == ("/dn-1/regions/r-3",)
+
+
+Place = Callable[[RegionRoute, Sequence[HeldRoot], Collection[str]], RestoredPlacement]
+
+
+def misplaced(place: Place) -> set[str]:
+    """The rules that *place* breaks."""
+    newer, absent = held("dn-2", 5), held("dn-9", 5)
+    damaged = held("dn-2", 5, manifest_epoch=None, error="damaged")
+    moved = place(ROUTE, [taken_over("dn-1", 3, newer), newer], ())
+    away = place(ROUTE, [taken_over("dn-1", 3, absent)], ())
+    raised = place(ROUTE, [held("dn-1", 3, fence_epoch=7, opener=None)], ())
+    rules = {
+        "newest": moved.region.root == newer.root.root,
+        "absent": away.region == ROUTE,
+        "above": raised.region.epoch == 8,
+        "tombstone": place(ROUTE, [held("dn-1", 3)], ["dn-1"]).region == ROUTE,
+        "damaged": place(ROUTE, [held("dn-1", 3), damaged], ()).region == ROUTE,
+    }
+    return {name for name, holds in rules.items() if not holds}
+
+
+def test_given_no_bug_when_regions_are_placed_then_every_rule_holds() -> None:
+    assert misplaced(placement_of) == set()
+
+
+def blind(**facts: object) -> Place:
+    """A placement that takes *facts* for what every folder says."""
+
+    def place(
+        region: RegionRoute, roots: Sequence[HeldRoot], dropped_by: Collection[str]
+    ) -> RestoredPlacement:
+        changed = [HeldRoot(each.node, each.root.model_copy(update=facts)) for each in roots]
+        return placement_of(region, changed, dropped_by)
+
+    return place
+
+
+PLANTED: dict[str, tuple[Place, set[str]]] = {
+    "a region that opens where the backup has it": (
+        lambda region, roots, by: placement_of(region, roots[:1], by),
+        {"newest", "damaged"},
+    ),
+    "a takeover that is not looked at": (blind(opener=None), {"absent"}),
+    "an epoch that a fence has passed": (blind(fence_epoch=3, opener=None), {"above", "absent"}),
+    "a tombstone that is not looked at": (
+        lambda region, roots, by: placement_of(region, roots, ()),
+        {"tombstone"},
+    ),
+    "a damaged folder that is passed over": (blind(error=None), {"damaged"}),
+}
+
+
+@pytest.mark.parametrize("bug", PLANTED)
+def test_given_a_planted_bug_when_regions_are_placed_then_a_rule_is_broken(bug: str) -> None:
+    place, broken = PLANTED[bug]
+
+    assert misplaced(place) >= broken
