@@ -1,36 +1,22 @@
 """A stored value that cannot be read ends no term, is left as it is, and is reported once."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
-import httpx
 import pytest
 from structlog.testing import capture_logs
 
-from keys.catalog.follower import Follower
-from keys.commit.bootstrap import bootstrap_request
 from keys.model.cluster import (
     CandidateKey,
-    LeaderKey,
-    LeaderRecord,
     NodeKey,
     SettingKey,
     SettingRecord,
 )
 from keys.model.holders import HolderKey
 from keys.model.records import Idempotency, IdempotencyKey, ProcedureHistoryKey, ProcedureKey
-from keys.store.kv import Compare, Put, Request
-from keys.store.memory import MemoryKv
 from keys.value import encode
-from metasrv.leadership.leadership import ServerDeps, lead
-from metasrv.leadership.term import Term
-from metasrv.program.config import ServerConfig
-from tests.fakes.chance import SeededIds, SeededRng
-from tests.metasrv.api.fakes import NoJobs
-from tests.sim.loop import SimClock, SimLoop, run
+from tests.metasrv.leadership.leading import Leading
+from tests.sim.loop import SimLoop, run
 
-CLUSTER = "11111111-2222-7333-8444-555555555555"
-DEADLINE_MS = 2_000
 NEWER = b'{"format":99,"something":"else"}'
 TORN = b'{"format":1,"submission":7,"locks":[{"key":"table:9","mode":"exclusive"},{"key":"sche'
 OLD_ID = "00000000-0001-7000-8000-000000000000"
@@ -46,71 +32,23 @@ RANGES: Mapping[str, bytes] = {
 """A key of each range that a leader reads, and a key of no family in the same range."""
 
 
-class Leading:
-    """A leader's whole term, in virtual time, over a store that held *given* before."""
-
-    def __init__(self, loop: SimLoop, given: Mapping[bytes, bytes]) -> None:
-        self.clock = SimClock(loop)
-        self.kv = MemoryKv(self.clock)
-        self.given = given
-        self.loop = loop
-        self.term: Term | None = None
-        self.ended: str | None = None
-
-    async def begin(self) -> None:
-        seat = LeaderRecord(server="ms-1", url="http://ms-1", lease="1")
-        won = await self._put({bytes(LeaderKey()): encode(seat)})
-        fence = Compare(bytes(LeaderKey()), won)
-        first = bootstrap_request(fence, CLUSTER, self.clock.wall_ms())
-        await self.kv.txn(first, deadline_ms=DEADLINE_MS)
-        await self._put(self.given)
-        follower = Follower(self.kv, self.clock, deadline_ms=DEADLINE_MS)
-        await follower.log.load()
-        world = ServerDeps(
-            config=ServerConfig(server_id="ms-1", data_dir=Path("nowhere")),
-            kv=self.kv,
-            clock=self.clock,
-            ids=SeededIds(self.clock),
-            rng=SeededRng(1),
-            follower=follower,
-            jobs=NoJobs(),
-            transport=httpx.MockTransport(lambda request: httpx.Response(503)),
-        )
-        self.loop.spawn("ms-1", self._lead(world, fence))
-
-    async def _lead(self, world: ServerDeps, fence: Compare) -> None:
-        try:
-            await lead(world, fence, self._heard)
-        except* Exception as error:  # noqa: BLE001 - what ends a term is what is tested
-            self.ended = str(error.exceptions)
-
-    def _heard(self, term: Term | None) -> None:
-        self.term = term
-
-    async def _put(self, values: Mapping[bytes, bytes]) -> int:
-        writes = tuple(Put(key, value) for key, value in values.items())
-        return (await self.kv.txn(Request(writes=writes), deadline_ms=DEADLINE_MS)).revision
-
-    def stored(self) -> dict[bytes, bytes]:
-        return {item.key: item.value for item in self.kv.dump()}
-
-
 @pytest.mark.parametrize("bad", [NEWER, TORN, b"", b"\xff\x00"], ids=["newer", "torn", "", "bytes"])
 @pytest.mark.parametrize("key", RANGES)
 def test_given_a_value_that_cannot_be_read_when_leading_then_the_term_lives_and_tells_once(
     key: str, bad: bytes
 ) -> None:
     async def main(loop: SimLoop) -> None:
-        one = Leading(loop, {key.encode(): bad, RANGES[key]: b"{}"})
+        one = Leading(loop)
+        given = {key.encode(): bad, RANGES[key]: b"{}"}
 
         with capture_logs() as logs:
-            await one.begin()
+            await one.begin(given)
             await one.clock.sleep_ms(200_000)
 
         assert one.ended is None
         assert one.term is not None
         assert one.term.ready.is_set()
-        assert {key: one.stored().get(key) for key in one.given} == one.given
+        assert {key: one.stored().get(key) for key in given} == given
         told = [str(line["key"]) for line in logs if line["event"] == "value_unreadable"]
         told += [OLD_ID for line in logs if line["event"] == "procedure_parked"]
         if not key.startswith("__election"):  # nobody is kept from anything by those
@@ -128,9 +66,9 @@ def test_given_a_bad_value_among_good_ones_when_time_is_over_then_the_others_go(
             for letter in "0123"
         }
         bad = {bytes(IdempotencyKey("1" * 63 + "0")): NEWER}
-        one = Leading(loop, {**good, **bad})
+        one = Leading(loop)
 
-        await one.begin()
+        await one.begin({**good, **bad})
         await one.clock.sleep_ms(200_000)
 
         left = {key for key in one.stored() if key.startswith(b"__idempotency/")}
@@ -145,16 +83,14 @@ def test_given_switches_that_cannot_be_read_then_they_count_as_thrown(bad: bytes
         other = SettingRecord(
             name="running_max", value=3, version=1, changed_by="a", changed_at_ms=1
         )
-        one = Leading(
-            loop,
-            {
-                b"__setting/maintenance": bad,
-                b"__setting/procedures": bad,
-                bytes(SettingKey("running_max")): encode(other),
-            },
-        )
+        one = Leading(loop)
+        given = {
+            b"__setting/maintenance": bad,
+            b"__setting/procedures": bad,
+            bytes(SettingKey("running_max")): encode(other),
+        }
 
-        await one.begin()
+        await one.begin(given)
         await one.clock.sleep_ms(1_000)
 
         assert one.term is not None
