@@ -144,6 +144,9 @@ def test_given_a_bootstrap_then_main_and_public_are_version_1_of_the_log() -> No
 def test_given_a_bootstrap_then_it_is_one_transaction_that_compares_that_nothing_is_there() -> None:
     request = bootstrap_request(FENCE, "c-1", 5)
 
-    assert request.compares[0] == FENCE
-    assert all(one.mod_revision == 0 and one.end for one in request.compares[1:])
+    fence, *absent = request.compares
+    assert fence == FENCE
+    assert {one.mod_revision for one in absent} == {0}
+    for write in request.writes:
+        assert any(one.end and one.key <= write.key < one.end for one in absent), write.key
     assert not request.on_refusal

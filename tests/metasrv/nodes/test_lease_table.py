@@ -4,12 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metasrv.nodes.lease_table import DRIFT, LeaseTable, wait_ms
+from metasrv.program.config import ServerConfig
 from metasrv_base.concurrency.turns import at_once
 
 LEASE_MS = 10_000
 
 
 def test_the_wait_of_the_default_lease_is_the_published_one() -> None:
+    assert ServerConfig.model_fields["region_lease_ms"].default == LEASE_MS
     assert wait_ms(LEASE_MS) == 11_500
 
 

@@ -6,15 +6,25 @@ import pytest
 from structlog.testing import capture_logs
 
 from keys.commit.txn import Txn, snapshot
-from keys.model.cluster import Cordon, NodeKey
+from keys.model.cluster import Candidate, CandidateKey, Cordon, NodeKey
 from keys.model.log import TableCreated
+from keys.store.kv import Put, Request
+from keys.value import encode
 from metasrv.nodes.instruction_window import INSTRUCTIONS_MAX
 from metasrv.nodes.status import NodeState
 from metasrv_base.concurrency.turns import slices
 from metasrv_base.errors import Conflict, NotFound, Refused
 from metasrv_base.wire.node.orders import REQUEST_ORDERS_MAX
 from tests.keys.commit.changes import told
-from tests.metasrv.nodes.leader import CLUSTER, DEADLINE_MS, Office, beat, office, registration
+from tests.metasrv.nodes.leader import (
+    CLUSTER,
+    DEADLINE_MS,
+    LEASE_MS,
+    Office,
+    beat,
+    office,
+    registration,
+)
 from tests.metasrv.nodes.samples import info, route, stat
 
 REGION = "4398046511104"
@@ -40,6 +50,18 @@ async def test_given_a_repeated_registration_when_answered_then_nothing_is_writt
         assert one.kv.revision == before
 
 
+async def test_given_servers_that_stand_when_a_node_registers_then_it_is_told_of_all() -> None:
+    async with office() as one:
+        for name in ("m-1", "m-2"):
+            value = encode(Candidate(server=name, url=f"http://{name}", version="0"))
+            put = Request(writes=(Put(bytes(CandidateKey(name)), value),))
+            await one.kv.txn(put, deadline_ms=DEADLINE_MS)
+
+        answer = await one.book.register(registration())
+
+        assert answer.metasrvs == ["http://m-1", "http://m-2"]
+
+
 async def test_given_a_node_of_another_cluster_when_it_registers_then_refused() -> None:
     async with office() as one:
         with pytest.raises(Conflict) as refused:
@@ -47,6 +69,16 @@ async def test_given_a_node_of_another_cluster_when_it_registers_then_refused() 
 
         assert refused.value.code == "wrong-cluster"
         assert await one.stored("dn-1") is None
+
+
+async def test_given_a_node_of_another_cluster_when_it_beats_then_refused_and_not_heard() -> None:
+    async with office() as one:
+        await one.book.register(registration())
+        with pytest.raises(Conflict) as refused:
+            one.book.heartbeat(beat(1).model_copy(update={"cluster_id": "c-2"}))
+
+        assert refused.value.code == "wrong-cluster"
+        assert one.book.entry("dn-1").heard_ms is None
 
 
 @pytest.mark.case("input 88")
@@ -97,6 +129,7 @@ async def test_given_a_served_region_when_granted_then_its_lease_is_booked_befor
 
         assert [grant.region_id for grant in answer.grants] == [REGION]
         assert answer.catalog_version == one.follower.catalog.version
+        assert (answer.term, answer.lease_ms) == (one.committer.term, LEASE_MS)
         assert one.book.free_in_ms("dn-1", [REGION]) == 11_500
 
 

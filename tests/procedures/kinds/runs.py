@@ -8,6 +8,7 @@ from keys.commit.txn import snapshot
 from keys.model.records import ClientRequirements, ProcedureHistory
 from keys.model.tables import RegionRoute, TableRouteKey
 from keys.store.kv import Compare
+from procedures.context import Context, Live
 from procedures.engine.submit import SubmitRequest as Wish
 from procedures.kinds.alter.alter_operations import RenameColumnOperation, SetOptionsOperation
 from procedures.kinds.alter.alter_table import AlterTable
@@ -65,6 +66,30 @@ async def finish(
     history = await manager.wait(wish.procedure, deadline_ms=7_200_000)
     assert isinstance(history, ProcedureHistory)
     return history
+
+
+def context(cluster: Cluster, client: ClientRequirements, step: str) -> Context:
+    """The context of one attempt of *step*, outside of any procedure."""
+    ports = cluster.leader.ports
+    assert ports is not None
+    return Context(ports, NoChildren(), "p", step, client, Live())
+
+
+class NoChildren:
+    async def submit(self, procedure: str, kind: str, state: dict[str, object]) -> None:
+        raise AssertionError(procedure)
+
+    async def end_of(self, procedure: str) -> None:
+        return None
+
+    async def under_way(self) -> tuple[str, ...]:
+        return ()
+
+    async def at_most(self, left: int) -> None:
+        return
+
+    async def wait(self, procedures: object) -> tuple[()]:
+        return ()
 
 
 async def begun(loop: SimLoop, given: Given, kinds: Mapping[str, Kind[Any]]) -> Cluster:

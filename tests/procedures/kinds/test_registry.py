@@ -325,7 +325,9 @@ def test_given_a_taken_name_when_created_if_not_exists_then_the_table_that_is_th
 def test_given_a_taken_schema_when_created_if_not_exists_then_the_schema_that_is_there() -> None:
     async def main(loop: SimLoop) -> None:
         cluster = await begun(loop, with_schema, {})
+        before = cluster.kv.revision
         first = await finish(cluster, "create_schema", schema("hr"), {})
+        spent = cluster.kv.revision - before
         again = schema("hr").model_copy(update={"if_not_exists": True})
         options = again.info.model_copy(update={"options": {"a": "1"}})
 
@@ -335,6 +337,7 @@ def test_given_a_taken_schema_when_created_if_not_exists_then_the_schema_that_is
         )
 
         assert (same.outcome, same.result) == (ProcedureOutcome.SUCCEEDED, first.result)
+        assert spent == 2, "the submission; the schema's row, its log entry and the history"
         assert same.catalog_version is None
         assert unlike.last.error is not None
         assert unlike.last.error.code == "schema-conflict"

@@ -293,6 +293,21 @@ def test_given_limits_when_writing_then_flushes_are_due_and_memory_stays_bounded
     assert region.stats().files > 2
 
 
+def test_given_memory_that_reaches_its_limit_then_a_flush_is_due_and_not_before() -> None:
+    region = new_region(FakeClock(), RegionLimits(memtable_bytes=8_000, flush_age_ms=60_000))
+    number = 0
+
+    while region.stats().memtable_bytes < 8_000:
+        assert not region.maintenance.needs_flush()
+        write(region, f"s-{number}", {f"k{number:03}".encode(): (number, "v")})
+        number += 1
+
+    assert number > 1
+    assert region.maintenance.needs_flush()
+    assert region.maintenance.flush()
+    assert not region.maintenance.needs_flush()
+
+
 def test_given_a_closed_region_when_used_then_it_is_not_ready(region: Region) -> None:
     region.close()
 

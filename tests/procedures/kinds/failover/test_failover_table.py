@@ -11,7 +11,7 @@ from keys.model.records import ProcedureHistory, ProcedureOutcome
 from keys.model.tables import TableRouteKey
 from keys.store.kv import Compare
 from metasrv_base.wire.node.jobs import MoveJob, MoveResult
-from procedures.context import Context, Live
+from procedures.context import Context
 from procedures.engine.control import Command, Control
 from procedures.engine.submit import SubmitRequest as Wish
 from procedures.kinds.failover.failover_table import FAILOVER_TABLE, FailoverTable
@@ -25,7 +25,7 @@ from tests.procedures.harness.ends import TABLE
 from tests.procedures.harness.scenarios import MOVED, with_dead_node, with_dropped_table
 from tests.procedures.harness.tables import rows_of
 from tests.procedures.kinds.failover.runs import CLIENT, FIRST, ROOT, start
-from tests.procedures.kinds.runs import begun, finish, move_route, undrop
+from tests.procedures.kinds.runs import begun, context, finish, move_route, undrop
 from tests.sim.loop import SimLoop, run
 
 
@@ -199,7 +199,7 @@ def test_given_a_node_that_is_back_when_rerouted_again_then_its_regions_are_open
 
     async def main(loop: SimLoop) -> None:
         cluster = await begun(loop, with_dead_node, {})
-        at = context(cluster)
+        at = context(cluster, CLIENT, "reroute")
         first = await FAILOVER_TABLE.steps["reroute"].act(MOVED, at)
         assert isinstance(first, Goto)
         await cluster.change(cluster.leader.fence, first.txn)
@@ -219,7 +219,7 @@ def test_given_a_new_leader_that_dies_when_rerouted_again_then_its_lease_is_wait
 ):
     async def main(loop: SimLoop) -> None:
         cluster = await begun(loop, with_dead_node, {})
-        at = context(cluster)
+        at = context(cluster, CLIENT, "reroute")
         first = await FAILOVER_TABLE.steps["reroute"].act(MOVED, at)
         assert isinstance(first, Goto)
         await cluster.change(cluster.leader.fence, first.txn)
@@ -232,29 +232,6 @@ def test_given_a_new_leader_that_dies_when_rerouted_again_then_its_lease_is_wait
         assert again.state.led_by == ("dn-1", "dn-3")
 
     run(main, 1)
-
-
-def context(cluster: Cluster) -> Context:
-    ports = cluster.leader.ports
-    assert ports is not None
-    return Context(ports, NoChildren(), "p", "reroute", CLIENT, Live())
-
-
-class NoChildren:
-    async def submit(self, procedure: str, kind: str, state: dict[str, object]) -> None:
-        raise AssertionError(procedure)
-
-    async def end_of(self, procedure: str) -> None:
-        return None
-
-    async def under_way(self) -> tuple[str, ...]:
-        return ()
-
-    async def at_most(self, left: int) -> None:
-        return
-
-    async def wait(self, procedures: object) -> tuple[()]:
-        return ()
 
 
 # ---- undrop
