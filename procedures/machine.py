@@ -3,7 +3,7 @@
 No I/O here. Names of kinds and steps are stored in records: add new ones, never rename.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
@@ -12,7 +12,9 @@ from pydantic import BaseModel, ConfigDict
 
 from keys.catalog.catalog import Catalog
 from keys.commit.txn import NOTHING, Txn
+from keys.model.log import StagedRef
 from keys.model.records import Lock, ProcedureRecord, Resource
+from keys.value import StoredPart
 from metasrv_base.elements.graph import Graph
 from metasrv_base.elements.proofs import is_proved
 from metasrv_base.elements.proved import PROVED
@@ -97,6 +99,15 @@ class IndexOf(Generic[S]):
     """Progress of filling the index; None: it has not begun."""
 
 
+@dataclass(frozen=True, slots=True)
+class Staging(Generic[S]):
+    """The items of a state that are written as parts where its record cannot hold them."""
+
+    items: Callable[[S], Sequence[StoredPart]]
+    in_parts: Callable[[S, StagedRef, Catalog], S]
+    """Returns the state without them, once they are in the parts."""
+
+
 def _no_pin(record: ProcedureRecord) -> int | None:
     return None
 
@@ -146,6 +157,8 @@ class Kind(Generic[S]):
     pins: Callable[[ProcedureRecord], int | None] = _no_pin
     """The version of the catalog whose log a procedure needs although it is parked, paused or
     poisoned; None: nothing."""
+    staging: "Staging[S] | None" = None
+    """None: its record always holds its state."""
     claims: Callable[[S, Catalog], tuple[TenantClaim, ...]] = no_claims
     """Its claims on the limits of tenants, from submit to its end: one for each."""
 

@@ -87,6 +87,9 @@ class TransactionLimits:
     operations: int = TXN_OPS_MAX - 12
     """Log, version, record, history and fence take the rest."""
     size_bytes: int = TXN_BYTES_MAX - (16 << 10)
+    record_bytes: int = TXN_BYTES_MAX // 4
+    """State and request of a record from which items of the state are in parts: its locks may take
+    twice as much again."""
 
 
 class Leases(Protocol):

@@ -3,6 +3,7 @@
 from contextlib import suppress
 
 from metasrv.leadership.key_sweep import KeySweep
+from metasrv.leadership.log.unnamed_parts import UnnamedParts
 from metasrv.leadership.purging import purge_dropped
 from metasrv.leadership.retention import Retention
 from metasrv.leadership.term import Term
@@ -22,11 +23,12 @@ async def housekeeping(term: Term, clock: Clock) -> None:
     """
     tell = Unreadable()
     retention, sweep = Retention(term, tell), KeySweep(term, tell)
+    parts = UnnamedParts(term)
     await term.ready.wait()
     while True:
         await clock.sleep_ms(EVERY_MS)
         await by_turns(term.nodes.leases.forget(clock.mono_ms()))
-        for chore in (retention.tidy, sweep.tidy):
+        for chore in (retention.tidy, sweep.tidy, parts.tidy):
             with suppress(Unavailable, Unknown, Conflict):  # the next minute is soon enough
                 await chore(clock.wall_ms())
         await purge_dropped(term, clock.wall_ms())

@@ -5,7 +5,7 @@ from the records (locks.py), so the leader that comes after computes the same.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -23,6 +23,7 @@ from procedures.engine.active_procedure import ActiveProcedure
 from procedures.engine.control import Command, refused
 from procedures.engine.owner import Owner
 from procedures.engine.runner import Runner, StoredRecord
+from procedures.engine.stager import Stager
 from procedures.engine.submit import SubmitRequest, Submitted, Submitter
 from procedures.locking.holding import LockTable
 from procedures.machine import AdmissionLane, Kind, ProcedureState
@@ -70,6 +71,7 @@ class Manager:
         """Whether the manager is open: between the recovery of every record and the end of the
         term."""
         self._goes_on = False
+        self._stager = Stager(ports, committer)
         self._moved = asyncio.Event()
         self._finder = Finder(ports, self._floor, self._recent)
         self._intake = ProcedureIntake(kinds, ports, self._floor)
@@ -124,6 +126,10 @@ class Manager:
         """Every procedure that is not over, in order of submission."""
         return tuple(self._floor.entries.items())
 
+    def unfinished(self) -> Collection[str]:
+        """Ids of procedures that are not over, and of those that are being submitted."""
+        return {*self._floor.entries, *self._stager.under_way}
+
     def has_room(self, kind: Kind[Any]) -> bool:
         """Whether one more would be taken, unless it is a child."""
         return kind.lane is not AdmissionLane.DDL or not self._floor.is_full(self._limits)
@@ -171,13 +177,15 @@ class Manager:
             submission.client.idempotency,
             kind.locks(state),
         )
+        is_large = self._stager.is_large(kind, state, submission)
+        kept = self._stager.locks(kind, state) if is_large else locks
         if submission.parent is None:
             refuses = partial(self.tenants.refusal, kind, state, locks)
             submitted = await self._known_if_refused(submission, refuses)
             if submitted is not None:
                 return submitted
             self.tenants.reserve(procedure, kind, state, locks)  # no await since it was judged
-        overtakes = self._floor.announce(procedure, locks, key)
+        overtakes = self._floor.announce(procedure, kept, key)
         wish = replace(submission, overtakes=overtakes)
         return await self._outlive(partial(self._submit, kind, state, wish))
 
@@ -206,9 +214,12 @@ class Manager:
     ) -> Submitted:
         floor = self._floor
         try:
-            submitted, held = await self._submitter.submit(kind, state, submission)
-            if held is not None and held.procedure not in floor.entries:
-                floor.take_in(ActiveProcedure(held, kind=kind))
+            with self._stager.working_on(submission.procedure):
+                if self._stager.is_large(kind, state, submission):
+                    state, submission = await self._stager.staged(kind, state, submission)
+                submitted, held = await self._submitter.submit(kind, state, submission)
+                if held is not None and held.procedure not in floor.entries:
+                    floor.take_in(ActiveProcedure(held, kind=kind))
         finally:
             floor.arrived(submission.procedure, submission.overtakes)
             self._schedule()

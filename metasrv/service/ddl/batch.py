@@ -11,7 +11,6 @@ from keys.catalog.known import CatalogByKey
 from keys.commit.change import draft_update
 from keys.model.log import Entry
 from keys.model.records import Lock
-from keys.store.kv import TXN_BYTES_MAX
 from metasrv.service.ddl.batch_members import (
     NOT_IN_BATCH,
     MemberWish,
@@ -32,7 +31,6 @@ from metasrv_base.errors import MetaError, Refused
 from metasrv_base.wire.api.batches import BatchRequest
 from metasrv_base.wire.problem.problems import ERRORS_MAX, FieldError, refuse
 from procedures.commands.in_order import placed
-from procedures.engine.sizes import ROOM_BYTES
 from procedures.kinds.batch.batch import BATCH, CommandBatch
 from procedures.kinds.batch.large import OBJECTS_MAX
 from procedures.kinds.batch.members import Change, Member, Miss, command_of
@@ -41,6 +39,7 @@ from procedures.locking.locks import distinct
 from procedures.ports import NodeView
 
 PLACEHOLDER_ID = 2**31 - 1  # the ids of what is made count down from it, until they are reserved
+JUDGED_AT_ONCE = 32  # commands that are judged on the event loop: some 10 ms
 BY = "00000000-0000-7000-8000-000000000000"  # of what is dropped, until the batch has an id
 
 NextId: TypeAlias = Callable[[str], int]
@@ -56,7 +55,8 @@ def batch(context: RequestContext, request: BatchRequest) -> DdlRequest:
     def wants(catalog: Catalog) -> tuple[Lock, ...]:
         return distinct(*(lock for each in members for lock in each.wish.wants(catalog)))
 
-    return DdlRequest(context, wants, partial(plan_batch, context, members))
+    is_long = len(members) > JUDGED_AT_ONCE
+    return DdlRequest(context, wants, partial(plan_batch, context, members), is_long=is_long)
 
 
 def _refuse_states(request: BatchRequest) -> None:
@@ -73,7 +73,8 @@ def _wishes(context: RequestContext, request: BatchRequest) -> tuple[MemberWish,
     for number, command in enumerate(request.commands):
         op = op_of(command)
         try:
-            wishes.append(MemberWish(op, wish_of(context, command)))
+            own = replace(context, body={}, body_bytes=len(command.model_dump_json()))
+            wishes.append(MemberWish(op, wish_of(own, command)))
         except Refused as error:
             errors += _at(number, op, error)
     refuse(errors)
@@ -97,7 +98,7 @@ def plan_batch(
 ) -> ProcedureToSubmit:
     placeholders = count(PLACEHOLDER_ID, -1)
     drafted = _judged(members, facts, lambda _: next(placeholders))
-    _must_fit(drafted, context)
+    _must_fit(drafted)
 
     def numbered(ids: NextId) -> CommandBatch:
         return CommandBatch(members=_judged(members, facts, ids).members)
@@ -176,12 +177,8 @@ def _loaded(nodes: tuple[NodeView, ...], table: CreateTable) -> tuple[NodeView, 
     )
 
 
-def _must_fit(drafted: DraftedBatch, context: RequestContext) -> None:
+def _must_fit(drafted: DraftedBatch) -> None:
     """Raises Refused("ddl-too-large") with the numbers, before any node is asked."""
     if len(drafted.entries) > OBJECTS_MAX:
         needs = f"a version that changes {len(drafted.entries)} objects"
         raise Refused("ddl-too-large", needs=needs, limit=OBJECTS_MAX)
-    size = len(CommandBatch(members=drafted.members).model_dump_json())
-    size += len(context.client().model_dump_json()) + ROOM_BYTES
-    if size > TXN_BYTES_MAX:
-        raise Refused("ddl-too-large", needs=f"{size} bytes", limit=f"{TXN_BYTES_MAX} bytes")

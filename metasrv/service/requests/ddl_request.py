@@ -1,5 +1,6 @@
 """A wish is a change that can be judged, again and again, while the catalog moves."""
 
+import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -91,6 +92,12 @@ class DdlRequest:
     """Pure. Raises what is to be answered: NotFound, Conflict, Refused."""
     joins: str | None = None
     """A kind of procedure that, when it makes this wish's judgement wait, does what it asks for."""
+    is_long: bool = False
+    """Whether judging takes so long that it is done in a thread."""
+
+    async def judged(self, facts: RequestFacts) -> Judged:
+        """Raises as `judge`."""
+        return await asyncio.to_thread(self.judge, facts) if self.is_long else self.judge(facts)
 
 
 @dataclass(frozen=True, slots=True)

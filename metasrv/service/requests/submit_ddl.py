@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -33,6 +34,7 @@ from procedures.engine.active_procedure import ActiveProcedure
 from procedures.engine.submit import SubmitRequest, Submitted
 from procedures.machine import Kind, ProcedureState
 
+NUMBERED_AT_ONCE = 32  # ids that are given to one request on the event loop
 SILENT_DEADLINES = 4  # of one request to the store, until a client hears that nothing is known
 
 
@@ -176,7 +178,7 @@ async def _judge(
         )
         refusal: MetaError | None = None
         try:
-            judged = wish.judge(facts)
+            judged = await wish.judged(facts)
         except MetaError as error:
             refusal, judged = error, None
         if isinstance(judged, ProcedureToSubmit):
@@ -251,11 +253,16 @@ async def _submit(
     if change.renumbered is not None:
         term.committer.must_have_space()
         ids = [await term.sequences.next(name) for name in change.sequences]
-        following = iter(ids)
-        procedure = change.renumbered(lambda _: next(following))
+        numbered = partial(change.renumbered, partial(_next, iter(ids)))
+        is_long = len(ids) > NUMBERED_AT_ONCE
+        procedure = await asyncio.to_thread(numbered) if is_long else numbered()
     client = context.client(table_id=change.table_id)
     wish = SubmitRequest(state.ids.procedure_id(), client, context.fingerprint)
     return await stored(state, term, change.kind, procedure, wish)
+
+
+def _next(following: Iterator[int], _: str) -> int:
+    return next(following)
 
 
 async def stored(

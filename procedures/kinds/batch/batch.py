@@ -11,13 +11,16 @@ from functools import partial
 from hashlib import sha256
 from typing import TypeVar
 
+from pydantic import Field
+
 from keys.catalog.catalog import Catalog
 from keys.commit.change import change
 from keys.commit.txn import NOTHING, Txn
 from keys.model.catalogs import CatalogLimits
-from keys.model.log import Entry, TableAltered
+from keys.model.log import Entry, StagedRef, TableAltered
 from keys.model.records import Lock, Resource
 from keys.model.tables import TableInfo, TableInfoKey
+from keys.value import is_none
 from metasrv_base.concurrency.fanout import fan_out
 from metasrv_base.elements.graphs import TABLE
 from metasrv_base.wire.api.batches import BatchBody
@@ -26,6 +29,7 @@ from procedures.context import Context
 from procedures.kinds.batch.large import LargePlan, plan_if_large
 from procedures.kinds.batch.members import Change, Member, command_of, locks_of, state_of
 from procedures.kinds.batch.reading import read
+from procedures.kinds.batch.staged_members import StagedMembers, members_in, staged
 from procedures.kinds.namespaces.create_catalog import CREATE_CATALOG, CreateCatalog
 from procedures.kinds.tables.create_table import (
     CREATE_TABLE,
@@ -36,7 +40,7 @@ from procedures.kinds.tables.create_table import (
 from procedures.kinds.tables.drop_table import DROP_TABLE, DropTable
 from procedures.kinds.tables.rename_table import RenameTable
 from procedures.locking.locks import distinct
-from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
+from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Staging, Step
 from procedures.steps.paged_children import at_most, child_id, rest_before_again
 from procedures.steps.region_orders import MakeOrder, create_order, drop_order, order_each
 from procedures.tenant_claim import TenantClaim
@@ -52,7 +56,9 @@ S = TypeVar("S", bound=ProcedureState)
 
 class CommandBatch(ProcedureState):
     members: tuple[Member, ...]
-    """Empty once they have taken effect."""
+    """Empty once they have taken effect, and where they are in parts."""
+    staged: StagedMembers | None = Field(default=None, exclude_if=is_none)
+    """Where the commands are, if the record cannot hold them; None once they have taken effect."""
     applied: tuple[bool, ...] = ()
     """Whether each command changed anything; known once they have taken effect."""
     renamed: int | None = None
@@ -65,6 +71,7 @@ class CommandBatch(ProcedureState):
 
 async def make(state: CommandBatch, context: Context) -> Outcome[CommandBatch]:
     """Makes the regions of new tables; then all commands take effect in one transaction."""
+    state = await _with_members(state, context)
     commands = [command_of(member, context.procedure) for member in state.members]
     large = await plan_if_large(commands, state, context)
     if large is not None:
@@ -82,6 +89,12 @@ async def make(state: CommandBatch, context: Context) -> Outcome[CommandBatch]:
         txn = txn.while_unchanged(keys, snapshot.read.revision)
     txn = txn.also(await while_registered([table.route for table in tables], context))
     return _taken(state, entries, txn)
+
+
+async def _with_members(state: CommandBatch, context: Context) -> CommandBatch:
+    if state.staged is None:
+        return state
+    return state.model_copy(update={"members": await members_in(state.staged, context)})
 
 
 async def _make_large(
@@ -105,13 +118,14 @@ def _taken(state: CommandBatch, entries: Iterable[Entry], txn: Txn) -> Outcome[C
     }
     if renamed is None and not drops:
         return _done(state, txn)
-    update = {"members": (), "renamed": renamed, "drops": tuple(sorted(drops))}
+    update = {"members": (), "staged": None, "renamed": renamed, "drops": tuple(sorted(drops))}
     step = "clear" if renamed is None else "settle"
     return Goto(step, state.model_copy(update=update), txn, keeps=())
 
 
 async def drop_regions(state: CommandBatch, context: Context) -> None:
     """A node that cannot be reached is told by the leader's heartbeat answers when it is back."""
+    state = await _with_members(state, context)
     tables = [table for table in _created(state) if not is_of_another(table, context)]
     await _order(context, tables, drop_order, only=context.alive_nodes())
 
@@ -191,15 +205,26 @@ async def _order(
         (await order_each(context, some, make)).must_all_succeed()
 
 
+def in_parts(state: CommandBatch, parts: StagedRef, catalog: Catalog) -> CommandBatch:
+    """The state that a record can hold of a batch whose commands are in *parts*."""
+    own = staged(state.members, parts, claims(state, catalog))
+    return state.model_copy(update={"members": (), "staged": own})
+
+
 def locks(state: CommandBatch) -> tuple[Lock, ...]:
+    if state.staged is not None:
+        return state.staged.locks
     return distinct(*(lock for member in state.members for lock in locks_of(member)))
 
 
 def resource(state: CommandBatch) -> Resource:
     """The id is a digest of the commands."""
-    text = state.model_dump_json(include={"members"})
-    digest = sha256(text.encode()).hexdigest()[:DIGEST_CHARS]
-    count = len(state.members)
+    if state.staged is not None:
+        digest, count = state.staged.parts.digest[:DIGEST_CHARS], state.staged.count
+    else:
+        text = state.model_dump_json(include={"members"})
+        digest = sha256(text.encode()).hexdigest()[:DIGEST_CHARS]
+        count = len(state.members)
     return Resource(type="batch", id=digest, name=f"{count} command{'s' * (count != 1)}")
 
 
@@ -208,6 +233,8 @@ def claims(state: CommandBatch, catalog: Catalog) -> tuple[TenantClaim, ...]:
 
     Asked at each submission and takeover, so tables are not decoded: a batch may make thousands.
     """
+    if state.staged is not None:
+        return state.staged.tenant_claims()
     tables: dict[str, dict[int, int]] = {}
     limits: dict[str, CatalogLimits] = {}
     for member in state.members:
@@ -242,4 +269,5 @@ BATCH = Kind(
     graphs=(TABLE,),
     report=BatchBody,
     claims=claims,
+    staging=Staging(lambda state: state.members, in_parts),
 )

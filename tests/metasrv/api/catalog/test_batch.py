@@ -6,15 +6,19 @@ import httpx
 import pytest
 
 from keys.catalog.follower import Follower
+from keys.model.records import ProcedureHistory, ProcedureHistoryKey
+from keys.value import decode
 from metasrv.check.check_backup import STORE_RULES
 from metasrv.check.check_input import read_facts
 from metasrv.check.rule import judge
+from metasrv.leadership.log.unnamed_parts import UnnamedParts
 from metasrv.service.ddl import batch as ddl_batch
 from procedures.ports import TransactionLimits
 from tests.keys.catalog.snapshots import plain
 from tests.metasrv.api.rig import DEADLINE_MS, TABLES, Server, TermLimits, leader, spec
 
 SMALL = TermLimits(one_transaction=TransactionLimits(operations=3))
+TINY = TermLimits(one_transaction=TransactionLimits(operations=3, record_bytes=1))
 WAIT = {"prefer": "wait=10"}
 IN_PUBLIC = {"catalog": "main", "schema": "public"}
 
@@ -276,6 +280,40 @@ async def test_given_more_than_one_transaction_takes_then_one_version_has_it_all
         assert len(changed["operations"]) == 10
         planned = await batch(one, *(create(f"u{n}") for n in range(9)), query="?dry_run=true")
         assert planned.status_code == 200, planned.text
+
+
+async def test_given_more_commands_than_a_record_holds_then_they_are_in_parts_until_the_end() -> (
+    None
+):
+    key = {**WAIT, "idempotency-key": "the-same"}
+    commands = [create("u"), drop("t"), rename("s", "v")]
+    async with leader(of_term=TINY) as one:
+        await one.make("t")
+        await one.make("s")
+        before = one.version
+
+        done = await batch(one, *commands, headers=key)
+        again = await batch(one, *commands, headers=key)
+        other = await batch(one, create("w"), headers=key)
+
+        assert (done.status_code, done.json()["catalog_version"]) == (200, before + 1)
+        assert (again.status_code, again.json()["applied"]) == (200, done.json()["applied"])
+        assert (other.status_code, other.json()["code"]) == (422, "idempotency-key-reused")
+        assert set(await names(one)) == {"u", "v"}
+        histories = [
+            decode(ProcedureHistory, item.value, key="k").last
+            for item in one.kv.dump()
+            if item.key.startswith(ProcedureHistoryKey.under().start)
+        ]
+        (statement,) = (last.client.statement for last in histories if last.kind == "batch")
+        assert set(statement["body"]) == {"bytes", "sha256"}
+        held = {item.key.split(b"/")[1] for item in one.kv.dump() if item.key[:8] == b"__batch/"}
+        assert len(held) > 1, "commands and entries"
+
+        await UnnamedParts(one.term).tidy(0)
+
+        kept = {item.key.split(b"/")[1] for item in one.kv.dump() if item.key[:8] == b"__batch/"}
+        assert len(kept) == 1, "the log names the entries"
 
 
 async def test_given_more_objects_than_one_version_changes_then_422_with_the_numbers(

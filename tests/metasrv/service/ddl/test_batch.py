@@ -16,6 +16,8 @@ COMMANDS = 14
 
 SMALL = TransactionLimits(operations=3)
 """Almost every batch happens in parts."""
+TINY = TransactionLimits(operations=3, record_bytes=1)
+"""And its commands are in parts."""
 
 Command = dict[str, dict[str, Any]]
 
@@ -79,7 +81,9 @@ async def state(one: Server) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("one_transaction", [TransactionLimits(), SMALL], ids=["whole", "parts"])
+@pytest.mark.parametrize(
+    "one_transaction", [TransactionLimits(), SMALL, TINY], ids=["whole", "parts", "all-in-parts"]
+)
 @pytest.mark.parametrize("seed", range(3))
 async def test_given_any_commands_then_a_batch_is_what_they_are_one_by_one(
     seed: int, one_transaction: TransactionLimits

@@ -19,6 +19,7 @@ from tests.procedures.harness.ends import nothing
 from tests.procedures.harness.scenario import FULL, Scenario
 
 SMALL = TransactionLimits(operations=3)
+TINY = TransactionLimits(operations=3, record_bytes=1)
 CUT_SMALL = StagingSizes(part_bytes=2_000, chunk_ops=6)
 
 BATCH_SCENARIOS = (
@@ -37,6 +38,25 @@ BATCH_SCENARIOS = (
         with_two_small_tables,
         {FULL: all_done},
         one_transaction=SMALL,
+        sizes=CUT_SMALL,
+    ),
+    Scenario(
+        "batch, commands in parts",
+        "batch",
+        MIXED,
+        with_two_small_tables,
+        {FULL: all_done},
+        one_transaction=TINY,
+        sizes=CUT_SMALL,
+    ),
+    Scenario(
+        "batch, commands in parts, node refuses",
+        "batch",
+        MADE,
+        with_a_node_that_refuses,
+        {ProcedureOutcome.ROLLED_BACK: nothing, ProcedureOutcome.FAILED: nothing},
+        deadline_ms=500,
+        one_transaction=TINY,
         sizes=CUT_SMALL,
     ),
     Scenario("batch, nothing to do", "batch", MISSED, with_two_small_tables, {FULL: nothing_to_do}),
