@@ -69,6 +69,11 @@ FILES = (
         ),
     ),
     SyncFile(
+        "metasrv/sdk/sync_placements.py",
+        "Placements and tablespaces of a `Client`",
+        _renamed(f"{CONTROL}/placements.py", "Placements", "Tablespaces"),
+    ),
+    SyncFile(
         "metasrv/sdk/sync_backups.py",
         "Backups of a `Client`",
         _renamed(f"{CONTROL}/backups.py", "Backups"),

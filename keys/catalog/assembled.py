@@ -36,6 +36,8 @@ class _Derived:
     nodes: dict[str, dict[int, HeldRegions]] = field(default_factory=dict)
     states: dict[RegionState, int] = field(default_factory=dict)
     sizes: dict[str, TenantSize] = field(default_factory=dict)
+    placed: dict[int, dict[int, str]] = field(default_factory=dict)
+    grouped: dict[int, dict[int, None]] = field(default_factory=dict)
 
     def meet(self, head: TableHead) -> None:
         if head.is_dropped:
@@ -48,6 +50,7 @@ class _Derived:
             if names.setdefault(head.name, head.table_id) != head.table_id:
                 name = ".".join((*head.schema, head.name))
                 raise Corrupt(name=name, holder=names[head.name], other=head.table_id)
+        self._meet_uses(head)
         catalog, _ = head.schema
         self.sizes[catalog] = grown(self.sizes.get(catalog), len(head.states))
         for state in head.states:
@@ -55,10 +58,17 @@ class _Derived:
         for node, regions in head.held.items():
             self.nodes.setdefault(node, {})[head.table_id] = regions
 
+    def _meet_uses(self, head: TableHead) -> None:
+        if head.placement is not None:
+            placement_id, profile = head.placement
+            self.placed.setdefault(placement_id, {})[head.table_id] = profile
+        if head.tablespace_id is not None:
+            self.grouped.setdefault(head.tablespace_id, {})[head.table_id] = None
+
 
 def assembled(namespaces: Catalog, tables: TableMap) -> Turns[Catalog]:
-    """*namespaces*: the catalog but for its tables. Raises Corrupt where two tables have a name, or
-    a name no schema."""
+    """*namespaces*: the catalog but for its tables. Raises Corrupt where two tables have a name, a
+    name has no schema, or a table uses a placement or tablespace that does not exist."""
     derived = _Derived()
     for some in slices(tables.heads()):
         for head in some:
@@ -67,6 +77,8 @@ def assembled(namespaces: Catalog, tables: TableMap) -> Turns[Catalog]:
     for schema in derived.names:
         if schema not in namespaces.schemas and schema not in namespaces.leaving:
             raise Corrupt(reason="tables of a schema that does not exist", schema=schema)
+    placing = namespaces.placing
+    placing.must_have(derived.placed, derived.grouped)
     ordered = {}
     for schema, names in derived.names.items():
         ordered[schema] = yield from _in_order(names)
@@ -82,6 +94,11 @@ def assembled(namespaces: Catalog, tables: TableMap) -> Turns[Catalog]:
         led=Map(led),
         sizes=Map(derived.sizes),
         states=Map(derived.states),
+        placing=replace(
+            placing,
+            placed=(yield from _maps_of(derived.placed)),
+            grouped=(yield from _maps_of(derived.grouped)),
+        ),
     )
 
 

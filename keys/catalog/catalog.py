@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from immutables import Map
 
-from keys.catalog.maps import Sizes, counted, kept, resized, slimmed, without
+from keys.catalog.maps import Sizes, counted, kept, resized, slimmed
 from keys.catalog.ordered import Names, with_name, without_name
+from keys.catalog.parts import namespaces
+from keys.catalog.parts.placing import Placing
 from keys.catalog.tables.catalog_table import CatalogTable
 from keys.catalog.tables.heads import HeldRegions, held_regions
 from keys.catalog.tables.table_map import TableMap
@@ -20,6 +22,7 @@ from keys.model.log import (
     CatalogDropping,
     CatalogUpdate,
     Entry,
+    PlacingEntry,
     RouteChanged,
     SchemaCreated,
     SchemaDropped,
@@ -30,6 +33,7 @@ from keys.model.log import (
     TablePurged,
     TableRenamed,
     TablesExchanged,
+    TablespaceCreated,
     TableUndropped,
 )
 from keys.model.tables import Column, RegionState, TableInfo
@@ -72,6 +76,8 @@ class Catalog:
     sizes: Sizes = field(default_factory=Map)
     states: Map[RegionState, int] = field(default_factory=Map)
     """Regions of living tables by state."""
+    placing: Placing = field(default_factory=Placing)
+    """Placements and tablespaces, and who uses them."""
     shapes: Shapes[Column] = field(default_factory=Shapes, compare=False)
     """Columns that tables share in memory."""
 
@@ -155,67 +161,10 @@ class Catalog:
 
     # The entries, one function each -----------------------------------------------------------
 
-    def _catalog_created(self, entry: CatalogCreated, version: int) -> "Catalog":
-        name = entry.info.name
-        if name in self.catalogs or name in self.leaving_catalogs:
-            raise Corrupt(entry=entry.op, catalog=name)
-        return replace(self, catalogs=self.catalogs.set(name, entry.info))
-
-    def _catalog_altered(self, entry: CatalogAltered, version: int) -> "Catalog":
-        if entry.info.name not in self.catalogs:
-            raise Corrupt(entry=entry.op, catalog=entry.info.name)
-        return replace(self, catalogs=self.catalogs.set(entry.info.name, entry.info))
-
-    def _catalog_dropping(self, entry: CatalogDropping, version: int) -> "Catalog":
-        name = entry.info.name
-        if name not in self.catalogs:
-            raise Corrupt(entry=entry.op, catalog=name)
-        leaving = self.leaving_catalogs.set(name, entry.info)
-        return replace(self, catalogs=self.catalogs.delete(name), leaving_catalogs=leaving)
-
-    def _catalog_dropped(self, entry: CatalogDropped, version: int) -> "Catalog":
-        held = [name for name in (*self.schemas, *self.leaving) if name[0] == entry.name]
-        if held or (entry.name not in self.catalogs and entry.name not in self.leaving_catalogs):
-            raise Corrupt(entry=entry.op, catalog=entry.name, holds=held)
-        return replace(
-            self,
-            catalogs=without(self.catalogs, entry.name),
-            leaving_catalogs=without(self.leaving_catalogs, entry.name),
-        )
-
-    def _schema_created(self, entry: SchemaCreated, version: int) -> "Catalog":
-        name = (entry.info.catalog, entry.info.name)
-        taken = name in self.schemas or name in self.leaving
-        if taken or entry.info.catalog not in self.catalogs:
-            raise Corrupt(entry=entry.op, schema=name)
-        return replace(
-            self,
-            schemas=self.schemas.set(name, entry.info),
-            schema_revisions=self.schema_revisions.set(name, self.revision),
-        )
-
-    def _schema_dropping(self, entry: SchemaDropping, version: int) -> "Catalog":
-        name = (entry.info.catalog, entry.info.name)
-        if name not in self.schemas:
-            raise Corrupt(entry=entry.op, schema=name)
-        return replace(
-            self,
-            schemas=self.schemas.delete(name),
-            schema_revisions=self.schema_revisions.delete(name),
-            leaving=self.leaving.set(name, entry.info),
-        )
-
-    def _schema_dropped(self, entry: SchemaDropped, version: int) -> "Catalog":
-        name = (entry.catalog, entry.name)
-        stands = name in self.schemas or name in self.leaving
-        if not stands or self.names.get(name):
-            raise Corrupt(entry=entry.op, schema=name)
-        return replace(
-            self,
-            schemas=without(self.schemas, name),
-            schema_revisions=without(self.schema_revisions, name),
-            leaving=without(self.leaving, name),
-        )
+    def _placing_changed(self, entry: PlacingEntry, version: int) -> "Catalog":
+        if isinstance(entry, TablespaceCreated) and entry.info.catalog not in self.catalogs:
+            raise Corrupt(entry=entry.op, catalog=entry.info.catalog)
+        return replace(self, placing=self.placing.apply(entry))
 
     def _table_created(self, entry: TableCreated, version: int) -> "Catalog":
         if entry.info.table_id in self.tables:
@@ -295,6 +244,7 @@ class Catalog:
             led=led,
             sizes=resized(self.sizes, info, route, 1),
             states=counted(self.states, route, 1),
+            placing=self.placing.used_by(info),
             shapes=slimmed(self.shapes, info, route),
             **self._with_name(info),
         )
@@ -314,8 +264,11 @@ class Catalog:
             held = nodes[node].delete(info.table_id)
             nodes = kept(nodes, node, held)
             led = led.set(node, led[node] - len(regions)) if held else led.delete(node)
-        states, sizes = self.states, resized(self.sizes, info, table.route, -1)
-        counts: dict[str, Any] = {"states": counted(states, table.route, -1), "sizes": sizes}
+        counts: dict[str, Any] = {
+            "sizes": resized(self.sizes, info, table.route, -1),
+            "states": counted(self.states, table.route, -1),
+            "placing": self.placing.unused_by(info),
+        }
         return replace(self, nodes=nodes, led=led, **counts, **self._without_name(info))
 
     def _without_name(self, info: TableInfo) -> dict[str, Any]:
@@ -328,13 +281,13 @@ _Apply = Callable[[Catalog, Any, int], Catalog]
 _APPLY: Mapping[type, _Apply] = cast(
     "Mapping[type, _Apply]",
     {
-        CatalogCreated: Catalog._catalog_created,
-        CatalogAltered: Catalog._catalog_altered,
-        SchemaCreated: Catalog._schema_created,
-        CatalogDropping: Catalog._catalog_dropping,
-        CatalogDropped: Catalog._catalog_dropped,
-        SchemaDropping: Catalog._schema_dropping,
-        SchemaDropped: Catalog._schema_dropped,
+        CatalogCreated: namespaces.catalog_created,
+        CatalogAltered: namespaces.catalog_altered,
+        SchemaCreated: namespaces.schema_created,
+        CatalogDropping: namespaces.catalog_dropping,
+        CatalogDropped: namespaces.catalog_dropped,
+        SchemaDropping: namespaces.schema_dropping,
+        SchemaDropped: namespaces.schema_dropped,
         TableCreated: Catalog._table_created,
         TableUndropped: Catalog._table_undropped,
         TableDropped: Catalog._table_dropped,
@@ -343,5 +296,6 @@ _APPLY: Mapping[type, _Apply] = cast(
         TablesExchanged: Catalog._tables_exchanged,
         TableAltered: Catalog._table_changed,
         RouteChanged: Catalog._route_changed,
+        **dict.fromkeys(get_args(PlacingEntry), Catalog._placing_changed),
     },
 )

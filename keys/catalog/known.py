@@ -14,6 +14,8 @@ from keys.catalog.tables.catalog_table import CatalogTable
 from keys.commit.txn import UNKNOWN_REVISION, Read, Snapshot
 from keys.key import Key
 from keys.model.catalogs import CatalogNameKey, SchemaNameKey
+from keys.model.placing.placements import PlacedTable, PlacedTableKey, PlacementKey
+from keys.model.placing.tablespaces import GroupedTable, GroupedTableKey, TablespaceKey
 from keys.model.tables import TableInfoKey, TableNameKey, TableNameRecord, TableRouteKey
 from keys.value import StoredModel
 
@@ -80,15 +82,40 @@ class CatalogByKey:
                 table = self._living(key.table_id)
                 return None if table is None else table.route
             case _:
+                return self._value_of_placing(key)
+
+    def _value_of_placing(self, key: Key[Any]) -> StoredModel | None:
+        catalog = self.catalog
+        match key:
+            case PlacementKey():
+                return catalog.placing.placements.get(key.name)
+            case TablespaceKey():
+                return catalog.placing.tablespaces_of(key.catalog).get(key.name)
+            case GroupedTableKey():
+                tables = catalog.placing.grouped_in(key.tablespace_id)
+                return GroupedTable(table_id=key.table_id) if key.table_id in tables else None
+            case PlacedTableKey():
+                profile = catalog.placing.placed_in(key.placement_id).get(key.table_id)
+                if profile is None:
+                    return None
+                info = catalog.tables[key.table_id].info
+                return PlacedTable(table_id=key.table_id, storage_profile=info.storage_profile)
+            case _:
                 raise KeyError(key)
 
     def _living(self, table_id: int) -> CatalogTable | None:
         table = self.catalog.tables.get(table_id)
         return None if table is None or table.dropped_at_ms is not None else table
 
-    def inside(self, family: type[K], *leading: str) -> tuple[K, ...]:
-        """Names of schemas in a catalog, or of tables in a catalog or schema."""
-        catalog, *schema = leading
+    def inside(self, family: type[K], *leading: str | int) -> tuple[K, ...]:
+        """Names of schemas or tablespaces in a catalog, of tables in a catalog or schema, or tables
+        that use a placement or tablespace."""
+        if family in (PlacedTableKey, GroupedTableKey):
+            return tuple(cast("K", key) for key in self._uses(family, *leading))
+        catalog, *schema = map(str, leading)
+        if family is TablespaceKey:
+            spaces = sorted(self.catalog.placing.tablespaces_of(catalog))
+            return tuple(cast("K", TablespaceKey(catalog, name)) for name in spaces)
         if family is SchemaNameKey:
             stored = (*self.catalog.schemas, *self.catalog.leaving)
             keys: list[Key[Any]] = [SchemaNameKey(*name) for name in stored if name[0] == catalog]
@@ -99,6 +126,12 @@ class CatalogByKey:
                 for table in names
             ]
         return tuple(cast("K", key) for key in sorted(keys, key=bytes))
+
+    def _uses(self, family: type[Key[Any]], used: str | int) -> list[Key[Any]]:
+        placing, number = self.catalog.placing, int(used)
+        if family is PlacedTableKey:
+            return [PlacedTableKey(number, table) for table in sorted(placing.placed_in(number))]
+        return [GroupedTableKey(number, table) for table in sorted(placing.grouped_in(number))]
 
     def _schemas(self, catalog: str, *schema: str) -> list[tuple[tuple[str, str], Any]]:
         names = self.catalog.names

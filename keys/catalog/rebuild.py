@@ -65,6 +65,7 @@ class Rebuild:
             led=empty.led,
             sizes=empty.sizes,
             states=empty.states,
+            placing=base.placing.unused(),
             shapes=self.later.shapes,
         )
 

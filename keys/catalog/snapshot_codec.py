@@ -15,6 +15,7 @@ from immutables import Map
 from keys.catalog.catalog import Catalog, SchemaName
 from keys.catalog.maps import TenantSize, grown
 from keys.catalog.ordered import CHUNK_MAX, Names
+from keys.catalog.parts.placing import Placing
 from keys.catalog.schema_versions import SchemaVersion, followed
 from keys.catalog.tables.catalog_table import CatalogTable
 from keys.catalog.tables.heads import HeldRegions, RawItem, TableHead
@@ -25,11 +26,13 @@ from keys.model.catalogs import CatalogInfo, SchemaInfo
 from keys.model.snapshot.snapshots import (
     CatalogItem,
     EarlierColumnsItem,
+    PlacementItem,
     SchemaItem,
     SnapshotItem,
     SnapshotPartKey,
     SnapshotRef,
     TableItem,
+    TablespaceItem,
     sealed,
 )
 from keys.model.tables import RegionState
@@ -73,6 +76,16 @@ def _namespaces(catalog: Catalog) -> Iterator[SnapshotItem]:
         yield SchemaItem(info=schema, revision=catalog.schema_revisions[name])
     for _, schema in sorted(catalog.leaving.items(), key=lambda pair: pair[0]):
         yield SchemaItem(info=schema, revision=None)
+    yield from _placing_items(catalog.placing)
+
+
+def _placing_items(placing: Placing) -> Iterator[SnapshotItem]:
+    for name_of_placement in sorted(placing.placements):
+        yield PlacementItem(info=placing.placements[name_of_placement])
+    for name_of_catalog in sorted(placing.tablespaces):
+        spaces = placing.tablespaces[name_of_catalog]
+        for name_of_space in sorted(spaces):
+            yield TablespaceItem(info=spaces[name_of_space])
 
 
 def _by_name(catalogs: Map[str, CatalogInfo]) -> Iterator[CatalogInfo]:
@@ -199,6 +212,7 @@ class CatalogBuilder:
         self._led = _Filling[str, int]()
         self._states = _Filling[RegionState, int]()
         self._sizes = _Filling[str, TenantSize]()
+        self._placing = Placing()
         self._earlier: tuple[int, tuple[SchemaVersion, ...]] = (0, ())
         """Sets of columns of the table that comes next, with its id."""
 
@@ -239,6 +253,7 @@ class CatalogBuilder:
             led=self._led.finished(),
             sizes=self._sizes.finished(),
             states=self._states.finished(),
+            placing=self._placing,
         )
 
     def _add_item(self, part: OpenedPart, offset: int, item: RawItem) -> None:
@@ -249,6 +264,12 @@ class CatalogBuilder:
                 self._add_catalog(part.decoded(CatalogItem, offset))
             case "schema":
                 self._add_schema(part.decoded(SchemaItem, offset))
+            case "placement":
+                info = part.decoded(PlacementItem, offset).info
+                self._placing = self._placing.with_placement(info)
+            case "tablespace":
+                space = part.decoded(TablespaceItem, offset).info
+                self._placing = self._placing.with_tablespace(space)
             case "earlier_columns":
                 self._add_earlier(part.decoded(EarlierColumnsItem, offset))
             case what:
@@ -285,6 +306,7 @@ class CatalogBuilder:
         if head.is_dropped:
             self._gone[head.schema][head.table_id] = head.name
             return
+        self._placing = self._placing.with_use(head.table_id, head.placement, head.tablespace_id)
         if head.is_freed:
             self._freed[head.table_id] = None
         else:

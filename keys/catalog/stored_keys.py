@@ -7,6 +7,13 @@ from keys.catalog.catalog import Catalog
 from keys.catalog.tables.catalog_table import CatalogTable
 from keys.key import Key
 from keys.model.catalogs import CatalogNameKey, SchemaNameKey
+from keys.model.placing.placements import (
+    DEFAULT_PLACEMENT_ID,
+    PlacedTable,
+    PlacedTableKey,
+    PlacementKey,
+)
+from keys.model.placing.tablespaces import GroupedTable, GroupedTableKey, TablespaceKey
 from keys.model.removed import (
     RemovedTableInfo,
     RemovedTableInfoKey,
@@ -37,6 +44,11 @@ def stored_keys(catalog: Catalog) -> Iterator[StoredKey]:
         yield CatalogNameKey(info.name), info
     for schema in (*catalog.schemas.values(), *catalog.leaving.values()):
         yield SchemaNameKey(schema.catalog, schema.name), schema
+    for placement in catalog.placing.placements.values():
+        yield PlacementKey(placement.name), placement
+    for spaces in catalog.placing.tablespaces.values():
+        for space in spaces.values():
+            yield TablespaceKey(space.catalog, space.name), space
     for table in catalog.tables.values():
         yield from _removed(table) if table.dropped_at_ms is not None else _living(table)
 
@@ -51,6 +63,14 @@ def _living(table: CatalogTable) -> Iterator[StoredKey]:
     for node, numbers in route.numbers_by_node().items():
         value = DatanodeTable(table_id=table_id, version=route.version, regions=numbers)
         yield DatanodeTableKey(node, table_id), value
+    placement_id, profile = info.placement_id, info.storage_profile
+    if info.dropping is not None:
+        return
+    if placement_id is not None or profile is not None:
+        use = PlacedTable(table_id=table_id, storage_profile=profile)
+        yield PlacedTableKey(placement_id or DEFAULT_PLACEMENT_ID, table_id), use
+    if info.tablespace_id is not None:
+        yield GroupedTableKey(info.tablespace_id, table_id), GroupedTable(table_id=table_id)
 
 
 def _removed(table: CatalogTable) -> Iterator[StoredKey]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from keys.commit.entry_writes import writes_of
-from keys.commit.sequence import FIRST
+from keys.commit.sequence import BOOTSTRAPPED, FIRST
 from keys.commit.txn import Snapshot
 from keys.key import Key, Range
 from keys.model.catalogs import (
@@ -21,8 +21,13 @@ from keys.model.log import (
     CatalogVersion,
     CatalogVersionKey,
     Entry,
+    PlacementCreated,
     SchemaCreated,
+    TablespaceCreated,
+    format_of,
 )
+from keys.model.placing.placements import default_placement
+from keys.model.placing.tablespaces import default_tablespace
 from keys.store.kv import Compare, Put, Request
 from keys.value import StoredModel, encode
 
@@ -32,7 +37,8 @@ OURS = (Range(b"__a", b"__election/"), Range(b"__election0", b"__z"))
 
 
 def bootstrap_request(fence: Compare, cluster_id: str, now_ms: int) -> Request:
-    """Cluster id, the catalog `main` with its schema `public`, the sequences, version 1.
+    """Cluster id, the catalog `main` with its schema `public`, the default placement and
+    tablespace, the sequences, version 1.
 
     Refused, it found a cluster (or a lost fence) and did nothing.
     """
@@ -45,12 +51,23 @@ def bootstrap_request(fence: Compare, cluster_id: str, now_ms: int) -> Request:
         name=DEFAULT_SCHEMA,
         created_at_ms=now_ms,
     )
-    entries = (CatalogCreated(info=catalog), SchemaCreated(info=schema))
-    update = CatalogUpdate(version=FIRST_VERSION, at_ms=now_ms, procedure=None, entries=entries)
-    taken = {"table_id": 0, "schema_id": 1, "catalog_id": 1}
+    entries = (
+        PlacementCreated(info=default_placement(now_ms)),
+        CatalogCreated(info=catalog),
+        TablespaceCreated(info=default_tablespace(catalog)),
+        SchemaCreated(info=schema),
+    )
+    update = CatalogUpdate(
+        format=format_of(entries),
+        version=FIRST_VERSION,
+        at_ms=now_ms,
+        procedure=None,
+        entries=entries,
+    )
+    taken = {"schema_id": 1, "catalog_id": 1}
     sequences = [
-        Put(bytes(SequenceKey(name)), encode(Sequence(next=FIRST[name] + count)))
-        for name, count in taken.items()
+        Put(bytes(SequenceKey(name)), encode(Sequence(next=FIRST[name] + taken.get(name, 0))))
+        for name in BOOTSTRAPPED
     ]
     return Request(
         compares=(fence, *(Compare(start, 0, end) for start, end in OURS)),

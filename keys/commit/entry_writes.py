@@ -16,6 +16,11 @@ from keys.model.log import (
     CatalogDropped,
     CatalogDropping,
     Entry,
+    PlacementAltered,
+    PlacementCreated,
+    PlacementDropped,
+    PlacementRenamed,
+    PlacingEntry,
     RouteChanged,
     SchemaCreated,
     SchemaDropped,
@@ -26,8 +31,19 @@ from keys.model.log import (
     TablePurged,
     TableRenamed,
     TablesExchanged,
+    TablespaceAltered,
+    TablespaceCreated,
+    TablespaceDropped,
+    TablespaceRenamed,
     TableUndropped,
 )
+from keys.model.placing.placements import (
+    DEFAULT_PLACEMENT_ID,
+    PlacedTable,
+    PlacedTableKey,
+    PlacementKey,
+)
+from keys.model.placing.tablespaces import GroupedTable, GroupedTableKey, TablespaceKey
 from keys.model.removed import (
     RemovedTableInfo,
     RemovedTableInfoKey,
@@ -117,8 +133,39 @@ def _writes(entry: Entry, state: ViewAfter) -> Iterator[KeyWrite]:
             yield _put(SchemaNameKey(entry.info.catalog, entry.info.name), entry.info)
         case SchemaDropped():
             yield _gone(SchemaNameKey(entry.catalog, entry.name))
+        case (
+            PlacementCreated()
+            | PlacementAltered()
+            | PlacementRenamed()
+            | PlacementDropped()
+            | TablespaceCreated()
+            | TablespaceAltered()
+            | TablespaceRenamed()
+            | TablespaceDropped()
+        ):
+            yield from _writes_of_placing(entry)
         case _:
             yield from _writes_of_table(entry, state)
+
+
+def _writes_of_placing(entry: PlacingEntry) -> Iterator[KeyWrite]:
+    match entry:
+        case PlacementCreated(info=info) | PlacementAltered(info=info):
+            yield _put(PlacementKey(info.name), info)
+        case PlacementRenamed(name=name, info=info):
+            yield _gone(PlacementKey(name))
+            yield _put(PlacementKey(info.name), info)
+        case PlacementDropped(name=name):
+            yield _gone(PlacementKey(name))
+        case TablespaceCreated(info=space) | TablespaceAltered(info=space):
+            yield _put(TablespaceKey(space.catalog, space.name), space)
+        case TablespaceRenamed(name=name, info=space):
+            yield _gone(TablespaceKey(space.catalog, name))
+            yield _put(TablespaceKey(space.catalog, space.name), space)
+        case TablespaceDropped(catalog=catalog, name=name):
+            yield _gone(TablespaceKey(catalog, name))
+        case _:
+            assert_never(entry)
 
 
 def _writes_of_table(entry: TableEntry, state: ViewAfter) -> Iterator[KeyWrite]:
@@ -165,7 +212,36 @@ def _borne(info: TableInfo) -> TableNameKey | None:
 def _table(info: TableInfo, route: TableRoute) -> Iterator[KeyWrite]:
     yield _put(TableInfoKey(info.table_id), info)
     yield _put(name_key(info), TableNameRecord(table_id=info.table_id))
+    yield from _uses(None, info)
     yield from _route(None, route)
+
+
+def _uses(before: TableInfo | None, after: TableInfo | None) -> Iterator[KeyWrite]:
+    """The keys that tell of what a table uses, derived from it. *before* None: it is new; *after*
+    None: it goes away."""
+    old, new = _uses_of(before), _uses_of(after)
+    either = before or after
+    assert either is not None
+    source = TableInfoKey(either.table_id)
+    for key in old.keys() - new.keys():
+        yield KeyWrite(key, None, source)
+    for key, value in new.items():
+        if old.get(key) != value:
+            yield KeyWrite(key, value, source)
+
+
+def _uses_of(info: TableInfo | None) -> dict[Key[Any], StoredModel]:
+    """Nothing of a table that a batch has dropped: it only ends its statements."""
+    uses = dict[Key[Any], StoredModel]()
+    if info is None or info.dropping is not None:
+        return uses
+    profile, table_id = info.storage_profile, info.table_id
+    if info.placement_id is not None or profile is not None:
+        key = PlacedTableKey(info.placement_id or DEFAULT_PLACEMENT_ID, table_id)
+        uses[key] = PlacedTable(table_id=table_id, storage_profile=profile)
+    if info.tablespace_id is not None:
+        uses[GroupedTableKey(info.tablespace_id, table_id)] = GroupedTable(table_id=table_id)
+    return uses
 
 
 def _changed(infos: tuple[TableInfo, ...], state: ViewAfter) -> Iterator[KeyWrite]:
@@ -173,8 +249,10 @@ def _changed(infos: tuple[TableInfo, ...], state: ViewAfter) -> Iterator[KeyWrit
     given, taken = list[TableNameKey](), dict[TableNameKey, int]()
     for info in infos:
         key, name = TableInfoKey(info.table_id), _borne(info)
-        old = _borne(state.must(key))
+        before = state.must(key)
+        old = _borne(before)
         yield _put(key, info)
+        yield from _uses(before, info)
         if name != old and old is not None:
             given.append(old)
         if name != old and name is not None:
@@ -193,6 +271,7 @@ def _dropped(entry: TableDropped, state: ViewAfter) -> Iterator[KeyWrite]:
     yield _gone(TableInfoKey(table_id))
     if (name := _borne(info)) is not None:
         yield _gone(name)
+    yield from _uses(info, None)
     yield from _route(route, None)
     removed = RemovedTableInfo(info=info, dropped_at_ms=at_ms, dropped_by=by)
     yield _put(RemovedTableInfoKey(table_id), removed)

@@ -7,11 +7,20 @@ from dataclasses import dataclass, field
 from keys.commit.committer import Committer, StaleRead
 from keys.commit.txn import Txn, snapshot
 from keys.model.cluster import Sequence, SequenceKey
+from keys.model.placing.placements import DEFAULT_PLACEMENT_ID
 from keys.store.kv import Kv
 from metasrv_base.errors import MetaError
 
 BLOCK = 1024  # ids reserved at once; a leader that ends leaves at most this gap
-FIRST: Mapping[str, int] = {"table_id": 1024, "schema_id": 1024, "catalog_id": 1024}
+FIRST: Mapping[str, int] = {
+    "table_id": 1024,
+    "schema_id": 1024,
+    "catalog_id": 1024,
+    "placement_id": DEFAULT_PLACEMENT_ID + 1,
+}
+BOOTSTRAPPED = ("table_id", "schema_id", "catalog_id")
+"""Sequences that stand from the bootstrap on; another one is made when its first block is
+reserved."""
 
 
 @dataclass(eq=False, slots=True)

@@ -17,6 +17,8 @@ from keys.model.cluster import (
 )
 from keys.model.holders import HolderKey
 from keys.model.log import CatalogUpdateKey, CatalogVersionKey
+from keys.model.placing.placements import PlacedTableKey, PlacementKey
+from keys.model.placing.tablespaces import GroupedTableKey, TablespaceKey
 from keys.model.poison import PoisonKey
 from keys.model.records import IdempotencyKey, ProcedureHistoryKey, ProcedureKey
 from keys.model.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
@@ -61,6 +63,10 @@ FAMILIES: tuple[KeyFamily, ...] = (
     KeyFamily(TableNameKey, "create, rename, drop and undrop of a table"),
     KeyFamily(CatalogNameKey, "the bootstrap; create and drop of a catalog"),
     KeyFamily(SchemaNameKey, "the bootstrap; create and drop of a schema"),
+    KeyFamily(PlacementKey, "the bootstrap; create, alter, rename and drop of a placement"),
+    KeyFamily(TablespaceKey, "the bootstrap; every change of a tablespace; create of a catalog"),
+    KeyFamily(PlacedTableKey, "every change of a table that uses a placement, with it"),
+    KeyFamily(GroupedTableKey, "every change of a table in a tablespace, with it"),
     KeyFamily(RemovedTableInfoKey, "drop, undrop and purge of a table"),
     KeyFamily(RemovedTableRouteKey, "drop, undrop and purge of a table"),
     KeyFamily(RemovedTableNameKey, "drop, undrop and purge of a table"),

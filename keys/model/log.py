@@ -1,13 +1,15 @@
 """The catalog log: each change of metadata appends one update, and versions are dense."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self, get_args
 
 from pydantic import Field
 
 from keys.key import Key
 from keys.model.catalogs import CatalogInfo, SchemaInfo
 from keys.model.origin import Origin
+from keys.model.placing.placements import PlacementInfo
+from keys.model.placing.tablespaces import TablespaceInfo
 from keys.model.tables import RegionRoute, TableInfo, TableRoute
 from keys.value import StoredModel, StoredPart, is_none
 
@@ -109,6 +111,55 @@ class RouteChanged(StoredPart):
     """The regions that changed."""
 
 
+class PlacementCreated(StoredPart):
+    op: Literal["placement.created"] = "placement.created"
+    info: PlacementInfo
+
+
+class PlacementAltered(StoredPart):
+    op: Literal["placement.altered"] = "placement.altered"
+    info: PlacementInfo
+
+
+class PlacementRenamed(StoredPart):
+    op: Literal["placement.renamed"] = "placement.renamed"
+    name: str
+    """The name before."""
+    info: PlacementInfo
+
+
+class PlacementDropped(StoredPart):
+    op: Literal["placement.dropped"] = "placement.dropped"
+    name: str
+
+
+class TablespaceCreated(StoredPart):
+    op: Literal["tablespace.created"] = "tablespace.created"
+    info: TablespaceInfo
+
+
+class TablespaceAltered(StoredPart):
+    op: Literal["tablespace.altered"] = "tablespace.altered"
+    info: TablespaceInfo
+
+
+class TablespaceRenamed(StoredPart):
+    op: Literal["tablespace.renamed"] = "tablespace.renamed"
+    name: str
+    """The name before."""
+    info: TablespaceInfo
+
+
+class TablespaceDropped(StoredPart):
+    op: Literal["tablespace.dropped"] = "tablespace.dropped"
+    catalog: str
+    name: str
+
+
+PlacementEntry = PlacementCreated | PlacementAltered | PlacementRenamed | PlacementDropped
+TablespaceEntry = TablespaceCreated | TablespaceAltered | TablespaceRenamed | TablespaceDropped
+PlacingEntry = PlacementEntry | TablespaceEntry
+
 Entry = Annotated[
     CatalogCreated
     | CatalogAltered
@@ -124,12 +175,20 @@ Entry = Annotated[
     | TableDropped
     | TableUndropped
     | TablePurged
-    | RouteChanged,
+    | RouteChanged
+    | PlacementCreated
+    | PlacementAltered
+    | PlacementRenamed
+    | PlacementDropped
+    | TablespaceCreated
+    | TablespaceAltered
+    | TablespaceRenamed
+    | TablespaceDropped,
     Field(discriminator="op"),
 ]
 
 
-OF_FORMAT_3 = (CatalogAltered,)
+OF_FORMAT_3 = (CatalogAltered, *get_args(PlacingEntry))
 """Entries that servers of format 2 do not know."""
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from keys.key import Key
-from keys.value import StoredModel, StoredPart
+from keys.value import StoredModel, StoredPart, is_none
 from metasrv_base.elements.states import ElementState
 from metasrv_base.engines import LSM, is_volatile
 from metasrv_base.schema.partition import PartitionRule
@@ -79,7 +79,12 @@ class Constraint(StoredPart):
 
 
 class TableInfo(StoredModel):
-    """Definition of a table. Every change compares and replaces the whole value."""
+    """Definition of a table. Every change compares and replaces the whole value.
+
+    Format 2 has a field from `placement_id` on; a table without one is written in format 1.
+    """
+
+    newest_format: ClassVar[int] = 2
 
     table_id: int
     catalog: str
@@ -119,6 +124,15 @@ class TableInfo(StoredModel):
     dropping: str | None = Field(default=None, exclude_if=partial(is_, None))
     """Id of the batch that has dropped it: another table may bear its name since, and its schema
     may be gone. It is hidden, and removed once no statement uses it."""
+    placement_id: int | None = Field(default=None, exclude_if=is_none)
+    """None: the placement `default`."""
+    storage_profile: str | None = Field(default=None, exclude_if=is_none)
+    """A profile of its placement. None: that of the name `default`, of the placement `default`."""
+    tablespace_id: int | None = Field(default=None, exclude_if=is_none)
+    """None: the tablespace `default` of its catalog."""
+    colocation: tuple[int, ...] = Field(default=(), exclude_if=not_)
+    """Ids of columns of the primary key: rows that are alike in them are in one region. Empty: they
+    were not named."""
 
     @property
     def is_hidden(self) -> bool:

@@ -144,7 +144,10 @@ INVARIANTS: tuple[Invariant, ...] = (
         "The parts of a table agree: its regions with its partition rule, its columns with its "
         "keys, its name with its schema.",
         ("metasrv_base/schema/partition.py", "procedures/kinds/tables/create_table.py"),
-        ("region-ids", "table-elements", "table-online", "table-schema", "route-nodes"),
+        (
+            *("region-ids", "table-elements", "table-online", "table-schema", "route-nodes"),
+            *("table-placing", "placing-reverse"),
+        ),
         ("tests/metasrv_base/wire/api/test_table_rules.py", CHECK),
     ),
     Invariant(

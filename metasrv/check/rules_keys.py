@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from keys.commit.sequence import FIRST
+from keys.commit.sequence import BOOTSTRAPPED
 from keys.key import Key
 from keys.model.catalogs import CatalogNameKey, SchemaNameKey
 from keys.model.cluster import (
@@ -97,7 +97,7 @@ def _own_key(key: Key[Any], value: Any) -> str:
 
 
 def bootstrap(facts: CheckInput) -> Iterator[CheckFault]:
-    keys: list[Key[Any]] = [ClusterKey(), *map(SequenceKey, FIRST)]
+    keys: list[Key[Any]] = [ClusterKey(), *map(SequenceKey, BOOTSTRAPPED)]
     for key in keys:
         if not facts.has(key):
             yield CheckFault(str(key), "missing", "written by the first leader of the prefix")

@@ -1,13 +1,22 @@
 """Rules about dropped tables and ids: dropped keys stay apart, and no id is used again."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any, cast
 
 from keys.key import Key
 from keys.model.catalogs import CatalogNameKey, SchemaNameKey
 from keys.model.cluster import SequenceKey
-from keys.model.log import CatalogCreated, CatalogUpdateKey, SchemaCreated, TableCreated
+from keys.model.log import (
+    CatalogCreated,
+    CatalogUpdateKey,
+    PlacementCreated,
+    SchemaCreated,
+    TableCreated,
+    TablespaceCreated,
+)
+from keys.model.placing.placements import PlacementKey
+from keys.model.placing.tablespaces import TablespaceKey
 from keys.model.removed import (
     RemovedTableInfo,
     RemovedTableInfoKey,
@@ -15,7 +24,14 @@ from keys.model.removed import (
     RemovedTableRoute,
     RemovedTableRouteKey,
 )
-from keys.model.snapshot.snapshots import CatalogItem, SchemaItem, SnapshotPartKey, TableItem
+from keys.model.snapshot.snapshots import (
+    CatalogItem,
+    PlacementItem,
+    SchemaItem,
+    SnapshotPartKey,
+    TableItem,
+    TablespaceItem,
+)
 from keys.model.tables import TableInfoKey, TableRouteKey
 from metasrv.check.check_input import CheckInput
 from metasrv.check.rule import CheckFault, CheckRule
@@ -88,6 +104,12 @@ def below_sequence(facts: CheckInput) -> Iterator[CheckFault]:
         "catalog_id": {
             *(info.catalog_id for info in facts.of(CatalogNameKey).values()),
             *_created(facts)["catalog_id"],
+            *(info.tablespace_id for info in facts.of(TablespaceKey).values()),
+            *_created(facts)["tablespace_id"],
+        },
+        "placement_id": {
+            *(info.placement_id for info in facts.of(PlacementKey).values()),
+            *_created(facts)["placement_id"],
         },
     }
     for name, ids in used.items():
@@ -99,7 +121,7 @@ def below_sequence(facts: CheckInput) -> Iterator[CheckFault]:
 
 def _created(facts: CheckInput) -> dict[str, list[int]]:
     """Every id that the oldest snapshot holds or an update of the log created, in order."""
-    made: dict[str, list[int]] = {"table_id": [], "schema_id": [], "catalog_id": []}
+    made = defaultdict[str, list[int]](list)
     for name, number in _held(facts):
         made[name].append(number)
     for _, update in sorted(facts.log().items()):
@@ -124,6 +146,10 @@ def _ids_of(entry: object) -> Iterator[tuple[str, int]]:
         yield "schema_id", entry.info.schema_id
     elif isinstance(entry, CatalogCreated | CatalogItem):
         yield "catalog_id", entry.info.catalog_id
+    elif isinstance(entry, PlacementCreated | PlacementItem):
+        yield "placement_id", entry.info.placement_id
+    elif isinstance(entry, TablespaceCreated | TablespaceItem):
+        yield "tablespace_id", entry.info.tablespace_id
 
 
 def never_again(facts: CheckInput) -> Iterator[CheckFault]:

@@ -2,11 +2,20 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import cast
+from typing import Any, cast
 
+from keys.key import Key
 from keys.model.catalogs import CatalogNameKey, SchemaNameKey
 from keys.model.cluster import NodeKey
 from keys.model.elements import Element, graph_of
+from keys.model.placing.placements import (
+    DEFAULT_PLACEMENT_ID,
+    PlacedTable,
+    PlacedTableKey,
+    PlacementInfo,
+    PlacementKey,
+)
+from keys.model.placing.tablespaces import GroupedTable, GroupedTableKey, TablespaceKey
 from keys.model.tables import (
     Constraint,
     DatanodeTable,
@@ -18,6 +27,7 @@ from keys.model.tables import (
     TableNameKey,
     TableRouteKey,
 )
+from keys.value import StoredModel
 from metasrv.check.check_input import CheckInput
 from metasrv.check.rule import CheckFault, CheckRule
 from metasrv_base.elements.states import ElementState
@@ -258,6 +268,76 @@ def tenant_limits(facts: CheckInput) -> Iterator[CheckFault]:
                 yield CheckFault(str(key), f"{count} {what}", f"at most {limit}")
 
 
+def used_objects(facts: CheckInput) -> Iterator[CheckFault]:
+    """A table whose placement is gone would be kept by the rules of another one."""
+    placements, spaces = _placements(facts), _spaces(facts)
+    for table_id, info in facts.infos().items():
+        key = str(TableInfoKey(table_id))
+        if info.dropping is None and (fault := _missing(info, placements, spaces)) is not None:
+            yield CheckFault(key, *fault)
+
+
+def uses_index(facts: CheckInput) -> Iterator[CheckFault]:
+    """A drop trusts these keys: without one it takes the placement from under a table."""
+    placements, spaces = _placements(facts), _spaces(facts)
+    right_uses: dict[Key[Any], StoredModel] = {}
+    for info in facts.infos().values():
+        if info.dropping is None and _missing(info, placements, spaces) is None:
+            right_uses |= _uses(info)
+    stored: dict[Key[Any], StoredModel] = {
+        **facts.of(PlacedTableKey),
+        **facts.of(GroupedTableKey),
+    }
+    for key, value in right_uses.items():
+        if not facts.has(key):
+            yield CheckFault(str(key), "missing", f"the use of it by {_table_of(value)}")
+        elif key in stored and stored[key] != value:
+            yield CheckFault(str(key), f"{stored[key]}", f"{value}")
+    for key in stored.keys() - right_uses.keys():
+        yield CheckFault(str(key), "no table uses it so", "no such key")
+
+
+def _placements(facts: CheckInput) -> dict[int, PlacementInfo]:
+    return {info.placement_id: info for info in facts.of(PlacementKey).values()}
+
+
+def _spaces(facts: CheckInput) -> dict[int, str]:
+    """Tablespace -> its catalog."""
+    return {info.tablespace_id: info.catalog for info in facts.of(TablespaceKey).values()}
+
+
+def _missing(
+    info: TableInfo, placements: dict[int, PlacementInfo], spaces: dict[int, str]
+) -> tuple[str, str] | None:
+    """An object that the table uses and that does not exist, and what is right."""
+    placement = placements.get(info.placement_id or DEFAULT_PLACEMENT_ID)
+    if info.placement_id is not None and placement is None:
+        return f"placement {info.placement_id}", "a placement that exists"
+    profile = info.storage_profile
+    if placement is not None and profile is not None and placement.profile(profile) is None:
+        return f"storage profile {profile}", f"a profile of placement {placement.name}"
+    if info.tablespace_id is not None and spaces.get(info.tablespace_id) != info.catalog:
+        return f"tablespace {info.tablespace_id}", f"a tablespace of {info.catalog}"
+    return None
+
+
+def _uses(info: TableInfo) -> dict[Key[Any], StoredModel]:
+    uses: dict[Key[Any], StoredModel] = {}
+    placement_id, profile, table_id = info.placement_id, info.storage_profile, info.table_id
+    if placement_id is not None or profile is not None:
+        key = PlacedTableKey(placement_id or DEFAULT_PLACEMENT_ID, table_id)
+        uses[key] = PlacedTable(table_id=table_id, storage_profile=profile)
+    if info.tablespace_id is not None:
+        grouped = GroupedTableKey(info.tablespace_id, table_id)
+        uses[grouped] = GroupedTable(table_id=table_id)
+    return uses
+
+
+def _table_of(value: StoredModel) -> str:
+    assert isinstance(value, PlacedTable | GroupedTable)
+    return f"table {value.table_id}"
+
+
 RULES = (
     CheckRule("table-name", 2, "TableName and TableInfo refer to each other, one to one", names),
     CheckRule("table-whole", 2, "TableInfo and TableRoute exist together", halves),
@@ -273,6 +353,18 @@ RULES = (
     CheckRule("region-announced", 6, "every open region has been announced", announcements),
     CheckRule(
         "table-schema", 2, "the schema of a table and the catalog of a schema exist", schemas
+    ),
+    CheckRule(
+        "table-placing",
+        2,
+        "placement, storage profile and tablespace of a table exist",
+        used_objects,
+    ),
+    CheckRule(
+        "placing-reverse",
+        2,
+        "placements and tablespaces have a key for each table that uses them",
+        uses_index,
     ),
     CheckRule(
         "table-elements", 5, "columns, keys, partition rule and versions of a table agree", elements

@@ -58,6 +58,16 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("table", "metasrv.cli.catalog.table", "Create, show, change and drop tables."),
     ("catalog", "metasrv.cli.catalog.catalog", "Create, show and drop catalogs."),
     ("schema", "metasrv.cli.catalog.schema", "Create, show and drop schemas."),
+    (
+        "placement",
+        "metasrv.cli.placing.placement",
+        "Create, change and drop placements: on which nodes, by which engines.",
+    ),
+    (
+        "tablespace",
+        "metasrv.cli.placing.tablespace",
+        "Create, change and drop tablespaces: tables whose regions stay together.",
+    ),
     ("index", "metasrv.cli.catalog.index", "Create, show and drop indexes."),
     (
         "batch",

@@ -25,6 +25,7 @@ from metasrv.adapters.http_nodes import HttpNodes
 from metasrv.holders.holder_registry import HolderRegistry
 from metasrv.holders.sync import HolderSync
 from metasrv.holders.sync import SchemaLeaseTiming as SchemaTiming
+from metasrv.leadership.defaults import make_defaults
 from metasrv.leadership.housekeeping import housekeeping
 from metasrv.leadership.log.compaction import LogCompaction
 from metasrv.leadership.retirement import retirement
@@ -235,6 +236,7 @@ async def lead(world: ServerDeps, fence: Compare, begin: Callable[[Term | None],
                 tasks.create_task(housekeeping(term, world.clock))
                 tasks.create_task(retirement(term, world.clock))
                 tasks.create_task(LogCompaction(term, world.kv, world.follower, world.clock).run())
+                tasks.create_task(make_defaults(term, world.clock))
         finally:
             begin(None)
 

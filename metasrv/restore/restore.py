@@ -73,7 +73,8 @@ async def restore(
     rules = Restoration(facts.source.cluster_id, now_ms, facts.base, inventories or FoundRegions())
     done = 0
     items = BackupItems(opened())
-    for puts in chunks.of(rules.of(item) for item in items):
+    restored = (rules.of(item) for item in items)
+    for puts in chunks.of(part for some in (restored, rules.rest()) for part in some):
         await store.write(puts)
         done += len(puts)
         tell("write", min(done, facts.keys), facts.keys)

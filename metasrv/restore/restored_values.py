@@ -1,8 +1,8 @@
 """The rules of a restore for each family of keys in a backup: pure functions.
 
 The cluster of the backup may have gone on, so whatever it may have given out since is passed over:
-ids of tables, schemas and catalogs by SEQUENCE_JUMP, ids of elements of a table by ELEMENT_JUMP,
-schema versions by SCHEMA_JUMP. No region serves before its nodes are adopted
+ids of tables, schemas, catalogs and placements by SEQUENCE_JUMP, ids of elements of a table by
+ELEMENT_JUMP, schema versions by SCHEMA_JUMP. No region serves before its nodes are adopted
 (metasrv/restore/placement.py), which raises its epoch above every fence.
 """
 
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from keys.commit.entry_writes import name_key
+from keys.commit.sequence import FIRST
 from keys.key import Key
 from keys.model.catalogs import CatalogNameKey, SchemaNameKey
 from keys.model.cluster import (
@@ -35,6 +36,8 @@ from keys.model.log import (
     TableAltered,
     TablePurged,
 )
+from keys.model.placing.placements import PlacedTableKey, PlacementKey
+from keys.model.placing.tablespaces import GroupedTableKey, TablespaceKey
 from keys.model.poison import PoisonKey
 from keys.model.records import (
     IdempotencyKey,
@@ -99,12 +102,16 @@ AS_THEY_ARE: frozenset[type[Key[Any]]] = frozenset(
     {
         CatalogNameKey,
         BatchPartKey,
+        GroupedTableKey,
         IdempotencyKey,
+        PlacedTableKey,
+        PlacementKey,
         PoisonKey,
         ProcedureHistoryKey,
         RemovedNodeKey,
         SchemaNameKey,
         SettingKey,
+        TablespaceKey,
     }
 )
 
@@ -134,6 +141,8 @@ class Restoration:
     ended: int = 0
     purged: int = 0
     _nothing: Restored = field(default_factory=Restored)
+    _sequences: set[str] = field(default_factory=set)
+    """Sequences of the backup."""
 
     def of(self, item: StoredItem) -> Restored:
         key, value = item.key, item.value
@@ -148,6 +157,7 @@ class Restoration:
             ):
                 return self._logged(key, item)
             case SequenceKey(), Sequence():
+                self._sequences.add(key.name)
                 return _put(key, self._jumped(key, value))
             case NodeKey(), NodeRecord():
                 return _put(key, restored_node(value, self.old_cluster, self.now_ms))
@@ -163,6 +173,13 @@ class Restoration:
                 return Restored((), (entry,), is_logged=True)
             case _:
                 raise AssertionError(f"no rule for {key}")
+
+    def rest(self) -> Iterator[Restored]:
+        """Yields what stands for keys that the backup does not have, once it is read: the old
+        cluster may have begun another sequence since."""
+        for name in sorted(FIRST.keys() - self._sequences):
+            key = SequenceKey(name)
+            yield _put(key, self._jumped(key, Sequence(next=FIRST[name])))
 
     def _jumped(self, key: SequenceKey, sequence: Sequence) -> Sequence:
         above = max(self.inventories.tables, default=0) + 1 if key.name == TABLE_IDS else 0

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         Regions,
         Settings,
     )
+    from metasrv.sdk.control.placements import Placements, Tablespaces
     from metasrv.sdk.control.tables import Indexes, Tables
     from metasrv.sdk.rows.access import RowAccess
     from metasrv.sdk.rows.table import AsyncTable
@@ -98,6 +99,18 @@ class AsyncClient:
         from metasrv.sdk.control.batches import Batches
 
         return Batches(self._service)
+
+    @cached_property
+    def placements(self) -> "Placements":
+        from metasrv.sdk.control.placements import Placements
+
+        return Placements(self._service)
+
+    @cached_property
+    def tablespaces(self) -> "Tablespaces":
+        from metasrv.sdk.control.placements import Tablespaces
+
+        return Tablespaces(self._service)
 
     @cached_property
     def procedures(self) -> "Procedures":

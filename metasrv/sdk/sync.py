@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from metasrv.sdk.control.events import EventFilters
     from metasrv.sdk.sync_backups import SyncBackups
     from metasrv.sdk.sync_events import SyncEventStream
+    from metasrv.sdk.sync_placements import SyncPlacements, SyncTablespaces
     from metasrv.sdk.sync_table import Table
 
 
@@ -57,6 +58,18 @@ class Client:
     @cached_property
     def batches(self) -> SyncBatches:
         return SyncBatches(self._portal, self._client.batches)
+
+    @cached_property
+    def placements(self) -> "SyncPlacements":
+        from metasrv.sdk.sync_placements import SyncPlacements
+
+        return SyncPlacements(self._portal, self._client.placements)
+
+    @cached_property
+    def tablespaces(self) -> "SyncTablespaces":
+        from metasrv.sdk.sync_placements import SyncTablespaces
+
+        return SyncTablespaces(self._portal, self._client.tablespaces)
 
     @cached_property
     def procedures(self) -> SyncProcedures:

@@ -6,6 +6,7 @@ follow from the entries (keys/commit/entry_writes.py). A step reads, talks to no
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
 from keys.commit.change import change
@@ -28,6 +29,11 @@ class CatalogCommand(ABC):
         """Ranges in which the transaction must not find a key."""
         return ()
 
+    def unchanged(self) -> Mapping[Range, int]:
+        """Ranges in which no key may have been put after a revision: that of what the command was
+        made by (docs/decisions/0195)."""
+        return {}
+
     @abstractmethod
     def plan(self, view: MetadataView) -> tuple[Entry, ...]:
         """Returns nothing if *view* is as the command wants it already. Raises Refused, NotFound or
@@ -39,4 +45,6 @@ def change_of(command: CatalogCommand, read: Snapshot) -> Txn:
     txn = change(read, *command.plan(read))
     for keys in command.empty():
         txn = txn.while_empty(keys)
+    for keys, revision in command.unchanged().items():
+        txn = txn.while_unchanged(keys, revision)
     return txn

@@ -11,14 +11,19 @@ from typing import Any, TypeAlias, cast
 from keys.commit.entry_writes import MetadataView
 from keys.key import Key, Range
 from keys.model.catalogs import CatalogInfo, CatalogNameKey, SchemaInfo, SchemaNameKey
-from keys.model.log import CatalogDropped, Entry, SchemaDropped, TableAltered
+from keys.model.log import CatalogDropped, Entry, SchemaDropped, TableAltered, TablespaceDropped
+from keys.model.placing.placements import PlacementInfo, PlacementKey
+from keys.model.placing.tablespaces import TablespaceInfo, TablespaceKey
 from keys.model.tables import TableInfoKey, TableNameKey, TableNameRecord
 from metasrv_base.elements.graphs import TABLE
 from metasrv_base.errors import Conflict, NotFound
 from procedures.commands.command import CatalogCommand
 from procedures.commands.in_order import ListingView, SweepCommand
 
-Stored: TypeAlias = CatalogInfo | SchemaInfo | TableNameRecord | None
+NamedKey: TypeAlias = CatalogNameKey | SchemaNameKey | TableNameKey | PlacementKey | TablespaceKey
+Stored: TypeAlias = (
+    CatalogInfo | SchemaInfo | TableNameRecord | PlacementInfo | TablespaceInfo | None
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,8 @@ class FreeSchemaCommand(SweepCommand):
 
 @dataclass(frozen=True, slots=True)
 class FreeCatalogCommand(SweepCommand):
-    """A catalog and, with *cascade*, its schemas and tables; without, it must be empty."""
+    """A catalog with its tablespaces and, with *cascade*, its schemas and tables; without, it must
+    hold no schema."""
 
     name: str
     catalog_id: int
@@ -87,7 +93,8 @@ class FreeCatalogCommand(SweepCommand):
         return (CatalogNameKey(self.name),)
 
     def ranges(self) -> tuple[Range, ...]:
-        return (SchemaNameKey.under(self.name), TableNameKey.under(self.name))
+        families = (SchemaNameKey, TableNameKey, TablespaceKey)
+        return tuple(family.under(self.name) for family in families)
 
     def plan(self, view: ListingView) -> tuple[Entry, ...]:
         info = view.get(CatalogNameKey(self.name))
@@ -99,7 +106,11 @@ class FreeCatalogCommand(SweepCommand):
         if schemas and not self.cascade:
             raise Conflict("not-empty", name=self.name, count=len(schemas))
         inside = [entry for key in schemas for entry in _schema_freed(view, key, self.by)]
-        return (*inside, CatalogDropped(name=self.name))
+        spaces = (
+            TablespaceDropped(catalog=self.name, name=key.name)
+            for key in view.inside(TablespaceKey, self.name)
+        )
+        return (*inside, *spaces, CatalogDropped(name=self.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +118,7 @@ class UnchangedCommand(CatalogCommand):
     """A command that was found to have nothing to do: what its name means must not change before
     the batch takes effect."""
 
-    key: CatalogNameKey | SchemaNameKey | TableNameKey
+    key: NamedKey
     id: int | None
     """The object that bears the name; None: none does."""
 
@@ -131,11 +142,15 @@ def _id_of(stored: Stored) -> int | None:
             return stored.schema_id
         case TableNameRecord():
             return stored.table_id
+        case PlacementInfo():
+            return stored.placement_id
+        case TablespaceInfo():
+            return stored.tablespace_id
         case None:
             return None
 
 
-def full_name(key: CatalogNameKey | SchemaNameKey | TableNameKey) -> str:
+def full_name(key: NamedKey) -> str:
     return ".".join(str(key).split("/")[1:])
 
 

@@ -20,7 +20,7 @@ K = TypeVar("K", bound=Key[Any])
 class ListingView(MetadataView, Protocol):
     """Metadata as of one moment, that also tells which keys there are."""
 
-    def inside(self, family: type[K], *leading: str) -> tuple[K, ...]:
+    def inside(self, family: type[K], *leading: str | int) -> tuple[K, ...]:
         """The keys of *family* whose first parts are *leading*, in order."""
         ...
 
@@ -59,7 +59,7 @@ class DraftView:
     def get(self, key: Key[V], /) -> V | None:
         return self.after.get(key)
 
-    def inside(self, family: type[K], *leading: str) -> tuple[K, ...]:
+    def inside(self, family: type[K], *leading: str | int) -> tuple[K, ...]:
         start, end = family.under(*leading)
         keys = {bytes(key): key for key in self.before.inside(family, *leading)}
         for key, write in self.after.writes.items():
@@ -87,7 +87,7 @@ class ListedSnapshot:
     def get(self, key: Key[V], /) -> V | None:
         return self.read.get(key)
 
-    def inside(self, family: type[K], *leading: str) -> tuple[K, ...]:
+    def inside(self, family: type[K], *leading: str | int) -> tuple[K, ...]:
         start, end = family.under(*leading)
         assert any(low <= start and end <= high for low, high in self.ranges), "not listed"
         keys = self.listed.get(family, ())

@@ -1,5 +1,6 @@
 """Commands about catalogs and schemas."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,13 @@ from keys.model.log import (
     SchemaCreated,
     SchemaDropped,
     SchemaDropping,
+    TablespaceCreated,
+    TablespaceDropped,
+)
+from keys.model.placing.tablespaces import (
+    DEFAULT_TABLESPACE,
+    TablespaceKey,
+    default_tablespace,
 )
 from keys.model.tables import TableNameKey
 from metasrv_base.errors import Conflict, NotFound
@@ -23,24 +31,30 @@ from procedures.steps.existing import alike
 
 @dataclass(frozen=True, slots=True)
 class CreateCatalogCommand(CatalogCommand):
-    """A catalog and its default schema; servers of before made it without one."""
+    """A catalog with its tablespace `default` and its default schema; servers of before made it
+    without the schema."""
 
     info: CatalogInfo
     if_not_exists: bool = False
     schema: SchemaInfo | None = None
 
     def keys(self) -> tuple[Key[Any], ...]:
-        name = CatalogNameKey(self.info.name)
-        if self.schema is None:
-            return (name,)
-        return (name, SchemaNameKey(self.info.name, self.schema.name))
+        name = self.info.name
+        keys: tuple[Key[Any], ...] = (
+            CatalogNameKey(name),
+            TablespaceKey(name, DEFAULT_TABLESPACE),
+        )
+        return keys if self.schema is None else (*keys, SchemaNameKey(name, self.schema.name))
 
     def plan(self, view: MetadataView) -> tuple[Entry, ...]:
         existing = view.get(CatalogNameKey(self.info.name))
         if alike(self.info, existing, if_not_exists=self.if_not_exists):
             return ()
-        made = CatalogCreated(info=self.info)
-        return (made,) if self.schema is None else (made, SchemaCreated(info=self.schema))
+        made = (
+            CatalogCreated(info=self.info),
+            TablespaceCreated(info=default_tablespace(self.info)),
+        )
+        return made if self.schema is None else (*made, SchemaCreated(info=self.schema))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +87,18 @@ class DropCatalogCommand(CatalogCommand):
     """Id of the procedure that drops what is inside; None: nothing is."""
     schema: str | None = None
     """The only schema inside, which is empty and goes along; None: there is none."""
+    tablespaces: tuple[str, ...] = ()
+    """Names of all that it has, as of the revision *known_at*; they go with it. Not needed with
+    *hidden_by*."""
+    known_at: int = 0
 
     def keys(self) -> tuple[Key[Any], ...]:
-        name = CatalogNameKey(self.name)
-        return (name,) if self.schema is None else (name, SchemaNameKey(self.name, self.schema))
+        spaces = (TablespaceKey(self.name, space) for space in self.tablespaces)
+        schemas = () if self.schema is None else (SchemaNameKey(self.name, self.schema),)
+        return (CatalogNameKey(self.name), *spaces, *schemas)
+
+    def unchanged(self) -> Mapping[Range, int]:
+        return {} if self.hidden_by else {TablespaceKey.under(self.name): self.known_at}
 
     def empty(self) -> tuple[Range, ...]:
         if self.hidden_by:
@@ -91,14 +113,19 @@ class DropCatalogCommand(CatalogCommand):
             raise NotFound(what="catalog", name=self.name)
         if info.catalog_id != self.catalog_id:
             raise Conflict("schema-conflict", name=self.name)
+        if self.hidden_by is not None:
+            hidden = info.model_copy(update={"dropping": self.hidden_by})
+            return (CatalogDropping(info=hidden),)
+        return (*self._inside(view), CatalogDropped(name=self.name))
+
+    def _inside(self, view: MetadataView) -> Iterator[Entry]:
+        for space in self.tablespaces:
+            if view.get(TablespaceKey(self.name, space)) is not None:
+                yield TablespaceDropped(catalog=self.name, name=space)
         if self.schema is not None:
             if view.get(SchemaNameKey(self.name, self.schema)) is None:
                 raise NotFound(what="schema", name=f"{self.name}.{self.schema}")
-            gone = SchemaDropped(catalog=self.name, name=self.schema)
-            return (gone, CatalogDropped(name=self.name))
-        if self.hidden_by is None:
-            return (CatalogDropped(name=self.name),)
-        return (CatalogDropping(info=info.model_copy(update={"dropping": self.hidden_by})),)
+            yield SchemaDropped(catalog=self.name, name=self.schema)
 
 
 @dataclass(frozen=True, slots=True)

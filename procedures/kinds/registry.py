@@ -15,6 +15,18 @@ from procedures.kinds.namespaces.create_catalog import CREATE_CATALOG
 from procedures.kinds.namespaces.create_schema import CREATE_SCHEMA
 from procedures.kinds.namespaces.drop_catalog import DROP_CATALOG
 from procedures.kinds.namespaces.drop_schema import DROP_SCHEMA
+from procedures.kinds.namespaces.placements import (
+    ALTER_PLACEMENT,
+    CREATE_PLACEMENT,
+    DROP_PLACEMENT,
+    RENAME_PLACEMENT,
+)
+from procedures.kinds.namespaces.tablespaces import (
+    ALTER_TABLESPACE,
+    CREATE_TABLESPACE,
+    DROP_TABLESPACE,
+    RENAME_TABLESPACE,
+)
 from procedures.kinds.tables.check_table import CHECK_TABLE
 from procedures.kinds.tables.create_table import CREATE_TABLE
 from procedures.kinds.tables.drop_table import DROP_TABLE
@@ -33,6 +45,14 @@ KINDS: Mapping[str, Kind[Any]] = {
         DROP_CATALOG,
         CREATE_SCHEMA,
         DROP_SCHEMA,
+        CREATE_PLACEMENT,
+        ALTER_PLACEMENT,
+        RENAME_PLACEMENT,
+        DROP_PLACEMENT,
+        CREATE_TABLESPACE,
+        ALTER_TABLESPACE,
+        RENAME_TABLESPACE,
+        DROP_TABLESPACE,
         CREATE_TABLE,
         DROP_TABLE,
         UNDROP_TABLE,

@@ -5,7 +5,7 @@ from functools import lru_cache
 from keys.model.records import Lock, LockMode
 
 LOCKS_KEPT = 4_096  # values made lately: one procedure names each of its locks several times
-SCHEMA_SIDE = frozenset({"catalog", "tenant", "schema", "name", "table"})
+SCHEMA_SIDE = frozenset({"catalog", "tenant", "schema", "name", "table", "placement", "tablespace"})
 PLACEMENT = frozenset({"route", "region"})
 
 
@@ -41,6 +41,14 @@ def tenant_key(catalog: str) -> str:
 
 def schema_key(catalog: str, schema: str) -> str:
     return f"schema:{catalog}.{schema}"
+
+
+def placement_key(placement: str) -> str:
+    return f"placement:{placement}"
+
+
+def tablespace_key(catalog: str, tablespace: str) -> str:
+    return f"tablespace:{catalog}.{tablespace}"
 
 
 def name_key(catalog: str, schema: str, table: str) -> str:

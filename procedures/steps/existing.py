@@ -3,11 +3,13 @@
 from typing import TypeVar
 
 from keys.model.catalogs import CatalogInfo, SchemaInfo
+from keys.model.placing.placements import PlacementInfo
+from keys.model.placing.tablespaces import TablespaceInfo
 from keys.model.tables import TableInfo
 from metasrv_base.errors import Conflict
 from metasrv_base.wire.api.table_rules import partition_of
 
-NamedObject = TableInfo | SchemaInfo | CatalogInfo
+NamedObject = TableInfo | SchemaInfo | CatalogInfo | PlacementInfo | TablespaceInfo
 T = TypeVar("T", bound=NamedObject)
 
 
@@ -44,6 +46,10 @@ def _named(existing: NamedObject) -> tuple[str, str]:
             return "schema", f"{existing.catalog}.{existing.name}"
         case CatalogInfo():
             return "catalog", existing.name
+        case PlacementInfo():
+            return "placement", existing.name
+        case TablespaceInfo():
+            return "tablespace", f"{existing.catalog}.{existing.name}"
 
 
 def _definition(info: NamedObject) -> object:
@@ -51,10 +57,15 @@ def _definition(info: NamedObject) -> object:
     their names: one that was renamed, or dropped and made again, has an id of its own."""
     if isinstance(info, CatalogInfo):
         return info.options, info.settings, info.limits
+    if isinstance(info, PlacementInfo | TablespaceInfo):
+        exclude = {"placement_id", "tablespace_id", "version", "created_at_ms"}
+        return info.model_dump(exclude=exclude)
     if not isinstance(info, TableInfo):
         return info.options
     names = {column.id: column.name for column in info.columns}
     columns = [(c.name, c.type, c.nullable, c.default) for c in info.public_columns]
     key = [names[column] for column in info.primary_key]
-    stored = (info.options, info.replicas, info.engine, info.engine_options)
+    together = [names[column] for column in info.colocation]
+    kept_in = (info.placement_id, info.storage_profile, info.tablespace_id, together)
+    stored = (info.options, info.replicas, info.engine, info.engine_options, kept_in)
     return columns, key, partition_of(info.partition, names), stored

@@ -136,7 +136,13 @@ def test_given_a_bootstrap_then_main_and_public_are_version_1_of_the_log() -> No
 
     update = decode(CatalogUpdate, writes[bytes(key)], key=str(key))
 
-    assert [entry.op for entry in update.entries] == ["catalog.created", "schema.created"]
+    ops = [entry.op for entry in update.entries]
+    assert ops == [
+        "placement.created",
+        "catalog.created",
+        "tablespace.created",
+        "schema.created",
+    ]
     assert {b"__catalog_name/main", b"__schema_name/main/public"} <= writes.keys()
     assert sum(key.startswith(b"__sequence/") for key in writes) == 3
 

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from keys.catalog.parts.placing import PlacementUse, placement_used
 from keys.model.tables import RegionState, TableInfo, TableRoute
 from metasrv_base.ids import RegionId, number_of
 
 SchemaName = tuple[str, str]
 RawItem = Mapping[str, Any]
 """An item of a snapshot as JSON that was parsed, not validated."""
+USE_FIELDS = ("placement_id", "storage_profile", "tablespace_id", "dropping")
 SHARED_MAX = 4_096
 """Values of HeldRegions that are held once: most tables have few regions, all of them open."""
 
@@ -43,6 +45,9 @@ class TableHead(NamedTuple):
     """By node."""
     states: tuple[RegionState, ...]
     """The state of each region."""
+    placement: PlacementUse | None = None
+    """The placement in use (keys/catalog/parts/placing.py); None: as every table."""
+    tablespace_id: int | None = None
 
 
 def head_of(
@@ -57,6 +62,7 @@ def head_of(
         catalog_version,
         held_regions(route),
         tuple(region.state for region in route.region_routes),
+        *_uses(info.placement_id, info.storage_profile, info.tablespace_id, info.dropping),
     )
 
 
@@ -81,7 +87,17 @@ def head_in(item: RawItem) -> TableHead:
             for region in regions
         ),
         tuple(RegionState(region["state"]) for region in regions),
+        *_uses(*map(info.get, USE_FIELDS)),
     )
+
+
+def _uses(
+    placement_id: int | None, profile: str | None, tablespace_id: int | None, dropping: str | None
+) -> tuple[PlacementUse | None, int | None]:
+    """A table that a batch has dropped uses nothing."""
+    if dropping is not None:
+        return None, None
+    return placement_used(placement_id, profile), tablespace_id
 
 
 def held_regions(route: TableRoute) -> Mapping[str, HeldRegions]:

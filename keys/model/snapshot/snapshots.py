@@ -14,6 +14,8 @@ from pydantic import Field
 
 from keys.key import Key, Range
 from keys.model.catalogs import CatalogInfo, SchemaInfo
+from keys.model.placing.placements import PlacementInfo
+from keys.model.placing.tablespaces import TablespaceInfo
 from keys.model.tables import Column, TableInfo, TableRoute
 from keys.packed import DEFLATED, deflated, inflated, packing_of
 from keys.value import StoredModel, StoredPart
@@ -110,14 +112,25 @@ class TableItem(StoredPart):
     """Commit time of that version."""
 
 
+class PlacementItem(StoredPart):
+    what: Literal["placement"] = "placement"
+    info: PlacementInfo
+
+
+class TablespaceItem(StoredPart):
+    what: Literal["tablespace"] = "tablespace"
+    info: TablespaceInfo
+
+
 SnapshotItem = Annotated[
-    CatalogItem | SchemaItem | EarlierColumnsItem | TableItem, Field(discriminator="what")
+    CatalogItem | SchemaItem | PlacementItem | TablespaceItem | EarlierColumnsItem | TableItem,
+    Field(discriminator="what"),
 ]
 
 
 class SnapshotPart(StoredModel):
-    """A part of a snapshot: catalogs first, then schemas, then living tables by name, then dropped
-    tables by id.
+    """A part of a snapshot: catalogs first, then schemas, placements and tablespaces, then living
+    tables by name, then dropped tables by id.
 
     Stored as packing 2: its JSON deflated, with a checksum (keys/packed.py).
     """

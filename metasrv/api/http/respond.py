@@ -6,12 +6,15 @@ from fastapi import Response
 
 from keys.catalog.tables.catalog_table import CatalogTable
 from keys.model.catalogs import CatalogInfo
+from keys.model.placing.placements import PlacementInfo
+from keys.model.placing.tablespaces import TablespaceInfo
 from keys.model.records import ProcedureHistory, ProcedureOutcome, ProcedureRecord
 from metasrv.api.http.answers import APPLIED_HEADER, VERSION_HEADER, answer
+from metasrv.service.bodies.placement_shapes import placement_body, tablespace_body
 from metasrv.service.bodies.plan_shapes import plan_body
 from metasrv.service.bodies.procedure_shapes import ended_body, living_body
 from metasrv.service.bodies.shapes import catalog_body, schema_body, table_body, table_etag
-from metasrv.service.catalog import tables
+from metasrv.service.catalog import placements, tables
 from metasrv.service.catalog.index_coverage import duplicates_of
 from metasrv.service.cluster.failovers import FailoverPlan
 from metasrv.service.requests.ddl_request import (
@@ -24,6 +27,7 @@ from metasrv.service.requests.standing import stood_at
 from metasrv.service.requests.submit_ddl import AcceptedChange, PlannedChange
 from metasrv.service.state.state import ServerState
 from metasrv_base.errors import Conflict, Corrupt, MetaError, NotFound, Unavailable
+from metasrv_base.wire.api.placing.placements import PlacementBody, TablespaceBody
 from metasrv_base.wire.api.plans import PlanBody, PlansBody
 from metasrv_base.wire.api.procedures import FailoverBody, ProcedureBody, ResourceBody
 from metasrv_base.wire.api.tables import (
@@ -33,6 +37,7 @@ from metasrv_base.wire.api.tables import (
     SchemaBody,
     TableBody,
 )
+from metasrv_base.wire.model import WireModel
 from metasrv_base.wire.problem.problems import KINDS as PROBLEMS
 from procedures.kinds.registry import KINDS
 from procedures.steps.requirements import is_not_applied
@@ -180,12 +185,11 @@ async def _ended(state: ServerState, history: ProcedureHistory, headers: Headers
         status = 200  # `if_not_exists`, and somebody else had made it when its turn came
         headers[VERSION_HEADER] = str(tables.left_by(state, version).version)
     if kind.report is not None:
-        report = dict(history.result or {})
-        if VERSION_FIELD in kind.report.model_fields:
-            report[VERSION_FIELD] = history.catalog_version
-        return answer(kind.report.model_validate(report), status, headers)
-    body: TableBody | SchemaBody | CatalogBody | IndexBody
-    if record.resource.type == "catalog":
+        return answer(_report(kind.report, history), status, headers)
+    body: TableBody | SchemaBody | CatalogBody | IndexBody | PlacementBody | TablespaceBody
+    if record.resource.type in ("placement", "tablespace"):
+        body, path = _placing_made(state, history, version)
+    elif record.resource.type == "catalog":
         body = tables.made_catalog(state, record.resource.name, version)
         path = f"/v1/catalogs/{body.name}"
     elif record.resource.type == "schema":
@@ -202,6 +206,28 @@ async def _ended(state: ServerState, history: ProcedureHistory, headers: Headers
     if status == 201:
         headers["Location"] = path
     return answer(body, status, headers)
+
+
+def _report(model: type[WireModel], history: ProcedureHistory) -> WireModel:
+    report = dict(history.result or {})
+    if VERSION_FIELD in model.model_fields:
+        report[VERSION_FIELD] = history.catalog_version
+    return model.model_validate(report)
+
+
+def _placing_made(
+    state: ServerState, history: ProcedureHistory, version: int | None
+) -> tuple[PlacementBody | TablespaceBody, str]:
+    """The placement or tablespace, and its path. Its id is in the result: one that stood already
+    has another id than was to be made."""
+    resource, result = history.last.resource, history.result or {}
+    number = int(result.get(f"{resource.type}_id", resource.id))
+    if resource.type == "placement":
+        placement = placements.made_placement(state, number, version)
+        return placement, f"/v1/placements/{placement.name}"
+    catalog = resource.name.partition(".")[0]
+    space = placements.made_tablespace(state, catalog, number, version)
+    return space, f"/v1/catalogs/{catalog}/tablespaces/{space.name}"
 
 
 def _index_made(table: TableBody, name: str, history: ProcedureHistory) -> tuple[IndexBody, str]:
@@ -238,6 +264,10 @@ async def _stands(state: ServerState, done: AlreadySatisfied) -> Response:
         return answer(body, 200, {**headers, "ETag": table_etag(body.id, body.version)})
     if isinstance(done.existing, CatalogInfo):
         return answer(catalog_body(done.existing, state.follower.catalog), 200, headers)
+    if isinstance(done.existing, PlacementInfo):
+        return answer(placement_body(done.existing, version), 200, headers)
+    if isinstance(done.existing, TablespaceInfo):
+        return answer(tablespace_body(done.existing, version), 200, headers)
     return answer(schema_body(done.existing, version), 200, headers)
 
 

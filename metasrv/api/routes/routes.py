@@ -4,7 +4,16 @@ from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
-from metasrv.api.catalog import batch, catalogs, indexes, snapshots, tables, versions
+from metasrv.api.catalog import (
+    batch,
+    catalogs,
+    indexes,
+    placements,
+    snapshots,
+    tables,
+    tablespaces,
+    versions,
+)
 from metasrv.api.catalog import events as catalog_events
 from metasrv.api.http import answers
 from metasrv.api.internal import holders, internal
@@ -24,6 +33,8 @@ from metasrv.api.routes import (
 TITLE = "metasrv"
 ROUTERS = (
     catalogs.router,
+    placements.router,
+    tablespaces.router,
     tables.router,
     batch.router,
     versions.router,

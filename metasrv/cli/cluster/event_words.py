@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from metasrv_base.wire.api.tables import ColumnBody, RegionLocation
 from metasrv_base.wire.events import element_events as element
 from metasrv_base.wire.events import namespace_events as namespace
+from metasrv_base.wire.events import placing_events as placing
 from metasrv_base.wire.events import table_events as table
 from metasrv_base.wire.events.events import CatalogEvent
 
@@ -23,6 +24,20 @@ def words(event: CatalogEvent) -> str:
             name = f"{event.catalog}.{event.schema_name}.{event.table}"
             detail = _of_element(event) or _of_table(event)
             return f"{name}: {detail}" if detail else name
+        case placing.OfPlacementEvent():
+            return f"{event.placement} (id {event.placement_id}{_was(event)})"
+        case placing.OfTablespaceEvent():
+            return f"{event.catalog}.{event.tablespace} (id {event.tablespace_id}{_was(event)})"
+
+
+def _was(event: placing.OfPlacementEvent | placing.OfTablespaceEvent) -> str:
+    match event:
+        case placing.PlacementRenamedEvent(previous_placement=old):
+            return f", was {old}"
+        case placing.TablespaceRenamedEvent(previous_tablespace=old):
+            return f", was {event.catalog}.{old}"
+        case _:
+            return ""
 
 
 def _of_table(event: table.OfTableEvent) -> str:

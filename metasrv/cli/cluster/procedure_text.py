@@ -24,6 +24,8 @@ CHECK = "check_table"
 """The kind whose result lists faults."""
 KINDS = (
     *("create_catalog", "alter_catalog", "drop_catalog", "create_schema", "drop_schema"),
+    *("create_placement", "alter_placement", "rename_placement", "drop_placement"),
+    *("create_tablespace", "alter_tablespace", "rename_tablespace", "drop_tablespace"),
     *("create_table", "alter_table", "rename_table", "truncate_table", "drop_table"),
     *("undrop_table", "purge_table", "import_table", "check_table"),
     *("create_index", "validate_index", "drop_index"),

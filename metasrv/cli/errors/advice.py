@@ -22,6 +22,8 @@ ADVICE: Mapping[str, str] = {
     "above-tenant-limit": "ask for less, or raise the limit: `metasrv catalog alter {catalog} "
     "--limit {limit}=N`",
     "not-empty": "drop what it holds first, or all of it with --cascade",
+    "object-in-use": "drop the tables that use it, or leave it; what is called `default` stays",
+    "too-many-objects": "drop some that are not needed; docs/limits.md has the limits",
     "being-dropped": "wait for the procedure, or choose another name",
     "not-found": "check the name",
     "table-not-found": "`metasrv table list` shows the tables; with --dropped, dropped ones too",

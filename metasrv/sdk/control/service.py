@@ -21,6 +21,7 @@ from metasrv_base.wire.http.client import HttpAnswer, HttpClient
 if TYPE_CHECKING:
     from metasrv_base.wire.api.cluster import RegionList
     from metasrv_base.wire.api.control import LockList
+    from metasrv_base.wire.api.placing.placements import PlacementList, TablespaceList
     from metasrv_base.wire.api.procedures import ProcedureBody, ProcedureList
     from metasrv_base.wire.api.tables import CatalogList, SchemaList, TableList
     from metasrv_base.wire.api.versions import VersionList
@@ -35,6 +36,8 @@ P = TypeVar(
     "ProcedureList",
     "LockList",
     "VersionList",
+    "PlacementList",
+    "TablespaceList",
 )
 PAGE = 500
 """Items of one answer of a list."""

@@ -14,9 +14,8 @@ def text_of(name: str, operation: CatalogOperation) -> str:
         case versions.CreatedObject() | versions.DroppedObject():
             verb, _, what = operation.op.partition("_")
             return f"{verb} {what} {name}"
-        case versions.AlteredCatalog():
-            sets = (*operation.settings.items(), *operation.limits.items())
-            return f"alter catalog {name}: {', '.join(f'{key}={_value(v)}' for key, v in sets)}"
+        case versions.AlteredCatalog() | versions.RenamedObject() | versions.AlteredObject():
+            return _of_object(name, operation)
         case versions.UndroppedTable():
             return f"undrop table {name}"
         case versions.PurgedTable():
@@ -32,6 +31,21 @@ def text_of(name: str, operation: CatalogOperation) -> str:
             return f"move {len(operation.regions)} regions of {name}"
         case _:
             return f"alter {name}: {altered(operation)}"
+
+
+def _of_object(
+    name: str,
+    operation: versions.AlteredCatalog | versions.RenamedObject | versions.AlteredObject,
+) -> str:
+    verb, _, what = operation.op.partition("_")
+    match operation:
+        case versions.AlteredCatalog():
+            sets = (*operation.settings.items(), *operation.limits.items())
+            return f"alter catalog {name}: {', '.join(f'{key}={_value(v)}' for key, v in sets)}"
+        case versions.RenamedObject():
+            return f"{verb} {what} {name} to {operation.new_name}"
+        case versions.AlteredObject():
+            return f"{verb} {what} {name}: {', '.join(operation.fields)}"
 
 
 def altered(operation: changes.AlterOperation) -> str:

@@ -13,6 +13,7 @@ from keys.model.log import CatalogUpdate
 from keys.model.tables import TableInfo
 from keys.value import StoredPart
 from metasrv.service.catalog.change_text import text_of
+from metasrv.service.catalog.placing_changes import placing_changes, placing_names
 from metasrv.service.catalog.table_diff import difference
 from metasrv_base.wire.api.procedures import ResourceBody
 from metasrv_base.wire.api.versions import (
@@ -37,6 +38,8 @@ class Touched:
     catalogs: tuple[str, ...]
     schemas: tuple[SchemaName, ...]
     tables: tuple[int, ...]
+    others: tuple[str, ...] = ()
+    """Full names of placements and tablespaces."""
 
 
 def touched(updates: Sequence[CatalogUpdate]) -> Touched:
@@ -57,15 +60,19 @@ def touched(updates: Sequence[CatalogUpdate]) -> Touched:
                 tables |= {entry.first.table_id: None, entry.second.table_id: None}
             case log.TableDropped() | log.TablePurged() | log.RouteChanged():
                 tables[entry.table_id] = None
+            case _ if isinstance(entry, log.PlacingEntry):
+                continue
             case _:
                 tables[entry.info.table_id] = None
-    return Touched(tuple(catalogs), tuple(schemas), tuple(tables))
+    others = tuple(dict.fromkeys(placing_names(updates)))
+    return Touched(tuple(catalogs), tuple(schemas), tuple(tables), others)
 
 
 def named(objects: Touched, before: Catalog, after: Catalog) -> Iterator[tuple[str | None, str]]:
     """Yields the id of each table, and None for another object, with a full name that it bore."""
     yield from ((None, name) for name in objects.catalogs)
     yield from ((None, ".".join(name)) for name in objects.schemas)
+    yield from ((None, name) for name in objects.others)
     for table_id in objects.tables:
         for table in (before.tables.get(table_id), after.tables.get(table_id)):
             if table is not None:
@@ -75,8 +82,9 @@ def named(objects: Touched, before: Catalog, after: Catalog) -> Iterator[tuple[s
 def object_changes(
     updates: Sequence[CatalogUpdate], before: Catalog, after: Catalog
 ) -> Iterator[ChangedObject]:
-    """Yields what is different in *after*, of the objects that *updates* name: catalogs, then
-    schemas, then tables. *before*: at the version before the first of them; *after*: at the last.
+    """Yields what is different in *after*, of the objects that *updates* name: catalogs, schemas,
+    placements, tablespaces, tables. *before*: at the version before the first of the updates;
+    *after*: at the last.
     """
     objects = touched(updates)
     for name in objects.catalogs:
@@ -91,6 +99,7 @@ def object_changes(
         if (schema := new or old) is not None and (old is None) != (new is None):
             verb = "drop_schema" if new is None else "create_schema"
             yield _of_namespace("schema", schema.schema_id, ".".join(key), verb)
+    yield from placing_changes(updates, before, after)
     for table_id in objects.tables:
         yield from _of_table(updates, before.tables.get(table_id), after.tables.get(table_id))
 

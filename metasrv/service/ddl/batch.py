@@ -42,6 +42,13 @@ PLACEHOLDER_ID = 2**31 - 1  # the ids of what is made count down from it, until 
 JUDGED_AT_ONCE = 32  # commands that are judged on the event loop: some 10 ms
 BY = "00000000-0000-7000-8000-000000000000"  # of what is dropped, until the batch has an id
 
+INSIDE = {
+    "create_table": "/table",
+    "create_schema": "/schema",
+    "create_tablespace": "/tablespace",
+}
+"""Command -> the place of the object that it makes."""
+
 NextId: TypeAlias = Callable[[str], int]
 """Takes the next id of a sequence."""
 
@@ -84,7 +91,7 @@ def _wishes(context: RequestContext, request: BatchRequest) -> tuple[MemberWish,
 def _at(number: int, op: str, error: Refused) -> Iterable[FieldError]:
     """The faults of one command, with their places in the batch."""
     here = f"/commands/{number}/{op}"
-    inside = {"create_table": "/table", "create_schema": "/schema"}.get(op, "")
+    inside = INSIDE.get(op, "")
     given = error.facts.get("errors")
     if not isinstance(given, tuple):
         return (FieldError(pointer=here, code=error.code, detail=str(error)),)

@@ -8,14 +8,32 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from metasrv.service.ddl import ddl_catalogs, ddl_create, ddl_schemas, ddl_tables
+from metasrv.service.ddl import (
+    ddl_catalogs,
+    ddl_create,
+    ddl_placements,
+    ddl_schemas,
+    ddl_tables,
+    ddl_tablespaces,
+)
 from metasrv.service.requests.ddl_request import DdlRequest, FullSchemaName, FullTableName
+from metasrv.service.requests.placing_names import FullTablespaceName
 from metasrv.service.requests.request_context import RequestContext
 from metasrv_base.errors import Refused
 from metasrv_base.wire.api import batches, changes
 from metasrv_base.wire.api.batches import BatchCommandBody
 from metasrv_base.wire.problem.problems import FieldError
 
+PlacingCommandBody = (
+    batches.CreatesPlacement
+    | batches.AltersPlacement
+    | batches.RenamesPlacement
+    | batches.DropsPlacement
+    | batches.CreatesTablespace
+    | batches.AltersTablespace
+    | batches.RenamesTablespace
+    | batches.DropsTablespace
+)
 NOT_IN_BATCH = "not-in-batch"
 TABLE = "/v1/catalogs/{catalog}/schemas/{schema}/tables/{table}"
 ROUTES = {
@@ -73,7 +91,37 @@ def wish_of(context: RequestContext, command: BatchCommandBody) -> DdlRequest:
         case batches.NotInBatch():
             raise Refused(NOT_IN_BATCH)  # `not_in_batch` has refused it
         case _:
+            return _placing_wish(context, command)
+
+
+def _placing_wish(context: RequestContext, command: PlacingCommandBody) -> DdlRequest:
+    match command:
+        case batches.CreatesPlacement(create_placement=placement):
+            return ddl_placements.create_placement(context, placement)
+        case batches.AltersPlacement(alter_placement=patch):
+            return ddl_placements.alter_placement(context, patch.placement, patch)
+        case batches.RenamesPlacement(rename_placement=rename):
+            return ddl_placements.rename_placement(context, rename.placement, rename)
+        case batches.DropsPlacement(drop_placement=gone):
+            context = replace(context, if_exists=gone.if_exists)
+            return ddl_placements.drop_placement(context, gone.placement)
+        case batches.CreatesTablespace(create_tablespace=made):
+            return ddl_tablespaces.create_tablespace(context, made.catalog, made.tablespace)
+        case batches.AltersTablespace(alter_tablespace=alter):
+            return ddl_tablespaces.alter_tablespace(context, _tablespace(alter), alter)
+        case batches.RenamesTablespace(rename_tablespace=named):
+            return ddl_tablespaces.rename_tablespace(context, _tablespace(named), named)
+        case batches.DropsTablespace(drop_tablespace=space):
+            context = replace(context, if_exists=space.if_exists)
+            return ddl_tablespaces.drop_tablespace(context, _tablespace(space))
+        case _:
             assert_never(command)
+
+
+def _tablespace(
+    named: batches.TablespaceToAlter | batches.TablespaceToRename | batches.TablespaceToDrop,
+) -> FullTablespaceName:
+    return FullTablespaceName(named.catalog, named.tablespace)
 
 
 def _table(

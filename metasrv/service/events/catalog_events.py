@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from keys.catalog.catalog import Catalog
 from keys.model import log
 from keys.model.catalogs import CatalogInfo, SchemaInfo
-from keys.model.log import CatalogUpdate, Entry
+from keys.model.log import CatalogUpdate, Entry, PlacementEntry, TablespaceEntry
+from keys.model.placing.placements import PlacementInfo
+from keys.model.placing.tablespaces import TablespaceInfo
 from keys.model.tables import RegionRoute, TableInfo, TableRoute
 from metasrv.service.bodies.shapes import region_location, table_definition, time_of
 from metasrv.service.events.element_changes import element_events
@@ -17,6 +19,7 @@ from metasrv.service.events.namespace_changes import (
     catalog_event,
     schema_event,
 )
+from metasrv.service.events.placing_changes import placement_event, tablespace_event
 from metasrv_base.errors import Corrupt
 from metasrv_base.wire.api.tables import RegionLocation
 from metasrv_base.wire.events.events import CatalogEvent
@@ -51,6 +54,8 @@ class _Fold:
     catalogs: dict[str, CatalogInfo] = field(default_factory=dict)
     schemas: dict[tuple[str, str], SchemaInfo] = field(default_factory=dict)
     tables: dict[int, tuple[TableInfo, TableRoute]] = field(default_factory=dict)
+    placements: dict[str, PlacementInfo] = field(default_factory=dict)
+    tablespaces: dict[tuple[str, str], TablespaceInfo] = field(default_factory=dict)
 
     def events(self, entry: Entry) -> Iterator[CatalogEvent]:
         match entry:
@@ -76,6 +81,15 @@ class _Fold:
                 yield self._named_anew(TableRenamedEvent, entry.second)
             case log.TableAltered():
                 yield from self._altered(entry.info)
+            case (
+                log.PlacementCreated()
+                | log.PlacementAltered()
+                | log.PlacementRenamed()
+                | log.PlacementDropped()
+            ):
+                yield placement_event(self.facts, entry, self._placement(entry))
+            case _:
+                yield tablespace_event(self.facts, entry, self._tablespace(entry))
 
     def _catalog(self, entry: CatalogEntry) -> CatalogInfo:
         if not isinstance(entry, log.CatalogDropped):
@@ -95,6 +109,26 @@ class _Fold:
             if name in infos:
                 return infos[name]
         raise Corrupt(entry=entry.op, schema=name)
+
+    def _placement(self, entry: PlacementEntry) -> PlacementInfo:
+        if not isinstance(entry, log.PlacementDropped):
+            self.placements[entry.info.name] = entry.info
+            return entry.info
+        for infos in (self.placements, self.before.placing.placements):
+            if entry.name in infos:
+                return infos[entry.name]
+        raise Corrupt(entry=entry.op, placement=entry.name)
+
+    def _tablespace(self, entry: TablespaceEntry) -> TablespaceInfo:
+        if not isinstance(entry, log.TablespaceDropped):
+            self.tablespaces[entry.info.catalog, entry.info.name] = entry.info
+            return entry.info
+        name = (entry.catalog, entry.name)
+        info = self.tablespaces.get(name)
+        info = info or self.before.placing.tablespaces_of(entry.catalog).get(entry.name)
+        if info is None:
+            raise Corrupt(entry=entry.op, tablespace=".".join(name))
+        return info
 
     def _table(self, table_id: int, entry: str) -> tuple[TableInfo, TableRoute]:
         """The table before the current entry."""

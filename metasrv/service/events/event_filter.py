@@ -2,7 +2,8 @@
 
 An event of a table is selected by each name that it bears, before and after a rename: what leaves a
 selection is told once, and what enters it is told in full. An event of a catalog or a schema is
-selected with all that is in it, for a drop hides that.
+selected with all that is in it, for a drop hides that. One of a tablespace is selected with its
+catalog alone, and one of a placement by no condition.
 """
 
 from collections.abc import Iterator
@@ -12,8 +13,11 @@ from keys.catalog.catalog import Catalog
 from metasrv_base.errors import Refused
 from metasrv_base.wire.events.events import CatalogEvent
 from metasrv_base.wire.events.namespace_events import OfCatalogEvent, OfSchemaEvent
+from metasrv_base.wire.events.placing_events import OfTablespaceEvent
 from metasrv_base.wire.events.table_events import NamedAnewEvent, OfTableEvent
 
+NO_NAME = ""
+"""In place of the schema and the table of what stands in a catalog beside them."""
 PARTS = ("catalog", "schema", "table")
 
 
@@ -65,7 +69,7 @@ class EventFilter:
 
     def selects(self, scopes: tuple[EventScope, ...], before: Catalog) -> bool:
         """*scopes*: of an event. *before*: the catalog before its version."""
-        return any(self._selects(scope, before) for scope in scopes)
+        return self.selects_all or any(self._selects(scope, before) for scope in scopes)
 
     def _selects(self, scope: EventScope, before: Catalog) -> bool:
         if self.table_id is not None and not self._holds_table(scope, self.table_id, before):
@@ -92,7 +96,8 @@ def _refused(part: str, given: str, expected: str) -> Refused:
 
 
 def scopes_of(event: CatalogEvent) -> tuple[EventScope, ...]:
-    """Returns what *event* is about: one object; of a table that is named anew, both names."""
+    """Returns what *event* is about: one object; of a table that is named anew, both names; of a
+    placement nothing that a filter names."""
     return tuple(_scopes(event))
 
 
@@ -108,3 +113,5 @@ def _scopes(event: CatalogEvent) -> Iterator[EventScope]:
             yield EventScope(event.catalog, event.schema_name)
         case OfCatalogEvent():
             yield EventScope(event.catalog)
+        case OfTablespaceEvent():
+            yield EventScope(event.catalog, NO_NAME, NO_NAME)

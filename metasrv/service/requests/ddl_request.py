@@ -10,6 +10,8 @@ from immutables import Map
 from keys.catalog.catalog import Catalog
 from keys.catalog.tables.catalog_table import CatalogTable
 from keys.model.catalogs import CatalogInfo, SchemaInfo
+from keys.model.placing.placements import PlacementInfo
+from keys.model.placing.tablespaces import TablespaceInfo
 from keys.model.records import Lock, ProcedurePhase, Resource
 from metasrv.service.nearby import hint
 from metasrv.service.requests.request_context import RequestContext
@@ -55,7 +57,7 @@ class AlreadySatisfied:
 
     kind: Kind[Any]
     """The kind of procedure that would have fulfilled the wish."""
-    existing: CatalogTable | SchemaInfo | CatalogInfo
+    existing: CatalogTable | SchemaInfo | CatalogInfo | PlacementInfo | TablespaceInfo
     index: str | None = None
     """The name of the table's index, if the request was for one."""
 
@@ -66,7 +68,11 @@ class AlreadySatisfied:
             return Resource.table(existing.info.table_id, existing.info.full_name)
         if isinstance(existing, CatalogInfo):
             return Resource(type="catalog", id=str(existing.catalog_id), name=existing.name)
+        if isinstance(existing, PlacementInfo):
+            return Resource(type="placement", id=str(existing.placement_id), name=existing.name)
         name = f"{existing.catalog}.{existing.name}"
+        if isinstance(existing, TablespaceInfo):
+            return Resource(type="tablespace", id=str(existing.tablespace_id), name=name)
         return Resource(type="schema", id=str(existing.schema_id), name=name)
 
 

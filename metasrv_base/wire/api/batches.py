@@ -9,6 +9,13 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Discriminator, Field, JsonValue, Tag
 
 from metasrv_base.wire.api.changes import OPERATIONS_MAX, AlterOperation, RenameRequest
+from metasrv_base.wire.api.placing.placements import (
+    PlacementPatch,
+    PlacementSpec,
+    PlacingRename,
+    TablespacePatch,
+    TablespaceSpec,
+)
 from metasrv_base.wire.api.tables import CatalogSpec, Identifier, SchemaSpec, TableSpec
 from metasrv_base.wire.model import Int64, Listed, WireModel
 
@@ -82,6 +89,44 @@ class TableToAlter(Placed):
     if_exists: bool = False
 
 
+class PlacementToAlter(PlacementPatch):
+    """The placement by its name, and what `PATCH` of it takes."""
+
+    placement: Identifier
+
+
+class PlacementToRename(PlacingRename):
+    placement: Identifier
+
+
+class PlacementToDrop(WireModel):
+    placement: Identifier
+    if_exists: bool = False
+
+
+class TablespaceToCreate(WireModel):
+    """A tablespace, and the catalog in which it is made."""
+
+    catalog: Identifier
+    tablespace: TablespaceSpec
+
+
+class TablespaceToAlter(TablespacePatch):
+    catalog: Identifier
+    tablespace: Identifier
+
+
+class TablespaceToRename(PlacingRename):
+    catalog: Identifier
+    tablespace: Identifier
+
+
+class TablespaceToDrop(WireModel):
+    catalog: Identifier
+    tablespace: Identifier
+    if_exists: bool = False
+
+
 class CreatesCatalog(WireModel):
     create_catalog: CatalogSpec
 
@@ -114,6 +159,38 @@ class AltersTable(WireModel):
     alter_table: TableToAlter
 
 
+class CreatesPlacement(WireModel):
+    create_placement: PlacementSpec
+
+
+class AltersPlacement(WireModel):
+    alter_placement: PlacementToAlter
+
+
+class RenamesPlacement(WireModel):
+    rename_placement: PlacementToRename
+
+
+class DropsPlacement(WireModel):
+    drop_placement: PlacementToDrop
+
+
+class CreatesTablespace(WireModel):
+    create_tablespace: TablespaceToCreate
+
+
+class AltersTablespace(WireModel):
+    alter_tablespace: TablespaceToAlter
+
+
+class RenamesTablespace(WireModel):
+    rename_tablespace: TablespaceToRename
+
+
+class DropsTablespace(WireModel):
+    drop_tablespace: TablespaceToDrop
+
+
 class NotInBatch(WireModel):
     """Commands that a batch does not take (`not-in-batch`): they go through states, or read or
     move rows. The answer names each, and the request that does it."""
@@ -137,6 +214,14 @@ TAKEN = {
     "drop_table": DropsTable,
     "rename_table": RenamesTable,
     "alter_table": AltersTable,
+    "create_placement": CreatesPlacement,
+    "alter_placement": AltersPlacement,
+    "rename_placement": RenamesPlacement,
+    "drop_placement": DropsPlacement,
+    "create_tablespace": CreatesTablespace,
+    "alter_tablespace": AltersTablespace,
+    "rename_tablespace": RenamesTablespace,
+    "drop_tablespace": DropsTablespace,
 }
 """Field of a command -> its model."""
 OTHER = "other"
@@ -164,6 +249,14 @@ BatchCommandBody = Annotated[
     | Annotated[DropsTable, Tag("drop_table")]
     | Annotated[RenamesTable, Tag("rename_table")]
     | Annotated[AltersTable, Tag("alter_table")]
+    | Annotated[CreatesPlacement, Tag("create_placement")]
+    | Annotated[AltersPlacement, Tag("alter_placement")]
+    | Annotated[RenamesPlacement, Tag("rename_placement")]
+    | Annotated[DropsPlacement, Tag("drop_placement")]
+    | Annotated[CreatesTablespace, Tag("create_tablespace")]
+    | Annotated[AltersTablespace, Tag("alter_tablespace")]
+    | Annotated[RenamesTablespace, Tag("rename_tablespace")]
+    | Annotated[DropsTablespace, Tag("drop_tablespace")]
     | Annotated[NotInBatch, Tag(OTHER)],
     Discriminator(
         _tag,

@@ -12,15 +12,33 @@ from metasrv_base.wire.model import Int64, Listed, WireModel
 
 
 class CreatedObject(WireModel):
-    """A catalog, schema or table came."""
+    """A catalog, schema, table, placement or tablespace came."""
 
-    op: Literal["create_catalog", "create_schema", "create_table"]
+    op: Literal[
+        "create_catalog", "create_schema", "create_table", "create_placement", "create_tablespace"
+    ]
 
 
 class DroppedObject(WireModel):
-    """A catalog, schema or table went. A table can be undropped until it is purged."""
+    """One of these went. A table can be undropped until it is purged."""
 
-    op: Literal["drop_catalog", "drop_schema", "drop_table"]
+    op: Literal["drop_catalog", "drop_schema", "drop_table", "drop_placement", "drop_tablespace"]
+
+
+class AlteredObject(WireModel):
+    """A placement or a tablespace has other properties."""
+
+    op: Literal["alter_placement", "alter_tablespace"]
+    fields: Listed[str]
+    """The names of these."""
+
+
+class RenamedObject(WireModel):
+    """A placement or a tablespace bears another name."""
+
+    op: Literal["rename_placement", "rename_tablespace"]
+    new_name: str
+    """The full name; the resource has the one before."""
 
 
 class AlteredCatalog(WireModel):
@@ -70,6 +88,8 @@ CatalogOperation = Annotated[
     CreatedObject
     | DroppedObject
     | AlteredCatalog
+    | AlteredObject
+    | RenamedObject
     | UndroppedTable
     | PurgedTable
     | RenamedTable

@@ -34,6 +34,16 @@ from metasrv_base.wire.events.namespace_events import (
     SchemaDroppedEvent,
     SchemaDroppingEvent,
 )
+from metasrv_base.wire.events.placing_events import (
+    PlacementAlteredEvent,
+    PlacementCreatedEvent,
+    PlacementDroppedEvent,
+    PlacementRenamedEvent,
+    TablespaceAlteredEvent,
+    TablespaceCreatedEvent,
+    TablespaceDroppedEvent,
+    TablespaceRenamedEvent,
+)
 from metasrv_base.wire.events.table_events import (
     RouteChangedEvent,
     TableAlteredEvent,
@@ -83,7 +93,15 @@ CatalogEvent = Annotated[
     | ConstraintPublicEvent
     | ConstraintDroppingEvent
     | ConstraintDroppedEvent
-    | RouteChangedEvent,
+    | RouteChangedEvent
+    | PlacementCreatedEvent
+    | PlacementAlteredEvent
+    | PlacementRenamedEvent
+    | PlacementDroppedEvent
+    | TablespaceCreatedEvent
+    | TablespaceAlteredEvent
+    | TablespaceRenamedEvent
+    | TablespaceDroppedEvent,
     Field(discriminator="type"),
 ]
 

@@ -20,10 +20,11 @@ from metasrv_base.errors import (
 from metasrv_base.wire.model import Int64, Listed, WireModel
 from metasrv_base.wire.problem.problem_kind import ProblemKind
 from metasrv_base.wire.problem.problems_final import REFUSALS
+from metasrv_base.wire.problem.problems_in_use import USES
 from metasrv_base.wire.problem.problems_retryable import MOVES
 
 MEDIA_TYPE = "application/problem+json"
-KINDS: Mapping[str, ProblemKind] = {kind.code: kind for kind in (*REFUSALS, *MOVES)}
+KINDS: Mapping[str, ProblemKind] = {kind.code: kind for kind in (*REFUSALS, *MOVES, *USES)}
 
 ECHO_CHARS_MAX = 200  # of anything that came in; more would make us a mirror for log forgers
 ERRORS_MAX = 50  # entries of `errors`

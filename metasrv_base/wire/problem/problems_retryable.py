@@ -353,18 +353,6 @@ MOVES = (
         retry_after_s=2,
     ),
     ProblemKind(
-        "not-empty",
-        409,
-        Conflict,
-        "The object is not empty",
-        (
-            "{name} is not empty: objects in it: {count}.",
-            "{name} is not empty.",
-            "The object is not empty.",
-        ),
-        "Drop what it holds first.",
-    ),
-    ProblemKind(
         "request-timeout",
         408,
         Unavailable,

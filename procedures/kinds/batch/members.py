@@ -5,9 +5,9 @@ To let batches take another kind, add its row to MEMBERS: the command that it co
 else. It must take effect in one version.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -15,6 +15,8 @@ from keys.commit.entry_writes import MetadataView
 from keys.key import Key
 from keys.model.catalogs import CatalogNameKey, SchemaNameKey
 from keys.model.log import Entry, TableAltered
+from keys.model.placing.placements import PlacementKey
+from keys.model.placing.tablespaces import TablespaceKey
 from keys.model.records import ClientRequirements, Lock
 from keys.model.tables import TableInfoKey, TableNameKey
 from keys.value import StoredPart
@@ -24,6 +26,7 @@ from procedures.commands.free_commands import (
     FreeCatalogCommand,
     FreeSchemaCommand,
     FreeTableCommand,
+    NamedKey,
     UnchangedCommand,
 )
 from procedures.commands.in_order import BatchCommand
@@ -31,6 +34,12 @@ from procedures.commands.namespace_commands import CreateCatalogCommand, CreateS
 from procedures.commands.table_commands import CreateTableCommand, RenameTableCommand
 from procedures.kinds.alter.alter_operations import Operation, edited
 from procedures.kinds.alter.alter_table import ALTER_TABLE, AlterTable
+from procedures.kinds.batch.placing_members import (
+    PLACING_KINDS,
+    PLACING_MEMBERS,
+    Make,
+    placing_key,
+)
 from procedures.kinds.namespaces.create_catalog import CREATE_CATALOG, CreateCatalog
 from procedures.kinds.namespaces.create_schema import CREATE_SCHEMA, CreateSchema
 from procedures.kinds.namespaces.drop_catalog import DROP_CATALOG, DropCatalog
@@ -38,7 +47,16 @@ from procedures.kinds.namespaces.drop_schema import DROP_SCHEMA, DropSchema
 from procedures.kinds.tables.create_table import CREATE_TABLE, CreateTable
 from procedures.kinds.tables.drop_table import DROP_TABLE, DropTable
 from procedures.kinds.tables.rename_table import RENAME_TABLE, RenameTable
-from procedures.locking.locks import catalog_key, exclusive, in_schema, name_key, schema_key, shared
+from procedures.locking.locks import (
+    catalog_key,
+    exclusive,
+    in_schema,
+    name_key,
+    placement_key,
+    schema_key,
+    shared,
+    tablespace_key,
+)
 from procedures.machine import Kind, ProcedureState
 from procedures.steps.requirements import require_same_table
 
@@ -89,10 +107,6 @@ class SetOptionsCommand(CatalogCommand):
         return (TableAltered(info=new.model_copy(update={"version": info.version + 1})),)
 
 
-Make: TypeAlias = Callable[[Any, str], BatchCommand]
-"""Makes the command of a state of the kind; the text is the id of the batch."""
-
-
 def _create_catalog(state: CreateCatalog, by: str) -> BatchCommand:
     return CreateCatalogCommand(state.info, state.if_not_exists, state.default_schema)
 
@@ -135,19 +149,18 @@ def _alter_table(state: AlterTable, by: str) -> BatchCommand:
     return SetOptionsCommand(name, state.table_id, state.operations)
 
 
-MEMBERS: Mapping[str, tuple[Kind[Any], Make]] = {
-    kind.name: (kind, make)
-    for kind, make in (
-        (CREATE_CATALOG, _create_catalog),
-        (DROP_CATALOG, _drop_catalog),
-        (CREATE_SCHEMA, _create_schema),
-        (DROP_SCHEMA, _drop_schema),
-        (CREATE_TABLE, _create_table),
-        (DROP_TABLE, _drop_table),
-        (RENAME_TABLE, _rename_table),
-        (ALTER_TABLE, _alter_table),
-    )
-}
+_MEMBERS: tuple[tuple[Kind[Any], Make], ...] = (
+    (CREATE_CATALOG, _create_catalog),
+    (DROP_CATALOG, _drop_catalog),
+    (CREATE_SCHEMA, _create_schema),
+    (DROP_SCHEMA, _drop_schema),
+    (CREATE_TABLE, _create_table),
+    (DROP_TABLE, _drop_table),
+    (RENAME_TABLE, _rename_table),
+    (ALTER_TABLE, _alter_table),
+    *PLACING_MEMBERS,
+)
+MEMBERS: Mapping[str, tuple[Kind[Any], Make]] = {kind.name: (kind, make) for kind, make in _MEMBERS}
 """Kinds of which a batch takes commands."""
 
 
@@ -164,7 +177,7 @@ def state_of(change: Change) -> ProcedureState:
 def command_of(member: Change | Miss, by: str) -> BatchCommand:
     """*by*: id of the batch."""
     if isinstance(member, Miss):
-        return UnchangedCommand(_name_key(member.name), member.id)
+        return UnchangedCommand(_name_key(member), member.id)
     return MEMBERS[member.kind][1](state_of(member), by)
 
 
@@ -172,20 +185,26 @@ def locks_of(member: Change | Miss) -> tuple[Lock, ...]:
     """The locks that the command would take alone."""
     if isinstance(member, Change):
         return MEMBERS[member.kind][0].locks(state_of(member))
-    match member.name.split("."):
-        case [catalog, schema, table]:
+    match _name_key(member):
+        case PlacementKey(name):
+            return (exclusive(placement_key(name)),)
+        case TablespaceKey(catalog, name):
+            return (shared(catalog_key(catalog)), exclusive(tablespace_key(catalog, name)))
+        case TableNameKey(catalog, schema, table):
             return in_schema(catalog, schema, exclusive(name_key(catalog, schema, table)))
-        case [catalog, schema]:
+        case SchemaNameKey(catalog, schema):
             return (shared(catalog_key(catalog)), exclusive(schema_key(catalog, schema)))
-        case _:
-            return (exclusive(catalog_key(member.name)),)
+        case CatalogNameKey(catalog):
+            return (exclusive(catalog_key(catalog)),)
 
 
-def _name_key(name: str) -> CatalogNameKey | SchemaNameKey | TableNameKey:
-    match name.split("."):
+def _name_key(miss: Miss) -> NamedKey:
+    if miss.kind in PLACING_KINDS:
+        return placing_key(miss.name)
+    match miss.name.split("."):
         case [catalog, schema, table]:
             return TableNameKey(catalog, schema, table)
         case [catalog, schema]:
             return SchemaNameKey(catalog, schema)
         case _:
-            return CatalogNameKey(name)
+            return CatalogNameKey(miss.name)

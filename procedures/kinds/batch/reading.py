@@ -7,6 +7,8 @@ from typing import Any
 from keys.commit.txn import Read, Snapshot
 from keys.key import Key, Range
 from keys.model.catalogs import SchemaNameKey
+from keys.model.placing.placements import PlacedTable, PlacedTableKey
+from keys.model.placing.tablespaces import GroupedTable, GroupedTableKey, TablespaceKey
 from keys.model.tables import TableInfoKey, TableNameKey, TableNameRecord
 from keys.store.kv import TXN_OPS_MAX, Get, KeyValue, Request
 from keys.value import decode
@@ -15,7 +17,13 @@ from procedures.commands.in_order import BatchCommand, ListedSnapshot, SweepComm
 from procedures.context import Context
 
 LOOKS_MAX = 3  # at a schema in which tables come and go, until one look finds what the last did
-FAMILIES: tuple[type[Key[Any]], ...] = (SchemaNameKey, TableNameKey)
+FAMILIES: tuple[type[Key[Any]], ...] = (
+    SchemaNameKey,
+    TableNameKey,
+    TablespaceKey,
+    PlacedTableKey,
+    GroupedTableKey,
+)
 
 
 async def read(commands: Sequence[BatchCommand], context: Context) -> ListedSnapshot:
@@ -78,10 +86,10 @@ def _read(key: Key[Any], items: Sequence[KeyValue]) -> Read:
 
 
 def _inside(snapshot: ListedSnapshot) -> Iterable[Key[Any]]:
-    """Keys of what stands in the ranges: of a table, its name and what it is."""
+    """Keys of what stands in the ranges: of a table, also what it is."""
     for keys in snapshot.listed.values():
         for key in keys:
             yield key
             record = snapshot.get(key)
-            if isinstance(record, TableNameRecord):
+            if isinstance(record, TableNameRecord | PlacedTable | GroupedTable):
                 yield TableInfoKey(record.table_id)

@@ -8,9 +8,10 @@ from dataclasses import replace
 
 from keys.commit.txn import Txn
 from keys.model.catalogs import DEFAULT_SCHEMA, SchemaInfo, SchemaNameKey
+from keys.model.placing.tablespaces import TablespaceKey
 from keys.model.records import Lock, Resource
 from keys.model.tables import TableNameKey
-from keys.store.kv import KeyValue
+from keys.store.kv import TXN_OPS_MAX, Get, KeyValue
 from keys.value import decode
 from metasrv_base.errors import Conflict
 from procedures.commands.command import change_of
@@ -41,7 +42,7 @@ class DropCatalog(Paged):
 
 async def drop(state: DropCatalog, context: Context) -> Outcome[DropCatalog]:
     """Deletes an empty catalog. One with schemas is refused, or (`cascade`) hidden with them."""
-    command = DropCatalogCommand(state.name, state.catalog_id)
+    command = await _command(state, context)
     snapshot = await context.snapshot(*command.keys())
     txn = change_of(command, snapshot)
     inside = await first_inside(context, SchemaNameKey.under(state.name), 2)
@@ -49,7 +50,7 @@ async def drop(state: DropCatalog, context: Context) -> Outcome[DropCatalog]:
         return _gone(state, txn)
     if not state.cascade:
         return await _with_default_schema(state, context, inside)
-    command = replace(command, hidden_by=context.procedure)
+    command = replace(command, hidden_by=context.procedure, tablespaces=())
     return Goto("look", state, change_of(command, snapshot))
 
 
@@ -62,7 +63,7 @@ async def _with_default_schema(
     tables = TableNameKey.under(state.name, DEFAULT_SCHEMA)
     if names != [DEFAULT_SCHEMA] or await first_inside(context, tables, 1):
         raise Conflict("not-empty", name=state.name)
-    command = DropCatalogCommand(state.name, state.catalog_id, schema=DEFAULT_SCHEMA)
+    command = replace(await _command(state, context), schema=DEFAULT_SCHEMA)
     return _gone(state, change_of(command, await context.snapshot(*command.keys())))
 
 
@@ -70,7 +71,7 @@ async def look(state: DropCatalog, context: Context) -> Outcome[DropCatalog]:
     """Begins another round over the remaining schemas; if there are none, removes the catalog."""
     if await first_inside(context, SchemaNameKey.under(state.name), 1):
         return await next_round(state, context)
-    command = DropCatalogCommand(state.name, state.catalog_id)
+    command = await _command(state, context)
     return _gone(state, change_of(command, await context.snapshot(*command.keys())))
 
 
@@ -94,6 +95,17 @@ async def gather(state: DropCatalog, context: Context) -> Outcome[DropCatalog]:
     """Waits for the children; a schema whose drop failed is found by the next round."""
     await at_most(context, 0)
     return Goto("look", state)
+
+
+async def _command(state: DropCatalog, context: Context) -> DropCatalogCommand:
+    """Returns the drop of an empty catalog, with the tablespaces that it has now."""
+    spaces = TablespaceKey.under(state.name)
+    get = Get(spaces.start, spaces.end, limit=TXN_OPS_MAX)
+    page = await context.ports.kv.range(get, deadline_ms=context.ports.deadline_ms)
+    names = tuple(TablespaceKey.parse(item.key).name for item in page.items)
+    return DropCatalogCommand(
+        state.name, state.catalog_id, tablespaces=names, known_at=page.revision
+    )
 
 
 def _gone(state: DropCatalog, txn: Txn) -> Done[DropCatalog]:

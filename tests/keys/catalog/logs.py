@@ -11,6 +11,10 @@ from keys.model.log import (
     CatalogCreated,
     CatalogUpdate,
     Entry,
+    PlacementAltered,
+    PlacementCreated,
+    PlacementDropped,
+    PlacementRenamed,
     RouteChanged,
     SchemaCreated,
     SchemaDropped,
@@ -20,9 +24,15 @@ from keys.model.log import (
     TablePurged,
     TableRenamed,
     TablesExchanged,
+    TablespaceAltered,
+    TablespaceCreated,
+    TablespaceDropped,
+    TablespaceRenamed,
     TableUndropped,
     format_of,
 )
+from keys.model.placing.placements import DEFAULT_PLACEMENT_ID, PlacementInfo, StorageProfile
+from keys.model.placing.tablespaces import TablespaceInfo
 from keys.model.tables import TableInfo, TableRoute
 from metasrv_base.elements.states import ElementState
 from tests.procedures.harness.tables import table_info, table_route
@@ -58,6 +68,8 @@ class World:
         self.living: dict[int, tuple[TableInfo, TableRoute]] = {}
         self.dropped: dict[int, tuple[TableInfo, TableRoute]] = {}
         self.following = 1024
+        self.placements: dict[int, PlacementInfo] = {}
+        self.spaces: dict[int, TablespaceInfo] = {}
 
     def entry(self) -> Entry:
         acts: list[Callable[[], Entry | None]] = [
@@ -74,6 +86,8 @@ class World:
             self.create_schema,
             self.drop_schema,
             self.alter_catalog,
+            self.change_placement,
+            self.change_tablespace,
         ]
         while True:
             made = self.random.choice(acts)()
@@ -112,8 +126,17 @@ class World:
         table, self.following = self.following, self.following + 1
         leaders = tuple(self.random.choice(NODES) for _ in range(self.random.randint(1, 3)))
         info, route = table_info(table, name, len(leaders), schema), table_route(table, leaders)
+        info = info.model_copy(update=self.place())
         self.living[table] = info, route
         return TableCreated(info=info, route=route)
+
+    def place(self) -> dict[str, object]:
+        """Draws the fields of a table that say where it is kept."""
+        placement = self.random.choice([None, *self.placements])
+        profile = self.random.choice([None, "fast"]) if placement is None else "fast"
+        tablespace = self.random.choice([None, *self.spaces])
+        use = {"placement_id": placement, "storage_profile": profile, "tablespace_id": tablespace}
+        return {"format": 2 if any(use.values()) else 1, **use}
 
     def drop(self) -> Entry | None:
         table = self.a_living()
@@ -128,8 +151,12 @@ class World:
         table = self.random.choice(sorted(self.dropped))
         info, route = self.dropped.pop(table)
         schema, name = self.free_name()
+        gone = info.placement_id and info.placement_id not in self.placements
+        gone = gone or (info.tablespace_id and info.tablespace_id not in self.spaces)
+        place = self.place() if gone else {}
         shown = {"state": ElementState.PUBLIC, "dropping": None}
-        info = info.model_copy(update={"schema_name": schema, "name": name, **shown})
+        update = {"schema_name": schema, "name": name, **shown, **place}
+        info = info.model_copy(update=update)
         self.living[table] = info, route
         return TableUndropped(info=info, route=route)
 
@@ -185,6 +212,63 @@ class World:
         self.living[table] = info, route
         return RouteChanged(table_id=table, version=route.version, regions=(moved,))
 
+    def change_placement(self) -> Entry | None:
+        name, following = f"p{self.following}", self.following + 1  # 1024 is the default's
+        if len(self.placements) < 2:
+            self.following += 1
+            profiles = (StorageProfile(name="fast", engine="lsm"),)
+            info = PlacementInfo(
+                placement_id=following, name=name, storage_profiles=profiles, created_at_ms=0
+            )
+            self.placements[following] = info
+            return PlacementCreated(info=info)
+        info = self.random.choice(list(self.placements.values()))
+        used = {table.placement_id for table, _ in self.living.values()}
+        act = self.random.choice(["alter", "rename", "drop"])
+        if act == "drop":
+            if info.placement_id in used:
+                return None
+            del self.placements[info.placement_id]
+            return PlacementDropped(name=info.name)
+        update = (
+            {"comment": name}
+            if act == "alter"
+            else {"name": f"p{info.placement_id}-{info.version}"}
+        )
+        new = info.model_copy(update={"version": info.version + 1, **update})
+        self.placements[new.placement_id] = new
+        if act == "alter":
+            return PlacementAltered(info=new)
+        return PlacementRenamed(name=info.name, info=new)
+
+    def change_tablespace(self) -> Entry | None:
+        name, following = f"s{self.following}", self.following
+        if len(self.spaces) < 2:
+            self.following += 1
+            info = TablespaceInfo(
+                tablespace_id=following, catalog="main", name=name, created_at_ms=0
+            )
+            self.spaces[following] = info
+            return TablespaceCreated(info=info)
+        info = self.random.choice(list(self.spaces.values()))
+        used = {table.tablespace_id for table, _ in self.living.values()}
+        act = self.random.choice(["alter", "rename", "drop"])
+        if act == "drop":
+            if info.tablespace_id in used:
+                return None
+            del self.spaces[info.tablespace_id]
+            return TablespaceDropped(catalog="main", name=info.name)
+        update = (
+            {"comment": name}
+            if act == "alter"
+            else {"name": f"s{info.tablespace_id}-{info.version}"}
+        )
+        new = info.model_copy(update={"version": info.version + 1, **update})
+        self.spaces[new.tablespace_id] = new
+        if act == "alter":
+            return TablespaceAltered(info=new)
+        return TablespaceRenamed(name=info.name, info=new)
+
     def create_schema(self) -> Entry | None:
         free = {"a", "b", "c"} - self.schemas
         if not free:
@@ -233,6 +317,19 @@ def check(catalog: Catalog, world: World) -> None:
         for node in NODES
     }
     assert {node: {t.info.table_id for t in catalog.on_node(node)} for node in NODES} == led
+    placing = catalog.placing
+    assert {p.placement_id: p for p in placing.placements.values()} == world.placements
+    assert {s.tablespace_id: s for s in placing.tablespaces_of("main").values()} == world.spaces
+    infos = [info for info, _ in world.living.values() if info.dropping is None]
+    placed = {
+        (info.placement_id or DEFAULT_PLACEMENT_ID, info.table_id, info.storage_profile)
+        for info in infos
+        if info.placement_id or info.storage_profile
+    }
+    uses = placing.placed.items()
+    assert {(one, *use) for one, tables in uses for use in tables.items()} == placed
+    grouped = {(info.tablespace_id, info.table_id) for info in infos if info.tablespace_id}
+    assert {(one, table) for one, tables in placing.grouped.items() for table in tables} == grouped
     numbers = [route.numbers_by_node() for _, route in world.living.values()]
     for node in NODES:
         assert catalog.led_by(node) == sum(len(one.get(node, ())) for one in numbers)

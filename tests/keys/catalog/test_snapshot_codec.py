@@ -15,12 +15,16 @@ from keys.model.catalogs import CatalogInfo, SchemaInfo
 from keys.model.log import (
     CatalogCreated,
     CatalogDropping,
+    PlacementCreated,
     SchemaCreated,
     SchemaDropping,
     TableAltered,
     TableCreated,
     TableDropped,
+    TablespaceCreated,
 )
+from keys.model.placing.placements import default_placement
+from keys.model.placing.tablespaces import TablespaceInfo
 from keys.model.snapshot.snapshots import SnapshotPart
 from keys.value import decode
 from metasrv_base.elements.states import ElementState
@@ -39,6 +43,7 @@ STORED = {
     "leaving_catalogs",
     "leaving",
     "tables",
+    "placing",
 }
 """Fields of a catalog that a snapshot or its reference holds."""
 DERIVED = {"names", "ordered", "freed", "gone", "nodes", "led", "sizes", "states", "shapes"}
@@ -51,10 +56,15 @@ def full() -> Catalog:
     leaving = SchemaInfo(schema_id=3, catalog="main", name="old", created_at_ms=0)
     infos = [table_info(1024, "a", 1), table_info(1025, "b", 1), table_info(1026, "c", 1, "old")]
     infos.append(table_info(1027, "d", 1))
+    placement = default_placement(0).model_copy(update={"placement_id": 1025, "name": "p"})
+    space = TablespaceInfo(tablespace_id=1025, catalog="main", name="s", created_at_ms=0)
+    used = {"placement_id": 1025, "storage_profile": "default", "tablespace_id": 1025}
+    infos[0] = infos[0].model_copy(update={"format": 2, **used})
     made = [TableCreated(info=i, route=table_route(i.table_id, ("dn-1",))) for i in infos]
     catalog = Catalog().apply(first_update(), 3)
     catalog = catalog.apply(update(2, CatalogCreated(info=other), SchemaCreated(info=leaving)), 5)
-    catalog = catalog.apply(update(3, *made), 7)
+    placing = (PlacementCreated(info=placement), TablespaceCreated(info=space))
+    catalog = catalog.apply(update(3, *placing, *made), 7)
     dropping = CatalogDropping(info=other.model_copy(update={"dropping": "p"}))
     schema = SchemaDropping(info=leaving.model_copy(update={"dropping": "p"}))
     gone = TableDropped(table_id=1025, dropped_at_ms=5, dropped_by="p")

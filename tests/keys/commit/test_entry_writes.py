@@ -21,13 +21,17 @@ from keys.model.log import (
     CatalogDropping,
     CatalogUpdate,
     Entry,
+    PlacementCreated,
     SchemaCreated,
     SchemaDropped,
     SchemaDropping,
     TableAltered,
     TableCreated,
     TableDropped,
+    TablespaceCreated,
 )
+from keys.model.placing.placements import PlacementInfo, StorageProfile
+from keys.model.placing.tablespaces import TablespaceInfo
 from keys.model.tables import DatanodeTableKey, TableInfoKey, TableNameKey, TableRouteKey
 from keys.value import StoredModel, decode
 from tests.keys.catalog.logs import World, first_update, update
@@ -123,7 +127,7 @@ def test_given_every_kind_of_entry_then_a_log_of_these_tests_has_it() -> None:
     seen: set[type] = {CatalogDropped, CatalogDropping, SchemaDropping}
     for seed in range(20):
         world = World(seed)
-        seen |= {type(world.entry()) for _ in range(40)} | {CatalogCreated}
+        seen |= {type(world.entry()) for _ in range(80)} | {CatalogCreated}
 
     assert seen == set(get_args(union))
 
@@ -214,7 +218,17 @@ def test_given_a_key_that_the_log_tells_when_written_by_hand_then_it_is_a_progra
 
 def test_given_all_families_then_those_that_the_log_tells_are_those_of_a_catalog() -> None:
     dropped = TableDropped(table_id=1024, dropped_at_ms=1, dropped_by="p")
-    catalogs = (made(), made().apply(update(3, dropped), 3))
+    profiles = (StorageProfile(name="fast", engine="lsm"),)
+    placement = PlacementInfo(
+        placement_id=1025, name="p", storage_profiles=profiles, created_at_ms=0
+    )
+    space = TablespaceInfo(tablespace_id=1025, catalog="main", name="s", created_at_ms=0)
+    placed = {"table_id": 1025, "name": "u", "placement_id": 1025, "tablespace_id": 1025}
+    placed_table = TableCreated(
+        info=INFO.model_copy(update=placed), route=table_route(1025, ("dn-1",))
+    )
+    entries = (PlacementCreated(info=placement), TablespaceCreated(info=space), placed_table)
+    catalogs = (made(), made().apply(update(3, dropped), 3), made().apply(update(3, *entries), 3))
     told = {type(key) for catalog in catalogs for key, _ in stored_keys(catalog)}
 
     assert told == {family.key for family in FAMILIES if family.key.is_logged}

@@ -95,7 +95,8 @@ from keys.model.transitions import ElementChange, LateHolder, Transition, Went
 from keys.value import StoredModel
 from metasrv_base.elements.states import ElementState
 from metasrv_base.schema.partition import HashRule, RangeRule
-from tests.keys.model.snapshot_samples import snapshot_samples
+from tests.keys.model.placing_samples import PLACING_ENTRIES, PLACING_SAMPLES, placed
+from tests.keys.model.snapshot_samples import living_item, snapshot_samples
 from tests.keys.model.staged_samples import STAGED_SAMPLES
 
 AT_MS = 1_763_721_600_000
@@ -268,6 +269,7 @@ UPDATE = CatalogUpdate(
         CatalogDropping(info=CATALOG.model_copy(update={"dropping": PROCEDURE})),
         CatalogDropped(name="main"),
         TablePurged(table_id=1024),
+        *PLACING_ENTRIES,
     ),
 )
 REMOVAL = Removal(at_ms=AT_MS, by="anna", reason="sold", lost=True)
@@ -293,14 +295,7 @@ SNAPSHOT_SAMPLES = snapshot_samples(
     EarlierColumnsItem(
         table_id=1024, schema_version=1, catalog_version=9, at_ms=AT_MS, columns=INFO.columns
     ),
-    TableItem(
-        info=INFO,
-        route=ROUTE,
-        catalog_version=17,
-        columns_schema_version=3,
-        columns_catalog_version=12,
-        columns_at_ms=AT_MS,
-    ),
+    living_item(INFO, ROUTE, 17, (3, 12)),
     TableItem(
         info=HASHED,
         route=ROUTE,
@@ -314,12 +309,13 @@ SNAPSHOT_SAMPLES = snapshot_samples(
 )
 
 SAMPLES: tuple[tuple[Key[Any], StoredModel], ...] = (
-    (TableInfoKey(1024), INFO),
+    (TableInfoKey(1024), placed(INFO)),
     (TableRouteKey(1024), ROUTE),
     (DatanodeTableKey("dn-1", 1024), DatanodeTable(table_id=1024, version=2, regions=(0, 1))),
     (TableNameKey("main", "public", "flights"), TableNameRecord(table_id=1024)),
     (CatalogNameKey("main"), CATALOG),
     (SchemaNameKey("main", "public"), SCHEMA),
+    *PLACING_SAMPLES,
     (
         RemovedTableInfoKey(1024),
         RemovedTableInfo(info=HASHED, dropped_at_ms=AT_MS, dropped_by=PROCEDURE),

@@ -4,9 +4,12 @@ from typing import Any
 
 from keys.key import Key
 from keys.model.catalogs import CatalogInfo, SchemaInfo
+from keys.model.placing.placements import default_placement
+from keys.model.placing.tablespaces import TablespaceInfo
 from keys.model.snapshot.pins import CatalogPin, CatalogPinKey
 from keys.model.snapshot.snapshots import (
     CatalogItem,
+    PlacementItem,
     SchemaItem,
     SnapshotItem,
     SnapshotPart,
@@ -14,10 +17,27 @@ from keys.model.snapshot.snapshots import (
     SnapshotRef,
     SnapshotVersion,
     SnapshotVersionKey,
+    TableItem,
+    TablespaceItem,
 )
+from keys.model.tables import TableInfo, TableRoute
 from keys.value import StoredModel
 
 AT_MS = 1_763_721_600_000
+
+
+def living_item(
+    info: TableInfo, route: TableRoute, version: int, columns: tuple[int, int]
+) -> TableItem:
+    """*columns*: the version of the schema, and of the catalog, that has these columns."""
+    return TableItem(
+        info=info,
+        route=route,
+        catalog_version=version,
+        columns_schema_version=columns[0],
+        columns_catalog_version=columns[1],
+        columns_at_ms=AT_MS,
+    )
 
 
 def snapshot_samples(*tables: SnapshotItem) -> tuple[tuple[Key[Any], StoredModel], ...]:
@@ -43,7 +63,14 @@ def snapshot_samples(*tables: SnapshotItem) -> tuple[tuple[Key[Any], StoredModel
         since_ms=AT_MS,
         expires_at_ms=AT_MS + 600_000,
     )
-    items = (CatalogItem(info=catalog, leaving=True), SchemaItem(info=schema, revision=3), *tables)
+    space = TablespaceInfo(tablespace_id=1, catalog="main", name="default", created_at_ms=AT_MS)
+    items = (
+        CatalogItem(info=catalog, leaving=True),
+        SchemaItem(info=schema, revision=3),
+        PlacementItem(info=default_placement(AT_MS)),
+        TablespaceItem(info=space),
+        *tables,
+    )
     return (
         (CatalogPinKey("nightly"), pin),
         (SnapshotVersionKey(), SnapshotVersion(kept=(ref,))),

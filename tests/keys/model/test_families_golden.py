@@ -213,7 +213,7 @@ def test_given_a_higher_format_inside_a_value_when_decoded_then_it_is_newer_too(
         (key, value) for key, value in SAMPLES if "entries" in value.__class__.model_fields
     )
     stored = json.loads(encode(update))
-    stored["entries"][3]["info"]["format"] = 2
+    stored["entries"][3]["info"]["format"] = 3
 
     with pytest.raises(NewerFormat):
         decode(key.value_type, json.dumps(stored).encode(), key=str(key))

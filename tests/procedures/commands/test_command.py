@@ -19,11 +19,19 @@ from keys.model.catalogs import (
     SchemaNameKey,
 )
 from keys.model.log import Entry
+from keys.model.placing.placements import (
+    PlacedTableKey,
+    PlacementInfo,
+    PlacementKey,
+    StorageProfile,
+    default_placement,
+)
+from keys.model.placing.tablespaces import GroupedTableKey, TablespaceInfo, TablespaceKey
 from keys.model.records import ClientRequirements
 from keys.model.removed import RemovedTableNameKey
 from keys.model.tables import TableNameKey
 from keys.value import StoredModel
-from metasrv_base.errors import Conflict, Corrupt, NotFound
+from metasrv_base.errors import Conflict, Corrupt, NotFound, Refused
 from procedures.commands.command import CatalogCommand, change_of
 from procedures.commands.drop_commands import (
     DropTableCommand,
@@ -37,10 +45,23 @@ from procedures.commands.namespace_commands import (
     DropCatalogCommand,
     DropSchemaCommand,
 )
+from procedures.commands.placement_commands import (
+    AlterPlacementCommand,
+    CreatePlacementCommand,
+    DropPlacementCommand,
+    PlacementChanges,
+    RenamePlacementCommand,
+)
 from procedures.commands.table_commands import (
     CreateTableCommand,
     RenameTableCommand,
     UndropTableCommand,
+)
+from procedures.commands.tablespace_commands import (
+    AlterTablespaceCommand,
+    CreateTablespaceCommand,
+    DropTablespaceCommand,
+    RenameTablespaceCommand,
 )
 from procedures.commands.tenant_commands import AlterCatalogCommand
 from tests.keys.catalog.logs import first_update, update
@@ -52,6 +73,10 @@ ANOTHER = CLIENT.model_copy(update={"table_id": 1024})
 TENANT = CatalogInfo(catalog_id=2, name="x", created_at_ms=0)
 LIMITED = TENANT.as_tenant(CatalogSettings(drop_retention_ms=60_000), CatalogLimits(tables=3))
 SALES = SchemaInfo(schema_id=7, catalog="x", name="sales", created_at_ms=0)
+HOT, COLD = (StorageProfile(name=name, engine="lsm") for name in ("hot", "cold"))
+MEMORY = StorageProfile(name="hot", engine="memory")
+FAST = PlacementInfo(placement_id=1025, name="fast", storage_profiles=(HOT,), created_at_ms=0)
+ORDERS = TablespaceInfo(tablespace_id=9, catalog="x", name="orders", created_at_ms=0)
 
 
 def table(number: int, name: str) -> CreateTableCommand:
@@ -82,10 +107,18 @@ STORY: tuple[CatalogCommand, ...] = (
     UndropTableCommand(removed(1024, "b"), name("a"), 1),
     DropTableCommand(name("a"), 1024, 6, "q"),
     PurgeTableCommand(removed(1024, "a"), "q"),
+    CreatePlacementCommand(FAST),
+    AlterPlacementCommand("fast", 1025, PlacementChanges(storage_profiles=(HOT, COLD))),
+    RenamePlacementCommand("fast", 1025, "slow"),
+    DropPlacementCommand("slow", 1025),
+    CreateTablespaceCommand(ORDERS),
+    AlterTablespaceCommand("x", "orders", 9, "c"),
+    RenameTablespaceCommand("x", "orders", 9, "o"),
+    DropTablespaceCommand("x", "o", 9),
     DropSchemaCommand("x", "sales", 7, "p"),
     DropSchemaCommand("x", "sales", 7),
     DropCatalogCommand("x", 2, "p"),
-    DropCatalogCommand("x", 2),
+    DropCatalogCommand("x", 2, tablespaces=("default", "gone")),
 )
 
 
@@ -171,6 +204,19 @@ def test_given_a_command_when_its_change_is_made_then_its_ranges_must_be_empty()
 
     assert change_of(drop, read).empty == {SchemaNameKey.under("x")}
     assert change_of(replace(drop, hidden_by="p"), read).empty == frozenset()
+    assert drop.unchanged() == {TablespaceKey.under("x"): 0}
+    assert replace(drop, hidden_by="p").unchanged() == {}
+    assert DropPlacementCommand("p", 1025).empty() == (PlacedTableKey.under(1025),)
+    assert DropTablespaceCommand("x", "o", 9).empty() == (GroupedTableKey.under(9),)
+
+
+def test_given_profiles_in_use_when_altered_then_no_table_may_come_meanwhile() -> None:
+    profiles = PlacementChanges(storage_profiles=(COLD,))
+    command = AlterPlacementCommand("fast", 1025, profiles, {}, 7)
+    read = Snapshot(9, {bytes(PlacementKey("fast")): Read(FAST, 4)})
+
+    assert change_of(command, read).unchanged == {PlacedTableKey.under(1025): 7}
+    assert replace(command, changes=PlacementChanges(comment="c")).unchanged() == {}
 
 
 def schema(**other: Any) -> SchemaInfo:
@@ -228,7 +274,81 @@ REFUSALS: dict[str, tuple[int, CatalogCommand, type[Exception]]] = {
         Conflict,
     ),
     "a drop of no catalog": (0, DropCatalogCommand("x", 2), NotFound),
+    "a placement that is there": (15, CreatePlacementCommand(FAST), Conflict),
+    "another placement of that name": (
+        15,
+        CreatePlacementCommand(FAST.model_copy(update={"partitions": 2}), if_not_exists=True),
+        Conflict,
+    ),
+    "other partitions": (
+        15,
+        AlterPlacementCommand("fast", 1025, PlacementChanges(partitions=2)),
+        Refused,
+    ),
+    "another engine of a profile": (
+        15,
+        AlterPlacementCommand("fast", 1025, PlacementChanges(storage_profiles=(MEMORY,))),
+        Refused,
+    ),
+    "a profile less that a table has": (
+        15,
+        AlterPlacementCommand(
+            "fast", 1025, PlacementChanges(storage_profiles=(COLD,)), {"hot": "main.public.t"}
+        ),
+        Conflict,
+    ),
+    "an alter of no placement": (
+        14,
+        AlterPlacementCommand("fast", 1025, PlacementChanges()),
+        NotFound,
+    ),
+    "a rename of another placement of that name": (
+        15,
+        RenamePlacementCommand("fast", 1026, "slow"),
+        Conflict,
+    ),
+    "a rename to a placement that is there": (
+        15,
+        RenamePlacementCommand("fast", 1025, "fast"),
+        Conflict,
+    ),
+    "a drop of no placement": (14, DropPlacementCommand("fast", 1025), NotFound),
+    "a tablespace of no catalog": (0, CreateTablespaceCommand(ORDERS), NotFound),
+    "a tablespace of a catalog that goes": (25, CreateTablespaceCommand(ORDERS), NotFound),
+    "a tablespace that is there": (19, CreateTablespaceCommand(ORDERS), Conflict),
+    "a rename to a tablespace that is there": (
+        19,
+        RenameTablespaceCommand("x", "orders", 9, "default"),
+        Conflict,
+    ),
+    "a rename of the default tablespace": (
+        19,
+        RenameTablespaceCommand("x", "default", 2, "o"),
+        Conflict,
+    ),
+    "a drop of the default tablespace": (19, DropTablespaceCommand("x", "default", 2), Conflict),
+    "a drop of no tablespace": (18, DropTablespaceCommand("x", "orders", 9), NotFound),
 }
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        DropPlacementCommand("default", 1024),
+        RenamePlacementCommand("default", 1024, "slow"),
+        AlterPlacementCommand("default", 1024, PlacementChanges(storage_profiles=(HOT,))),
+    ],
+    ids=lambda command: type(command).__name__,
+)
+def test_given_the_default_placement_when_it_is_to_go_then_refused(
+    command: CatalogCommand,
+) -> None:
+    catalog = played((CreatePlacementCommand(default_placement(0)),))
+
+    with pytest.raises(Conflict) as refused:
+        command.plan(KeysOf(catalog))
+
+    assert refused.value.code == "object-in-use"
 
 
 @pytest.mark.parametrize(("count", "command", "error"), REFUSALS.values(), ids=REFUSALS)

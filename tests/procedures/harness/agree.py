@@ -13,6 +13,7 @@ from keys.store.kv import Event, Watched
 from tests.keys.model.plain import plain
 from tests.procedures.engine import pauses
 from tests.procedures.harness import transitions
+from tests.procedures.harness.placing.agreement import PlacingLog
 
 Parts = tuple[str, ...]
 LOG = ("__catalog", "update")
@@ -49,6 +50,7 @@ class Agreement:
     catalogs: set[str] = field(default_factory=set)
     leaving: set[Parts] = field(default_factory=set)
     """Catalogs and schemas that are being dropped with all they hold: nothing comes into them."""
+    placing: PlacingLog = field(default_factory=PlacingLog)
     versions: int = 0
     at_ms: int = 0
     epochs: dict[str, tuple[int, str]] = field(default_factory=dict)
@@ -159,6 +161,8 @@ class Agreement:
     def _apply(self, entry: dict[str, Any]) -> None:
         if entry["op"].startswith(("catalog.", "schema.")):
             self._apply_name(entry)
+        elif entry["op"].startswith(("placement.", "tablespace.")):
+            self.placing.apply(entry)
         else:
             self._apply_table(entry)
 
@@ -217,7 +221,9 @@ class Agreement:
                 self.entries_of(update)
         if self.uncopied:  # a reader of keys is kept from them until they are written
             return list(self._records())
-        return [*self._names(), *self._routes(), *self._removed(), *self._logs(), *self._records()]
+        placing = self.placing.disagreements(self.family)
+        parts = (self._names(), self._routes(), self._removed(), self._logs(), self._records())
+        return [*(text for part in parts for text in part), *placing]
 
     def _names(self) -> Iterator[str]:
         infos, names = self.family("__table_info"), self.family("__table_name")

@@ -141,10 +141,12 @@ def purged(end: End) -> list[str]:
 
 
 def catalog_dropped(end: End) -> list[str]:
-    schemas = end.agreement.family("__schema_name") | end.agreement.family("__catalog_name")
+    names = ("__schema_name", "__catalog_name", "__tablespace")
+    left = {where for name in names for where in end.agreement.family(name)}
+    wanted = {"table.dropped": 1, "schema.dropping": 1, "schema.dropped": 2}
     return [
-        *all_dropped(end, {"table.dropped": 1, "schema.dropping": 1, "schema.dropped": 2}),
-        *is_true(not schemas, f"left: {sorted(schemas)}"),
+        *all_dropped(end, {**wanted, "tablespace.dropped": 1}),
+        *is_true(not left, f"left: {sorted(left)}"),
     ]
 
 

@@ -53,6 +53,7 @@ from tests.procedures.harness.importing import (
     with_repeated_keys,
 )
 from tests.procedures.harness.online import ADDS, column_added, never_altered
+from tests.procedures.harness.placing.scenarios import PLACING_SCENARIOS
 from tests.procedures.harness.scenario import FULL, Scenario
 from tests.procedures.harness.tables import (
     NODES,
@@ -149,14 +150,14 @@ SCENARIOS = (
         "create_catalog",
         CreateCatalog(info=CatalogInfo(catalog_id=1031, name="acme", created_at_ms=1)),
         empty,
-        {FULL: lambda end: effects(end, "catalog.created")},
+        {FULL: lambda end: effects(end, "catalog.created", "tablespace.created")},
     ),
     Scenario(
         "create_catalog, with its schema",
         "create_catalog",
         ACME,
         empty,
-        {FULL: lambda end: effects(end, "catalog.created", "schema.created")},
+        {FULL: lambda end: effects(end, "catalog.created", "tablespace.created", "schema.created")},
     ),
     Scenario(
         "alter_catalog",
@@ -170,7 +171,7 @@ SCENARIOS = (
         "drop_catalog",
         DropCatalog(name="main", catalog_id=1024),
         empty,
-        {FULL: lambda end: effects(end, "schema.dropped", "catalog.dropped")},
+        {FULL: lambda end: effects(end, "tablespace.dropped", "schema.dropped", "catalog.dropped")},
     ),
     Scenario(
         "drop_catalog",
@@ -193,6 +194,7 @@ SCENARIOS = (
         with_schema,
         {FULL: lambda end: effects(end, "schema.dropped")},
     ),
+    *PLACING_SCENARIOS,
     Scenario("create_table", "create_table", NEW, with_schema, {FULL: created}),
     Scenario(
         "create_table, name taken",

@@ -31,6 +31,7 @@ LEASE = {"lease"}
 STORED = {
     *("format", "table_id", "state", "created_at_ms", "schema_floor", "dropping"),
     *("next_column_id", "next_index_id", "next_constraint_id"),
+    *("placement_id", "tablespace_id", "colocation"),
 }
 """Shown under another name, or of no use to clients."""
 

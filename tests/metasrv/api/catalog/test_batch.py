@@ -85,6 +85,49 @@ async def test_given_commands_that_build_on_each_other_then_one_version_has_them
         assert [table["name"] for table in hr.json()["tables"]] == ["s", "staff"]
 
 
+async def test_given_placements_and_tablespaces_then_each_command_sees_those_before_it() -> None:
+    async with leader() as one:
+        before = one.version
+
+        done = await batch(
+            one,
+            {"create_placement": {"name": "fast"}},
+            {"rename_placement": {"placement": "fast", "new_name": "slow"}},
+            {"create_placement": {"name": "fast", "partitions": 2}},
+            {"alter_placement": {"placement": "slow", "comment": "old"}},
+            {"create_catalog": {"name": "acme"}},
+            {"create_tablespace": {"catalog": "acme", "tablespace": {"name": "orders"}}},
+            {"alter_tablespace": {"catalog": "acme", "tablespace": "orders", "comment": "c"}},
+            {"drop_tablespace": {"catalog": "main", "tablespace": "x", "if_exists": True}},
+        )
+
+        assert (done.status_code, done.json()["catalog_version"]) == (200, before + 1), done.text
+        assert done.json()["applied"] == [True] * 7 + [False]
+        placements = (await one.client.get("/v1/placements")).json()["placements"]
+        said = {each["name"]: (each["partitions"], each["comment"]) for each in placements}
+        assert said == {"default": (1, None), "fast": (2, None), "slow": (1, "old")}
+        assert len({each["id"] for each in placements}) == 3
+        spaces = (await one.client.get("/v1/catalogs/acme/tablespaces")).json()["tablespaces"]
+        assert [(each["name"], each["comment"]) for each in spaces] == [
+            ("default", None),
+            ("orders", "c"),
+        ]
+
+
+async def test_given_a_fault_of_a_tablespace_or_a_default_then_refused_with_its_place() -> None:
+    async with leader() as one:
+        space = {"create_tablespace": {"catalog": "main", "tablespace": {"name": "1"}}}
+        faulty = await batch(one, {"create_placement": {"name": "p", "replicas": 2}}, space)
+        default = await batch(one, {"drop_placement": {"placement": "default"}})
+
+        assert [error["pointer"] for error in faulty.json()["errors"]] == [
+            "/commands/0/create_placement/replicas",
+            "/commands/1/create_tablespace/tablespace/name",
+        ]
+        assert (default.status_code, default.json()["code"]) == (409, "object-in-use")
+        assert default.json()["facts"]["command"] == 0
+
+
 @pytest.mark.case("catalog 12", "catalog 43")
 async def test_given_one_command_that_cannot_be_then_nothing_of_the_batch_is() -> None:
     async with leader() as one:

@@ -44,7 +44,9 @@ async def test_given_an_added_column_then_it_is_one_change_with_its_statement() 
         assert json.loads(added["statement"]["text"])["body"] == {"operations": [ADD]}
         assert (added["by"], added["transitions"]) == ("anonymous", [])
         assert created["text"] == "create table main.public.t"
-        assert first["text"] == "create catalog main; create schema main.public"
+        assert first["text"] == (
+            "create catalog main; create schema main.public; create placement default"
+        )
         assert (first["by"], first["statement"]) == (None, None)
         assert page["catalog_version"] == one.version
 
@@ -222,7 +224,10 @@ async def test_given_versions_that_memory_no_longer_holds_then_the_log_tells(
 
         oldest = page["oldest_version"]
         assert oldest == one.version - 7
-        assert first["text"] == "create catalog main; create schema main.public"
+        assert (
+            first["text"]
+            == "create catalog main; create schema main.public; create placement default"
+        )
         assert diff["text"] == ['set app.x="9"']
         assert len(page["changes"]) == 7
         assert (await get(one, f"{ALL}/{oldest + 1}"))["version"] == oldest + 1

@@ -53,7 +53,7 @@ async def sloppy_key(at: Cluster) -> str:
 
 
 async def newer_format(at: Cluster) -> str:
-    await at.put_raw(bytes(INFO), b'{"format":2,"shape":"unheard of"}')
+    await at.put_raw(bytes(INFO), b'{"format":3,"shape":"unheard of"}')
     return str(INFO)
 
 

@@ -9,6 +9,7 @@ from tests.metasrv.check.breaking import (
     break_large,
     break_log,
     break_nodes,
+    break_placing,
     break_snapshots,
 )
 from tests.metasrv.check.breaking.breaking import Breakage
@@ -19,6 +20,7 @@ BREAKAGES: tuple[Breakage, ...] = (
     *break_log.BREAKAGES,
     *break_files.BREAKAGES,
     *break_nodes.BREAKAGES,
+    *break_placing.BREAKAGES,
     *break_snapshots.BREAKAGES,
     *break_large.BREAKAGES,
 )

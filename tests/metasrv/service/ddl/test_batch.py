@@ -3,6 +3,7 @@
 from random import Random
 from typing import Any
 
+import httpx
 import pytest
 
 from procedures.ports import TransactionLimits
@@ -11,7 +12,7 @@ from tests.metasrv.api.rig import Server, TermLimits, leader, spec
 WAIT = {"prefer": "wait=10"}
 SCHEMAS = ("public", "a")
 TABLES = ("t", "u")
-COMMANDS = 14
+COMMANDS = 20
 """Commands of a batch; most are about a name that another has made, taken or freed."""
 
 SMALL = TransactionLimits(operations=3)
@@ -27,6 +28,8 @@ def drawn(rng: Random) -> Command:
     where = {"catalog": "main", "schema": schema}
     miss = {"if_exists": rng.random() < 0.8}
     stands = {"if_not_exists": rng.random() < 0.8}
+    if rng.random() < 0.4:
+        return of_placing(rng)
     match rng.choice(("schema", "create", "create", "drop", "rename", "options", "sweep")):
         case "schema":
             return {"create_schema": {"catalog": "main", "schema": {"name": schema, **stands}}}
@@ -44,9 +47,46 @@ def drawn(rng: Random) -> Command:
     return {"drop_schema": {**where, "cascade": rng.random() < 0.7, **miss}}
 
 
+def of_placing(rng: Random) -> Command:
+    what, name = rng.choice(("placement", "tablespace")), rng.choice(("p", "q"))
+    where = {} if what == "placement" else {"catalog": "main"}
+    miss = {"if_exists": rng.random() < 0.8}
+    match rng.choice(("create", "create", "alter", "rename", "drop")):
+        case "create":
+            spec = {"name": name, "if_not_exists": rng.random() < 0.8}
+            made = spec if what == "placement" else {"catalog": "main", "tablespace": spec}
+            return {f"create_{what}": made}
+        case "alter":
+            text = rng.choice((None, "c", "d"))
+            return {f"alter_{what}": {**where, what: name, "comment": text, **miss}}
+        case "rename":
+            return {f"rename_{what}": {**where, what: name, "new_name": rng.choice("pq"), **miss}}
+    return {f"drop_{what}": {**where, what: name, **miss}}
+
+
+async def placing_alone(one: Server, op: str, said: dict[str, Any]) -> httpx.Response:
+    verb, what = op.split("_")
+    path = "/v1/placements" if what == "placement" else "/v1/catalogs/main/tablespaces"
+    if verb == "create":
+        body = said if what == "placement" else said["tablespace"]
+        return await one.client.post(path, json=body, headers=WAIT)
+    path = f"{path}/{said[what]}"
+    rest = {k: v for k, v in said.items() if k not in ("catalog", what)}
+    if verb == "alter":
+        return await one.client.patch(path, json=rest, headers=WAIT)
+    if verb == "rename":
+        return await one.client.post(f"{path}/rename", json=rest, headers=WAIT)
+    query = f"?if_exists={str(said['if_exists']).lower()}"
+    return await one.client.delete(f"{path}{query}", headers=WAIT)
+
+
 async def alone(one: Server, command: Command) -> tuple[bool, bool]:
     """The request that does it alone: whether it succeeded, and whether it changed anything."""
     ((op, said),) = command.items()
+    if op.endswith(("_placement", "_tablespace")):
+        before = one.version
+        done = await placing_alone(one, op, said)
+        return done.is_success, one.version > before
     path = f"/v1/catalogs/main/schemas/{said['schema']}"
     rest = {k: v for k, v in said.items() if k not in ("catalog", "schema", "table")}
     before, send = one.version, one.client.post
@@ -77,6 +117,10 @@ async def state(one: Server) -> dict[str, dict[str, Any]]:
     for _, schema in catalog.schemas:
         tables = catalog.in_schema("main", schema)
         found[schema] = {table.info.name: table.info.options for table in tables}
+    placing = catalog.placing
+    found["placements"] = {each.name: each.comment for each in placing.placements.values()}
+    spaces = placing.tablespaces_of("main")
+    found["tablespaces"] = {each.name: each.comment for each in spaces.values()}
     return found
 
 

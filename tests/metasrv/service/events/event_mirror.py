@@ -7,11 +7,14 @@ from typing import Any
 
 from keys.catalog.catalog import Catalog
 from keys.catalog.tables.catalog_table import CatalogTable
+from metasrv.service.bodies.placement_shapes import placement_definition, tablespace_definition
 from metasrv.service.bodies.shapes import region_location, table_definition
 from metasrv.service.events.event_filter import EventFilter, EventScope
+from metasrv_base.wire.api.placing.placements import PlacementDefinition, TablespaceDefinition
 from metasrv_base.wire.api.tables import ColumnBody, TableDefinition
 from metasrv_base.wire.events import element_events as element
 from metasrv_base.wire.events import namespace_events as namespace
+from metasrv_base.wire.events import placing_events as placing
 from metasrv_base.wire.events import table_events as table
 from metasrv_base.wire.events.events import CatalogEvent
 
@@ -65,12 +68,23 @@ class EventMirror:
     schemas: dict[tuple[str, str], int] = field(default_factory=dict)
     tables: dict[int, MirrorTable] = field(default_factory=dict)
     dropped: dict[int, str] = field(default_factory=dict)
+    placements: dict[str, PlacementDefinition] = field(default_factory=dict)
+    tablespaces: dict[tuple[str, str], TablespaceDefinition] = field(default_factory=dict)
 
     @classmethod
     def of(cls, catalog: Catalog, wanted: EventFilter | None = None) -> "EventMirror":
         """As a reader of *catalog* begins."""
         mirror = cls(wanted or EventFilter())
         mirror.catalogs = {name: info.catalog_id for name, info in catalog.catalogs.items()}
+        kept = catalog.placing
+        mirror.placements = {
+            name: placement_definition(info) for name, info in kept.placements.items()
+        }
+        mirror.tablespaces = {
+            (info.catalog, info.name): tablespace_definition(info)
+            for spaces in kept.tablespaces.values()
+            for info in spaces.values()
+        }
         mirror.schemas = {name: info.schema_id for name, info in catalog.schemas.items()}
         for id, found in catalog.tables.items():
             if mirror._selects(found.info.full_name, id):
@@ -109,6 +123,10 @@ class EventMirror:
                         self._schema(event)
                     case table.OfTableEvent():
                         self._table(event)
+                    case placing.OfPlacementEvent():
+                        self._placement(event)
+                    case placing.OfTablespaceEvent():
+                        self._tablespace(event)
         faults = [
             fault for id in touched & self.tables.keys() for fault in self.tables[id].faults()
         ]
@@ -140,6 +158,32 @@ class EventMirror:
             return
         self.schemas.pop(name, None)
         self._hide(*name)
+
+    def _placement(self, event: placing.OfPlacementEvent) -> None:
+        match event:
+            case placing.PlacementDroppedEvent():
+                assert self.placements.pop(event.placement).id == event.placement_id
+                return
+            case placing.PlacementRenamedEvent():
+                assert self.placements.pop(event.previous_placement).id == event.placement_id
+            case placing.PlacementAlteredEvent():
+                assert self.placements[event.placement].id == event.placement_id
+        definition = PlacementDefinition.model_validate(event.model_dump()["definition"])
+        self.placements[event.placement] = definition
+
+    def _tablespace(self, event: placing.OfTablespaceEvent) -> None:
+        name = (event.catalog, event.tablespace)
+        match event:
+            case placing.TablespaceDroppedEvent():
+                assert self.tablespaces.pop(name).id == event.tablespace_id
+                return
+            case placing.TablespaceRenamedEvent():
+                old = (event.catalog, event.previous_tablespace)
+                assert self.tablespaces.pop(old).id == event.tablespace_id
+            case placing.TablespaceAlteredEvent():
+                assert self.tablespaces[name].id == event.tablespace_id
+        definition = TablespaceDefinition.model_validate(event.model_dump()["definition"])
+        self.tablespaces[name] = definition
 
     def _hide(self, catalog: str, schema: str | None) -> None:
         for each in self.tables.values():

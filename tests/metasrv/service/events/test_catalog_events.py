@@ -51,6 +51,10 @@ def told(
             assert mirror.shown() == reads.shown(catalog, mirror.wanted)
         assert mirrors[0].catalogs.keys() == set(catalog.catalogs)
         assert mirrors[0].schemas.keys() == set(catalog.schemas)
+        for mirror, named in ((mirrors[0], True), (mirrors[1], False)):
+            straight = EventMirror.of(catalog)
+            assert mirror.tablespaces == straight.tablespaces
+            assert mirror.placements == (straight.placements if named else {})
         types.update(event.type for event in events)
     return types, updates
 
@@ -78,8 +82,8 @@ def test_given_several_entries_in_a_version_when_applied_then_each_follows_the_o
 def test_given_some_logs_then_they_have_every_kind_of_entry_and_of_event() -> None:
     types: Counter[str] = Counter()
     entries: set[type] = set()
-    for seed in range(14):
-        found, updates = told(seed, 120)
+    for seed in range(5):
+        found, updates = told(seed, 40, (6,))
         types += found
         entries |= {type(entry) for one in updates for entry in one.entries}
     union, _ = get_args(CatalogEvent)

@@ -98,6 +98,8 @@ CLOSED_LIST = [
     "not-empty",
     "tenant-limit",
     "above-tenant-limit",
+    "object-in-use",
+    "too-many-objects",
     "request-timeout",
     "deadline-exceeded",
     "malformed-request",

@@ -1,0 +1,253 @@
+"""`metasrv placement`: how often, on which nodes and by which engines regions are kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from metasrv.cli.forms import Form, Output, form_of, show_form
+from metasrv.cli.options import (
+    WAIT_S,
+    AsJson,
+    AsOf,
+    DryRun,
+    IdempotencyKey,
+    IfExists,
+    IfNotExists,
+    Url,
+    WaitS,
+    service,
+)
+from metasrv.cli.output import show, show_facts, show_missed, show_table
+from metasrv.cli.progress import procedure_bar
+
+if TYPE_CHECKING:
+    from metasrv_base.wire.api.placing.placements import PlacementBody
+
+app = typer.Typer(no_args_is_help=True)
+
+NameArg = Annotated[str, typer.Argument(metavar="PLACEMENT", help="Name of the placement.")]
+Profiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--profile",
+        help="A storage profile, as `hot:memory`; the first is the default.",
+        metavar="NAME:ENGINE",
+    ),
+]
+Zones = Annotated[
+    list[str] | None, typer.Option("--zone", help="Only nodes of this zone.", metavar="ZONE")
+]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--label",
+        help="Only nodes with one of these values of a label, as `disk=ssd,nvme`.",
+        metavar="NAME=VALUES",
+    ),
+]
+Comment = Annotated[str | None, typer.Option(help="Text that is shown with it.", metavar="TEXT")]
+
+
+@app.command("create")
+def create(  # noqa: PLR0913  # a parameter is an option of the command
+    name: NameArg,
+    partitions: Annotated[
+        int, typer.Option(min=1, help="Regions of a table that names no partition.", metavar="N")
+    ] = 1,
+    profile: Profiles = None,
+    zone: Zones = None,
+    label: Labels = None,
+    comment: Comment = None,
+    if_not_exists: IfNotExists = False,
+    wait: WaitS = WAIT_S,
+    dry_run: DryRun = False,
+    idempotency_key: IdempotencyKey = "",
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create a placement."""
+    spec: dict[str, object] = {
+        "name": name,
+        "partitions": partitions,
+        "comment": comment,
+        "if_not_exists": if_not_exists,
+        "node_filter": _filter(zone, label),
+    }
+    if profile:
+        spec["storage_profiles"] = _profiles(profile)
+    with service(metasrv, as_json) as client, procedure_bar("create") as tell:
+        body = client.placements.create(
+            spec, wait_s=wait, on_progress=tell, dry_run=dry_run, idempotency_key=idempotency_key
+        )
+    show(body, as_json, lambda: typer.echo(f"{body.name} created: id {body.id}"))
+
+
+@app.command("alter")
+def alter(  # noqa: PLR0913  # a parameter is an option of the command
+    name: NameArg,
+    profile: Profiles = None,
+    zone: Zones = None,
+    label: Labels = None,
+    any_node: Annotated[
+        bool, typer.Option("--any-node", help="From now on any node may lead its regions.")
+    ] = False,
+    comment: Annotated[
+        str | None, typer.Option(help="Text that is shown with it; '' removes it.", metavar="TEXT")
+    ] = None,
+    if_exists: IfExists = False,
+    wait: WaitS = WAIT_S,
+    dry_run: DryRun = False,
+    idempotency_key: IdempotencyKey = "",
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change a placement: each kind of option replaces what there was of it. Regions stay."""
+    if any_node and (zone or label):
+        raise typer.BadParameter("--any-node goes with neither --zone nor --label")
+    patch: dict[str, object] = {"if_exists": if_exists}
+    if zone or label or any_node:
+        patch["node_filter"] = _filter(zone, label)
+    if profile:
+        patch["storage_profiles"] = _profiles(profile)
+    if comment is not None:
+        patch["comment"] = comment or None
+    if len(patch) == 1:
+        raise typer.BadParameter("say what to change; --help lists the options")
+    with service(metasrv, as_json) as client, procedure_bar("alter") as tell:
+        body = client.placements.alter(
+            name,
+            patch,
+            wait_s=wait,
+            on_progress=tell,
+            dry_run=dry_run,
+            idempotency_key=idempotency_key,
+        )
+    if body is None:
+        show_missed(name, as_json)
+        return
+    show(body, as_json, lambda: show_facts(_facts(body)))
+
+
+@app.command("rename")
+def rename(  # noqa: PLR0913  # a parameter is an option of the command
+    name: NameArg,
+    new_name: Annotated[str, typer.Argument(metavar="NEW_NAME", help="Its name from now on.")],
+    if_exists: IfExists = False,
+    wait: WaitS = WAIT_S,
+    dry_run: DryRun = False,
+    idempotency_key: IdempotencyKey = "",
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give a placement another name; the tables that use it keep it."""
+    with service(metasrv, as_json) as client, procedure_bar("rename") as tell:
+        body = client.placements.rename(
+            name,
+            new_name,
+            if_exists=if_exists,
+            wait_s=wait,
+            on_progress=tell,
+            dry_run=dry_run,
+            idempotency_key=idempotency_key,
+        )
+    if body is None:
+        show_missed(name, as_json)
+        return
+    show(body, as_json, lambda: typer.echo(f"{name} is {body.name} now"))
+
+
+@app.command("drop")
+def drop(  # noqa: PLR0913  # a parameter is an option of the command
+    name: NameArg,
+    if_exists: IfExists = False,
+    wait: WaitS = WAIT_S,
+    dry_run: DryRun = False,
+    idempotency_key: IdempotencyKey = "",
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Drop a placement that no table uses."""
+    with service(metasrv, as_json) as client, procedure_bar("drop") as tell:
+        dropped = client.placements.drop(
+            name,
+            if_exists=if_exists,
+            wait_s=wait,
+            on_progress=tell,
+            dry_run=dry_run,
+            idempotency_key=idempotency_key,
+        )
+    if not dropped:
+        show_missed(name, as_json)
+        return
+    show({"dropped": name}, as_json, lambda: typer.echo(f"{name} dropped"))
+
+
+@app.command("get")
+def get(
+    name: NameArg,
+    as_of: AsOf = None,
+    metasrv: Url = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show one placement."""
+    form = form_of(output, as_json)
+    with service(metasrv, form is Form.JSON) as client:
+        body = client.placements.get(name, as_of)
+    show_form(form, body, [body.name], lambda: show_facts(_facts(body)))
+
+
+@app.command("list")
+def list_(
+    as_of: AsOf = None, metasrv: Url = None, output: Output = None, as_json: AsJson = False
+) -> None:
+    """List the placements, by name."""
+    form = form_of(output, as_json)
+    with service(metasrv, form is Form.JSON) as client:
+        placements = client.placements.list(as_of)
+    rows = [
+        (each.id, each.name, each.partitions, _profiles_text(each), _nodes_text(each))
+        for each in placements
+    ]
+    head = ("id", "placement", "partitions", "profiles", "nodes")
+    names = [each.name for each in placements]
+    show_form(form, placements, names, lambda: show_table(head, rows))
+
+
+def _profiles(texts: list[str]) -> list[dict[str, str]]:
+    profiles = []
+    for text in texts:
+        name, colon, engine = text.partition(":")
+        if not (name and colon and engine):
+            raise typer.BadParameter(f"--profile {text}: it is NAME:ENGINE, as hot:memory")
+        profiles.append({"name": name, "engine": engine})
+    return profiles
+
+
+def _filter(zones: list[str] | None, labels: list[str] | None) -> dict[str, object]:
+    conditions = []
+    for text in labels or ():
+        name, equals, values = text.partition("=")
+        if not (name and equals and values):
+            raise typer.BadParameter(f"--label {text}: it is NAME=VALUES, as disk=ssd,nvme")
+        conditions.append({"label": name, "in": values.split(",")})
+    return {"zones": zones or [], "labels": conditions}
+
+
+def _facts(body: PlacementBody) -> dict[str, object]:
+    facts = body.model_dump(mode="json", exclude={"storage_profiles", "node_filter"})
+    return {**facts, "profiles": _profiles_text(body), "nodes": _nodes_text(body)}
+
+
+def _profiles_text(body: PlacementBody) -> str:
+    return ", ".join(f"{profile.name}:{profile.engine}" for profile in body.storage_profiles)
+
+
+def _nodes_text(body: PlacementBody) -> str:
+    """The node filter in the words of the options."""
+    zones = body.node_filter.zones
+    said = [f"zone {' or '.join(zones)}"] if zones else []
+    said += [f"{each.label}={','.join(each.values)}" for each in body.node_filter.labels]
+    return ", ".join(said) or "any"

@@ -1,0 +1,179 @@
+"""Commands about placements."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from keys.commit.entry_writes import MetadataView
+from keys.key import Key, Range
+from keys.model.log import (
+    Entry,
+    PlacementAltered,
+    PlacementCreated,
+    PlacementDropped,
+    PlacementRenamed,
+)
+from keys.model.placing.placements import (
+    DEFAULT_PLACEMENT,
+    DEFAULT_PROFILE,
+    NodeFilter,
+    PlacedTableKey,
+    PlacementInfo,
+    PlacementKey,
+    StorageProfile,
+)
+from keys.value import StoredPart
+from metasrv_base.errors import Conflict, NotFound, Refused
+from metasrv_base.wire.problem.problems import FieldError
+from procedures.commands.command import CatalogCommand
+from procedures.steps.existing import alike, must_be_free
+
+IS_DEFAULT = "is the default, which always exists under its name"
+
+
+class PlacementChanges(StoredPart):
+    """The properties that an alter names; None: it stays as it is."""
+
+    replicas: int | None = None
+    partitions: int | None = None
+    storage_profiles: tuple[StorageProfile, ...] | None = None
+    node_filter: NodeFilter | None = None
+    comment: str | None = None
+    drops_comment: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePlacementCommand(CatalogCommand):
+    info: PlacementInfo
+    if_not_exists: bool = False
+
+    def keys(self) -> tuple[Key[Any], ...]:
+        return (PlacementKey(self.info.name),)
+
+    def plan(self, view: MetadataView) -> tuple[Entry, ...]:
+        existing = view.get(PlacementKey(self.info.name))
+        stands = alike(self.info, existing, if_not_exists=self.if_not_exists)
+        return () if stands else (PlacementCreated(info=self.info),)
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPlacementCommand(CatalogCommand):
+    """Tables keep the engine that they were made with, and their regions stay where they are."""
+
+    name: str
+    placement_id: int
+    changes: PlacementChanges
+    profiles_in_use: Mapping[str, str] = field(default_factory=dict)
+    """Profile -> the full name of a table that has it, as of *known_at*."""
+    known_at: int = 0
+    """The revision of the catalog of which the tables are known."""
+
+    def keys(self) -> tuple[Key[Any], ...]:
+        return (PlacementKey(self.name),)
+
+    def unchanged(self) -> Mapping[Range, int]:
+        if self.changes.storage_profiles is None:
+            return {}
+        return {PlacedTableKey.under(self.placement_id): self.known_at}
+
+    def plan(self, view: MetadataView) -> tuple[Entry, ...]:
+        info = the_placement(view, self.name, self.placement_id)
+        new = altered(info, self.changes, self.profiles_in_use)
+        if new == info:
+            return ()
+        return (PlacementAltered(info=new.model_copy(update={"version": info.version + 1})),)
+
+
+@dataclass(frozen=True, slots=True)
+class RenamePlacementCommand(CatalogCommand):
+    name: str
+    placement_id: int
+    new_name: str
+
+    def keys(self) -> tuple[Key[Any], ...]:
+        return (PlacementKey(self.name), PlacementKey(self.new_name))
+
+    def plan(self, view: MetadataView) -> tuple[Entry, ...]:
+        info = the_placement(view, self.name, self.placement_id)
+        must_not_be_default("placement", self.name)
+        must_be_free("placement", self.new_name, view.get(PlacementKey(self.new_name)))
+        new = info.model_copy(update={"name": self.new_name, "version": info.version + 1})
+        return (PlacementRenamed(name=self.name, info=new),)
+
+
+@dataclass(frozen=True, slots=True)
+class DropPlacementCommand(CatalogCommand):
+    """No living table uses it: that is a compare."""
+
+    name: str
+    placement_id: int
+
+    def keys(self) -> tuple[Key[Any], ...]:
+        return (PlacementKey(self.name),)
+
+    def empty(self) -> tuple[Range, ...]:
+        return (PlacedTableKey.under(self.placement_id),)
+
+    def plan(self, view: MetadataView) -> tuple[Entry, ...]:
+        the_placement(view, self.name, self.placement_id)
+        must_not_be_default("placement", self.name)
+        return (PlacementDropped(name=self.name),)
+
+
+def the_placement(view: MetadataView, name: str, placement_id: int) -> PlacementInfo:
+    """Raises NotFound; Conflict where the name means another placement by now."""
+    info = view.get(PlacementKey(name))
+    if info is None:
+        raise NotFound(what="placement", name=name)
+    if info.placement_id != placement_id:
+        raise Conflict("schema-conflict", name=name)
+    return info
+
+
+def must_not_be_default(what: str, name: str) -> None:
+    """Raises Conflict for the default placement, and the default tablespace of a catalog."""
+    if name.rpartition(".")[2] == DEFAULT_PLACEMENT:
+        raise Conflict("object-in-use", name=f"{what} {name}", what=IS_DEFAULT)
+
+
+def altered(
+    info: PlacementInfo, changes: PlacementChanges, profiles_in_use: Mapping[str, str]
+) -> PlacementInfo:
+    """Raises Refused for what no placement allows, Conflict("object-in-use") for a profile that is
+    taken away from a table."""
+    if changes.partitions not in (None, info.partitions):
+        _refuse("/partitions", f"it is {info.partitions}, and cannot be altered")
+    update: dict[str, object] = {}
+    if changes.replicas is not None:
+        update["replicas"] = changes.replicas
+    if changes.storage_profiles is not None:
+        _profiles_must_stay(info, changes.storage_profiles, profiles_in_use)
+        update["storage_profiles"] = changes.storage_profiles
+    if changes.node_filter is not None:
+        update["node_filter"] = changes.node_filter
+    if changes.comment is not None or changes.drops_comment:
+        update["comment"] = changes.comment
+    return info.model_copy(update=update)
+
+
+def _profiles_must_stay(
+    info: PlacementInfo, profiles: tuple[StorageProfile, ...], in_use: Mapping[str, str]
+) -> None:
+    new = {profile.name: profile for profile in profiles}
+    for profile in info.storage_profiles:
+        if profile.name in new and new[profile.name] != profile:
+            position = profiles.index(new[profile.name])
+            why = "a profile keeps its engine and options; add one under another name"
+            _refuse(f"/storage_profiles/{position}", why)
+        if profile.name in new:
+            continue
+        name = f"storage profile {profile.name} of placement {info.name}"
+        if (info.name, profile.name) == (DEFAULT_PLACEMENT, DEFAULT_PROFILE):
+            raise Conflict("object-in-use", name=name, what=IS_DEFAULT)
+        if profile.name in in_use:
+            table = in_use[profile.name]
+            raise Conflict("object-in-use", name=name, what=f"is used by {table}", used_by=[table])
+
+
+def _refuse(pointer: str, detail: str) -> None:
+    raise Refused("invalid-request", errors=(FieldError(pointer=pointer, detail=detail),))
