@@ -20,14 +20,14 @@ class TenantClaim:
     """Limits that it sets: they hold from its submission on, where they are the lower ones."""
 
 
-def tenants_of(locks: tuple[Lock, ...]) -> tuple[str, ...]:
+def tenants_of(locks: tuple[Lock, ...]) -> set[str]:
     """Returns the catalogs whose objects the holder of *locks* changes: those that must stay, not
     those that it makes or drops."""
-    return tuple(
-        lock.key.removeprefix(CATALOG)
-        for lock in locks
-        if lock.mode is LockMode.SHARED and lock.key.startswith(CATALOG)
-    )
+    tenants = set()
+    for lock in locks:
+        if lock.mode is LockMode.SHARED and lock.key.startswith(CATALOG):
+            tenants.add(lock.key.removeprefix(CATALOG))
+    return tenants
 
 
 def no_claims(state: object, catalog: Catalog) -> tuple[TenantClaim, ...]:

@@ -194,7 +194,10 @@ OF_FORMAT_3 = (CatalogAltered, *get_args(PlacingEntry))
 
 def format_of(entries: tuple[Entry, ...]) -> int:
     """The lowest format that can hold *entries*."""
-    return 3 if any(isinstance(entry, OF_FORMAT_3) for entry in entries) else 2
+    for entry in entries:
+        if isinstance(entry, OF_FORMAT_3):
+            return 3
+    return 2
 
 
 class StagedRef(StoredPart):

@@ -180,11 +180,13 @@ class Manager:
         is_large = self._stager.is_large(kind, state, submission)
         kept = self._stager.locks(kind, state) if is_large else locks
         if submission.parent is None:
-            refuses = partial(self.tenants.refusal, kind, state, locks)
+            refuses = partial(self._floor.tenants.refusal, kind, state, locks)
             submitted = await self._known_if_refused(submission, refuses)
             if submitted is not None:
                 return submitted
-            self.tenants.reserve(procedure, kind, state, locks)  # no await since it was judged
+            self._floor.tenants.reserve(
+                procedure, kind, state, locks
+            )  # no await since it was judged
         overtakes = self._floor.announce(procedure, kept, key)
         wish = replace(submission, overtakes=overtakes)
         return await self._outlive(partial(self._submit, kind, state, wish))
@@ -205,7 +207,7 @@ class Manager:
             self._must_be_open()
             refusal = refuses()
             if refusal is not None and self._floor.twin(key) is None:
-                self.tenants.refused[str(refusal.facts["limit"])] += 1
+                self._floor.tenants.refused[str(refusal.facts["limit"])] += 1
                 raise refusal
         return None
 
