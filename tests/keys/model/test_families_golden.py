@@ -27,6 +27,7 @@ from keys.packed import JSON_BYTES_MAX, Templates
 from keys.templated import NAME, NUMBER, own_of, restore, shorten
 from keys.value import NewerFormat, StoredModel, decode, encode
 from metasrv_base.errors import Corrupt
+from tests.keys.model.plain import plain
 from tests.keys.model.samples import INFO, SAMPLES
 from tests.keys.model.staged_samples import REF
 from tests.keys.model.strategies import values_of
@@ -191,6 +192,21 @@ def test_given_the_golden_folder_then_it_holds_nothing_else() -> None:
         GOLDEN / "CatalogUpdate.4.json",
     } == set(GOLDEN.iterdir())
     assert {family.key for family in FAMILIES} == FILES.keys()
+
+
+@each_sample
+def test_given_each_stored_form_when_looked_at_without_models_then_it_is_the_json(
+    key: Key[Any], value: StoredModel
+) -> None:
+    """The checkers of crashed lives and of the simulation look at every value so. A packing may
+    leave out the format, if it is the first."""
+    names = [FILES[type(key)], *(GOLDEN / name for name in PACKED.get(type(key), ()))]
+    stored = [encode(value), *(path.read_bytes() for path in names)]
+    expected = json.loads(StoredModel.pack(value))
+
+    found = [{"format": 1} | plain(bytes(key), raw) for raw in stored]
+
+    assert found == [expected] * len(stored)
 
 
 @each_sample

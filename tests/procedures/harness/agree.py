@@ -132,7 +132,7 @@ class Agreement:
                 self._epoch(region)
         if head == "__sequence" and old is not None and value["next"] <= old["next"]:
             self.wrong.append(f"sequence {where} goes back")
-        if head == "__catalog" and where[0] == "update" and old is not None:
+        if head == "__catalog" and where[0] == "update" and old is not None and value is not None:
             self.wrong.append(f"log entry {where} is written twice")
 
     def _must_follow(self, old: int, new: int, what: str, steps: int) -> None:
@@ -285,10 +285,15 @@ class Agreement:
             yield "a table lives and is removed"
 
     def _logs(self) -> Iterator[str]:
-        updates = [where for where in self.family("__catalog") if where[0] == "update"]
-        stored = self.family("__catalog")[("version",)]
-        if not stored["version"] == self.versions == len(updates):
-            yield f"version {stored['version']}, {len(updates)} updates"
+        found = self.family("__catalog")
+        updates = sorted(int(where[1]) for where in found if where[0] == "update")
+        first = updates[0] if updates else self.versions + 1
+        kept = found.get(("snapshot", "version"), {"kept": [{"version": 0}]})["kept"]
+        version = found[("version",)]["version"]
+        if version != self.versions:
+            yield f"version {version}, the log's {self.versions}"
+        if updates != list(range(first, self.versions + 1)) or first > kept[0]["version"] + 1:
+            yield f"updates {updates} up to {self.versions}, the oldest snapshot is {kept[0]}"
         living = {
             int(table): (info, self.family("__table_route").get((table,)))
             for (table,), info in self.family("__table_info").items()
