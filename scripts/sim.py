@@ -63,12 +63,14 @@ def _live(lives: Sequence[Life]) -> int:
 
 
 def _hunt(lives: Sequence[Life], bugs: Bugs) -> int:
+    missed = bugs.seams
     for tried, life in enumerate(lives, start=1):
         outcome = lived(life, bugs, until="")
+        missed &= outcome.missed
         if outcome.violations:
             print(f"found after {tried} seeds\n{shown(outcome)}")
             return 0
-    print(f"not found in {len(lives)} seeds")
+    print(f"not found in {len(lives)} seeds; never reached: {sorted(missed) or 'nothing'}")
     return 1
 
 

@@ -35,6 +35,7 @@ SUITES = frozenset(
         "tests/process",
         "tests/process/drill",
         "tests/sim",
+        "tests/sim/planted",
         "tests/takeover",
         "tests/walks",
     }

@@ -3,8 +3,8 @@ of its own."""
 
 from collections.abc import Mapping
 
-from tests.sim.clients.logs import LOG, Log
-from tests.sim.clients.queues import LONG_QUEUE, QUEUE, Queue
+from tests.sim.clients.logs import LOG, SHORT_LOG, Log
+from tests.sim.clients.queues import LONG_QUEUE, QUEUE, SHORT_QUEUE, Queue
 from tests.sim.cluster.outage import OUTAGE, Outage
 from tests.sim.length import LONG, SHORT, Length, Life
 from tests.sim.planted.mistakes import Bugs
@@ -13,12 +13,14 @@ from tests.sim.scenario import Outcome, Plot, live
 PLOTS: Mapping[str, type[Plot]] = {
     OUTAGE.name: Outage,
     QUEUE.name: Queue,
+    SHORT_QUEUE.name: Queue,
     LONG_QUEUE.name: Queue,
     LOG.name: Log,
+    SHORT_LOG.name: Log,
 }
 """By the name of a length; the others have the plot of all things."""
 LENGTHS: Mapping[str, Length] = {
-    one.name: one for one in (LONG, SHORT, OUTAGE, QUEUE, LONG_QUEUE, LOG)
+    one.name: one for one in (LONG, SHORT, OUTAGE, QUEUE, SHORT_QUEUE, LONG_QUEUE, LOG, SHORT_LOG)
 }
 """The lengths that `make sim` lives."""
 

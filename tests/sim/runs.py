@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from tests.sim.cluster.world import World
 from tests.sim.length import FIRST_SHORT, SHORT, Length, Life
-from tests.sim.planted.mistakes import BUGS
+from tests.sim.planted.mistakes import BUGS, SPIES
 from tests.sim.profiles import lived
 from tests.sim.scenario import Outcome, Plot, live
 
@@ -32,6 +32,18 @@ class Hunt(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Hunted:
+    """The result of a hunt."""
+
+    lives: int
+    """The number that was lived."""
+    is_found: bool
+    cpu_s: float
+    missed: frozenset[str]
+    """Seams of the mistake that the code never came to."""
+
+
+@dataclass(frozen=True)
 class Processes:
     """They live over many seeds: to start one costs as much as a seed."""
 
@@ -44,19 +56,40 @@ class Processes:
         living = lived if plot is None else partial(live, plot=plot)
         return list(self.pool.map(living, lives))
 
-    def hunts(self, wanted: Sequence[Hunt], lives_max: int) -> list[int | None]:
-        """For each, after how many lives it was found."""
+    def hunts(self, wanted: Sequence[Hunt], lives_max: int) -> list[Hunted]:
+        """In order of *wanted*; each ends as soon as its check finds the mistake."""
         tasks = [self.pool.submit(_hunted, hunt, lives_max) for hunt in wanted]
         return [task.result() for task in tasks]
 
+    def never_reached(self, lives: Sequence[Life]) -> frozenset[str]:
+        """The seams of planted mistakes that the code comes to in none of the *lives*, which are
+        lived without any mistake, until none is left."""
+        left = SPIES.seams
+        for life in lives:
+            left &= self.pool.submit(_spied, life).result()
+        return left
 
-def _hunted(hunt: Hunt, lives_max: int) -> int | None:
-    for number in range(lives_max):
+
+def _hunted(hunt: Hunt, lives_max: int) -> Hunted:
+    began_s, bugs = _worked_s(), BUGS[hunt.bug]
+    is_found, number, missed = False, 0, bugs.seams
+    while not is_found and number < lives_max:
         life = Life(hunt.first + number, hunt.length)
-        found = lived(life, BUGS[hunt.bug], until=hunt.check).violations
-        if any(hunt.check in text for text in found):
-            return number + 1
-    return None
+        outcome = lived(life, bugs, until=hunt.check)
+        is_found = any(hunt.check in text for text in outcome.violations)
+        missed &= outcome.missed
+        number += 1
+    return Hunted(number, is_found, _worked_s() - began_s, missed)
+
+
+def _worked_s() -> float:
+    """Processor time of this process."""
+    worked = os.times()
+    return worked.user + worked.system
+
+
+def _spied(life: Life) -> frozenset[str]:
+    return lived(life, SPIES).missed
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 from uuid import UUID
@@ -63,6 +63,8 @@ class Outcome:
     faults: tuple[str, ...]
     virtual_s: float
     steps: int
+    missed: frozenset[str] = frozenset()
+    """Seams of planted bugs that the code did not come to."""
 
 
 def live(
@@ -75,11 +77,12 @@ def live(
 
     *until*: the world ends as soon as something goes wrong that is told with these words.
     """
-    bugs = bugs or Bugs()
+    bugs, reached = bugs or Bugs(), set[str]()
+    planted = bugs.watched(reached)
     plots: list[Plot] = []
 
     async def main(loop: SimLoop) -> None:
-        plots.append((plot or Plot)(World(loop, life, bugs, until), life))
+        plots.append((plot or Plot)(World(loop, life, planted, until), life))
         playing = loop.spawn(WORLD, plots[0].play())
         await asyncio.wait([playing, plots[0].world.found], return_when=asyncio.FIRST_COMPLETED)
         if playing.done():
@@ -89,12 +92,12 @@ def live(
         if not plots[0].world.loop.is_over:  # what is closed then complains of it
             plots[0].world.wrong(text)
 
-    with quiet(tell), bugs.planted(), seeded_ids(life.seed), uncollected():
+    with quiet(tell), planted.planted(), seeded_ids(life.seed), uncollected():
         try:
             run(main, life.seed)
         except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - whatever ends a world
             plots[0].world.wrong(f"ended by {error!r}")
-    return plots[0].outcome()
+    return replace(plots[0].outcome(), missed=bugs.seams - reached)
 
 
 class Plot:
@@ -284,6 +287,7 @@ class Plot:
             world.ghost.look()
             world.leases.look(world.nodes)
             world.shapes.look(world.nodes, world.frontends)
+            world.known.look(world.servers)
             look_at_leaders(world.servers, world.weather.sometimes)
             self._restart_those_who_gave_up()
             await world.sleep_ms(self.look_ms)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from keys.model.log import CatalogUpdateKey
-from keys.model.records import ProcedureHistory, ProcedureHistoryKey
+from keys.model.records import ProcedureHistory, ProcedureHistoryKey, ProcedureKey
 from keys.store.kv import Request, TxnAnswer
 from keys.store.memory import MemoryKv
 from keys.value import decode
@@ -106,6 +106,33 @@ class LeaseGhost:
                 self.sometimes["two nodes with a lease of one region"] += 1
                 if self.is_judged:
                     self.wrong(f"lease: region {region} is held by {found}")
+
+
+@dataclass
+class KnownGhost:
+    """G21: a leader that admits procedures knows each that is stored."""
+
+    kv: MemoryKv
+    wrong: Callable[[str], None]
+    _told: set[int] = field(default_factory=set)
+    """Terms that have been told of."""
+
+    def look(self, servers: Iterable[Metasrv]) -> None:
+        seat = self.kv._store.get(SEAT)
+        for server in servers:
+            term = server.state.term if server.is_up and server.state is not None else None
+            if term is None or not term.ready.is_set() or term.number in self._told:
+                continue
+            if seat is None or seat.mod_revision != term.number:
+                continue
+            start, end = ProcedureKey.under()
+            found = self.kv._store.scan(start, end)
+            stored = {item.key.removeprefix(start).decode() for item in found}
+            floor = term.manager._floor
+            unknown = stored - floor.entries.keys() - floor.arriving.keys()
+            if unknown:
+                self._told.add(term.number)
+                self.wrong(f"known: {server.name} has {len(unknown)} of {len(stored)} not taken up")
 
 
 def look_at_leaders(servers: Iterable[Metasrv], sometimes: Counter[str]) -> None:

@@ -16,8 +16,6 @@ from tests.sim.length import SHORT
 from tests.sim.scenario import Plot
 
 STATEMENT_MS = 12_000
-KEYS = 150
-"""Keys of one writer: each is written several times."""
 AGAIN = 25
 """Statements of each writer that are sent again."""
 RETURNS_MS = (10, 3_000, 25_000)
@@ -36,6 +34,7 @@ LOG = replace(
     faults_min=1,
     limits=RegionLimits(64 << 20, 3_600_000),
 )
+SHORT_LOG = replace(LOG, name="short-log", statements=20)
 
 
 @dataclass
@@ -45,6 +44,8 @@ class Filler:
     session: Session
     number: int
     rows: Rows
+    keys: int
+    """Keys of its own: each is written several times."""
     done: list[tuple[str, int, str]] = field(default_factory=list)
     """Statement id, key and value of what was acknowledged."""
 
@@ -53,7 +54,7 @@ class Filler:
 
     async def run(self, statements: int) -> None:
         for number in range(statements):
-            key = KEYS * self.number + number % KEYS
+            key = self.keys * self.number + number % self.keys
             await self._put(self.session.key(), key, f"{self.session.name}-{number}")
 
     async def _put(self, id: str, key: int, value: str) -> None:
@@ -76,7 +77,7 @@ class Filler:
 
     async def again(self) -> None:
         """Statements whose rows were written again since: each did its work once."""
-        old = self.done[: max(0, len(self.done) - KEYS)]
+        old = self.done[: max(0, len(self.done) - self.keys)]
         for id, key, value in self.session.random.sample(old, min(AGAIN, len(old))):
             try:
                 await self._sent(id, key, value)
@@ -92,7 +93,10 @@ class Log(Plot):
     def _actors(self) -> "list[tuple[str, Coroutine[Any, Any, None]]]":
         world, length = self.world, self.length
         rows = world.oracle.rows(self.known[0].table_id)
-        self.fillers = [Filler(world.session(f"filler-{n}"), n, rows) for n in range(length.users)]
+        keys = length.statements * 3 // 8
+        self.fillers = [
+            Filler(world.session(f"filler-{n}"), n, rows, keys) for n in range(length.users)
+        ]
         return [(one.session.name, one.run(length.statements)) for one in self.fillers]
 
     async def _trouble(self) -> None:

@@ -27,6 +27,7 @@ AT_DEATH = "procedures that were queued when a leader fell"
 CANCELLED = "a procedure that was cancelled in a long queue"
 
 QUEUE = replace(SHORT, name="queue", writers=0, users=8, statements=160, changes=0)
+SHORT_QUEUE = replace(QUEUE, name="short-queue", users=4, statements=25)
 LONG_QUEUE = replace(QUEUE, name="long-queue", statements=500)
 
 
@@ -38,6 +39,7 @@ class Submitter:
     number: int
     accepted: dict[str, int] = field(default_factory=dict)
     """Procedure -> the value that it sets."""
+    refusals: Counter[str] = field(default_factory=Counter)
 
     @property
     def option(self) -> str:
@@ -63,6 +65,10 @@ class Submitter:
                 return str(answer.headers["x-procedure-id"])
             except (Unknown, Unavailable):
                 self.session.count("asked again with the same key")
+            except MetaError as error:  # told once: it may be so until the leader changes
+                self.refusals[error.code] += 1
+                if self.refusals[error.code] == 1:
+                    self.session.wrong(f"queue: {self.session.name} was refused: {error.code}")
             await self.session.clock.sleep_ms(AGAIN_MS)
 
 

@@ -6,7 +6,7 @@ What happens in it is another file's (tests/sim/scenario.py).
 import asyncio
 from random import Random
 
-from tests.sim.checks.invariants import LeaseGhost, StoreGhost
+from tests.sim.checks.invariants import KnownGhost, LeaseGhost, StoreGhost
 from tests.sim.checks.oracle import Oracle
 from tests.sim.checks.schema_invariants import ShapeGhost
 from tests.sim.clients.client import Session
@@ -51,6 +51,7 @@ class World:
         drift = FAR_DRIFT if is_far else DRIFT
         self.oracle.leases_hold = not (is_far or self.has_force)
         self.leases = LeaseGhost(self.weather.sometimes, self.wrong, self.oracle.leases_hold)
+        self.known = KnownGhost(self.kv, self.wrong)
         self.shapes = ShapeGhost(
             self.kv, self.weather.sometimes, self.wrong, self.oracle.leases_hold
         )

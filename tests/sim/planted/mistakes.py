@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dataplane.datanode.membership.heartbeat import HeartbeatLoop
@@ -32,20 +32,37 @@ from tests.crash.planted import (
 )
 from tests.sim.planted import rare_mistakes as planted_gains
 from tests.sim.planted import schema_mistakes as planted_changes
+from tests.sim.planted.seams import ALTER, alters, held, seam_of, watched
+
+
+def _unaltered(request: Request) -> Request:
+    return request
 
 
 @dataclass(frozen=True)
 class Bugs:
     """The bugs of a world; none by default."""
 
-    alter: Callable[[Request], Request] = lambda request: request
+    alter: Callable[[Request], Request] = _unaltered
     """Returns the request that every server sends instead."""
     make_store: Callable[[Clock], MemoryKv] = MemoryKv
     patches: tuple[Patch, ...] = field(default=())
 
+    @property
+    def seams(self) -> frozenset[str]:
+        """The seams that the code must come to, or the bugs change nothing."""
+        altered = [] if self.alter is _unaltered else [ALTER]
+        return frozenset([*map(seam_of, self.patches), *altered])
+
+    def watched(self, reached: set[str]) -> "Bugs":
+        """These bugs, which put the seams into *reached* that the code comes to."""
+        patches = tuple(watched(patch, reached) for patch in self.patches)
+        alter = self.alter if self.alter is _unaltered else alters(self.alter, reached)
+        return replace(self, alter=alter, patches=patches)
+
     @contextmanager
     def planted(self) -> Iterator[None]:
-        before = [(where, name, _held(where, name)) for where, name, _ in self.patches]
+        before = [(where, name, held(where, name)) for where, name, _ in self.patches]
         for where, name, bug in self.patches:
             setattr(where, name, bug)
         try:
@@ -53,11 +70,6 @@ class Bugs:
         finally:
             for where, name, sound in before:
                 setattr(where, name, sound)
-
-
-def _held(where: object, name: str) -> object:
-    """As it stands there: a property of a class is not asked for its value."""
-    return vars(where)[name]
 
 
 class FenceByServer(MemoryKv):
@@ -171,3 +183,15 @@ BUGS: Mapping[str, Bugs] = {
     },
 }
 """By name."""
+
+
+def _spying() -> Bugs:
+    patches = {seam_of(patch): patch for bugs in BUGS.values() for patch in bugs.patches}
+    return Bugs(
+        patches=tuple((where, name, held(where, name)) for where, name, _ in patches.values())
+    )
+
+
+SPIES = _spying()
+"""The sound code of every seam, planted there: nothing is changed, and each seam that the code
+comes to is known."""

@@ -21,7 +21,7 @@ _PAGE = Scanning.page
 _RESUME = Scanning.resume
 _POST = Manager._post
 _GROUPS = SealedLog.groups
-REPLAYED_MAX = 4_000
+REPLAYED_MAX = 200
 """Statements."""
 
 
