@@ -7,6 +7,7 @@ unfinished parts or updates below the floor, is found by its key and deleted by 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from keys.catalog.catalog import Catalog
@@ -28,9 +29,13 @@ from keys.model.snapshot.snapshots import (
 from keys.model.staging.parts import BatchPartKey, LargeUpdate, LargeUpdateKey
 from keys.store.kv import Get, KeyValue, Kv
 from keys.value import decode
+from metasrv_base.concurrency.fanout import fan_out
 
 DELETED_AT_ONCE = 48
 """Keys of one transaction: less than half of what it may hold, so that other changes share it."""
+DELETIONS = 3
+"""The most of them at once. Each waits for a batch behind what else is committed: one after the
+other they would delete less than a busy cluster writes."""
 KEY = SnapshotVersionKey()
 EMPTY = SnapshotRef(
     version=0,
@@ -131,11 +136,17 @@ class SnapshotWriter:
         deleted += await self._collect_parts(stored.floor)
         oldest = await self._keys(CatalogUpdateKey.under(), limit=1)
         first = CatalogUpdateKey.parse(oldest[0].key).version if oldest else stored.floor + 1
-        for low in range(first, stored.floor + 1, DELETED_AT_ONCE):
-            high = min(low + DELETED_AT_ONCE, stored.floor + 1)
-            updates = Range(bytes(CatalogUpdateKey(low)), bytes(CatalogUpdateKey(high)))
-            deleted += await self._delete(CatalogUpdateKey, await self._keys(updates))
+        behind, step = stored.floor + 1, DELETIONS * DELETED_AT_ONCE
+        for low in range(first, behind, step):
+            parts = range(low, min(low + step, behind), DELETED_AT_ONCE)
+            calls = [partial(self._delete_updates, part, behind) for part in parts]
+            deleted += sum(await fan_out(calls, at_once=DELETIONS))
         return deleted
+
+    async def _delete_updates(self, low: int, behind: int) -> int:
+        high = min(low + DELETED_AT_ONCE, behind)
+        updates = Range(bytes(CatalogUpdateKey(low)), bytes(CatalogUpdateKey(high)))
+        return await self._delete(CatalogUpdateKey, await self._keys(updates))
 
     async def _collect_parts(self, floor: int) -> int:
         """Deletes the parts that updates up to *floor* name; then what says so."""

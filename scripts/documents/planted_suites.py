@@ -52,6 +52,13 @@ SUITES: Mapping[str, Suite] = {
         "::test_given_a_planted_bug_when_leaders_die_anywhere_then_a_life_finds_it",
         ("tests/keys/catalog/large/test_unfinished_planted.py::PLANTED",),
     ),
+    "log": Suite(
+        "In the catalog log, its snapshots and its compaction; found by a server that follows while"
+        " leaders change, snapshot and cut.",
+        "tests/keys/catalog/log/test_update_log_planted.py"
+        "::test_given_a_planted_bug_when_logs_are_cut_under_a_follower_then_a_life_finds_it",
+        ("tests/keys/catalog/log/test_update_log_planted.py::PLANTED",),
+    ),
     "watch": Suite(
         "In the watch of etcd; found by streams that break anywhere.",
         "tests/keys/store/test_etcd_watch_resumed.py",
