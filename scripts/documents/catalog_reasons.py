@@ -5,7 +5,6 @@ from collections.abc import Mapping
 _VALID = "a version is valid from its commit (decision 0172)"
 _NO_KEY_INDEX = "the primary key has no index: a region keeps its rows in the order of the key"
 _MARK = "the log has no mark of a product: the key of the cluster is the mark of a prefix"
-_PLACEMENT = "placements are not objects of the catalog"
 _COPIES = "a region has one copy"
 _ASKED = "no member is asked: the leader knows what holders, procedures and pins need"
 
@@ -21,6 +20,7 @@ WHY_NOT: Mapping[int, str] = {
     76: "a column of an index has no order of its own: its entries rise",
     83: _NO_KEY_INDEX,
     90: _NO_KEY_INDEX,
+    105: "the default placement always exists: the bootstrap makes it, or the first leader",
     113: "there are no views",
     **dict.fromkeys((125, 127, 128, 130), _ASKED),
 }
@@ -28,11 +28,9 @@ NOT_BUILT: Mapping[int, str] = {
     **dict.fromkeys((31, 32), _MARK),
     51: "an operation on a column has no `if_not_exists`",
     52: "an operation on a column has no `if_exists`",
-    72: "a part of the rules is that of placements",
+    72: "a table names no placement yet, so those rules are not there",
     89: "an index cannot be renamed",
-    **dict.fromkeys((99, 100, 104, 105, 106, 107, 108), _PLACEMENT),
     **dict.fromkeys((101, 102), _COPIES),
-    103: _PLACEMENT,
 }
 IN_PART: Mapping[int, str] = {
     5: "by its time, not by a count: a lost race is run again until the deadline of the procedure",

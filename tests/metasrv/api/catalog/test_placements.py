@@ -4,9 +4,14 @@ from typing import Any
 
 import pytest
 
+from keys.commit.change import change
+from keys.model.log import TableCreated
 from keys.model.placing.placements import PLACEMENTS_MAX
+from keys.model.tables import TableInfoKey, TableNameKey, TableRouteKey
 from metasrv.service.ddl import ddl_placements
+from tests.keys.commit.changes import absent
 from tests.metasrv.api.rig import Server, leader
+from tests.procedures.harness.tables import table_info, table_route
 
 WAIT = {"prefer": "wait=10"}
 PLACEMENTS = "/v1/placements"
@@ -33,6 +38,7 @@ def faults(answer: Any) -> dict[str, str]:
     return {fault["pointer"]: fault["code"] for fault in answer.json()["errors"]}
 
 
+@pytest.mark.case("catalog 99")
 async def test_given_a_new_cluster_then_the_default_placement_is_there() -> None:
     async with leader() as one:
         body = (await one.client.get(f"{PLACEMENTS}/default")).json()
@@ -104,6 +110,7 @@ async def test_given_changes_when_altered_then_what_is_not_named_stays() -> None
         assert less.json()["storage_profiles"] == [HOT]
 
 
+@pytest.mark.case("catalog 103")
 async def test_given_what_cannot_be_altered_when_altered_then_refused() -> None:
     async with leader() as one:
         await made(one)
@@ -172,6 +179,7 @@ async def test_given_what_cannot_be_altered_when_altered_then_refused() -> None:
         ({"expression": "1=1"}, "/expression", "invalid-request"),
     ],
 )
+@pytest.mark.case("catalog 100")
 async def test_given_a_wrong_spec_when_made_then_the_fault_is_pointed_at(
     wrong: dict[str, Any], pointer: str, code: str
 ) -> None:
@@ -184,6 +192,7 @@ async def test_given_a_wrong_spec_when_made_then_the_fault_is_pointed_at(
         assert one.version == 1
 
 
+@pytest.mark.case("catalog 106")
 async def test_given_a_rename_then_the_id_stays_and_the_old_name_is_free() -> None:
     async with leader() as one:
         body = await made(one)
@@ -205,6 +214,53 @@ async def test_given_a_rename_then_the_id_stays_and_the_old_name_is_free() -> No
         assert (default.status_code, default.json()["code"]) == (409, "object-in-use")
 
 
+@pytest.mark.case("catalog 104")
+async def test_given_a_placement_in_use_or_the_default_when_dropped_then_refused_with_users() -> (
+    None
+):
+    async with leader() as one:
+        body = await made(one)
+        await use(one, body["id"])
+        before = one.version
+        used = await one.client.delete(FAST, headers=WAIT)
+        profiles = {"storage_profiles": [{**HOT, "name": "cold"}]}
+        less = await one.client.patch(FAST, json=profiles, headers=WAIT)
+        batched = await one.client.post(
+            "/v1/batch", json={"commands": [{"drop_placement": {"placement": "fast"}}]}
+        )
+        default = await one.client.delete(f"{PLACEMENTS}/default", headers=WAIT)
+        renamed = await one.client.post(f"{FAST}/rename", json={"new_name": "slow"}, headers=WAIT)
+
+        for refused in (used, less, batched, default):
+            assert (refused.status_code, refused.json()["code"]) == (409, "object-in-use")
+        assert used.json()["facts"]["used_by"] == ["main.public.t"]
+        assert (renamed.status_code, one.version) == (200, before + 1)
+
+
+async def use(one: Server, placement_id: int) -> None:
+    """A table of the placement, as a create of a table will write it."""
+    info = table_info(2048, "t", 1)
+    info = info.model_copy(
+        update={"format": 2, "placement_id": placement_id, "storage_profile": "hot"}
+    )
+    keys = (TableInfoKey(2048), TableRouteKey(2048), TableNameKey("main", "public", "t"))
+    entry = TableCreated(info=info, route=table_route(2048, ("dn-1",)))
+    await one.term.committer.commit(change(absent(*keys), entry))
+
+
+@pytest.mark.case("catalog 108")
+async def test_given_the_default_placement_when_set_to_what_it_is_then_no_version_is_made() -> None:
+    async with leader() as one:
+        before = one.version
+        body = (await one.client.get(f"{PLACEMENTS}/default")).json()
+        fields = ("partitions", "replicas", "storage_profiles", "node_filter", "comment")
+        patch = {field: body[field] for field in fields}
+        same = await one.client.patch(f"{PLACEMENTS}/default", json=patch, headers=WAIT)
+
+        assert (same.status_code, same.json()["version"], one.version) == (200, 1, before)
+
+
+@pytest.mark.case("catalog 107")
 async def test_given_a_drop_and_a_create_then_the_new_one_has_another_id() -> None:
     async with leader() as one:
         first = await made(one)

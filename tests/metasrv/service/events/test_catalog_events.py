@@ -62,7 +62,7 @@ def told(
 @given(st.integers(0, 10_000))
 @settings(max_examples=12)
 @pytest.mark.slow
-@pytest.mark.case("catalog 68")
+@pytest.mark.case("catalog 68", "catalog 107")
 def test_given_any_log_when_its_events_are_applied_then_reads_show_the_same_at_each_version(
     seed: int,
 ) -> None:
