@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from tests.sim.cluster.world import World
 from tests.sim.length import FIRST_SHORT, SHORT, Length, Life
-from tests.sim.planted.mistakes import BUGS, SPIES
+from tests.sim.planted.mistakes import BUGS, spies
 from tests.sim.profiles import lived
 from tests.sim.scenario import Outcome, Plot, live
 
@@ -64,7 +64,7 @@ class Processes:
     def never_reached(self, lives: Sequence[Life]) -> frozenset[str]:
         """The seams of planted mistakes that the code comes to in none of the *lives*, which are
         lived without any mistake, until none is left."""
-        left = SPIES.seams
+        left = spies().seams
         for life in lives:
             left &= self.pool.submit(_spied, life).result()
         return left
@@ -89,7 +89,7 @@ def _worked_s() -> float:
 
 
 def _spied(life: Life) -> frozenset[str]:
-    return lived(life, SPIES).missed
+    return lived(life, spies()).missed
 
 
 @contextmanager
