@@ -91,6 +91,7 @@ INVARIANTS: tuple[Invariant, ...] = (
             "log-folds",
             "log-tells",
             "log-once",
+            "log-parts",
             "snapshot-listed",
             "snapshot-whole",
             "snapshot-tells",

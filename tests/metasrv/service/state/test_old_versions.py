@@ -293,7 +293,9 @@ async def test_given_an_old_version_then_it_is_told_with_what_it_changed() -> No
             "rename table main.public.t to main.public.u",
             "create table main.public.t",
         ]
-        assert texts[2] == "create catalog main; create schema main.public"
+        assert (
+            texts[2] == "create catalog main; create schema main.public; create placement default"
+        )
         assert diff["text"] == ["rename main.public.t to main.public.u"]
 
 
