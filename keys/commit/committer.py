@@ -14,16 +14,15 @@ from functools import partial
 from itertools import count
 
 from keys.commit.batch import Batch, BatchVerdict, Judgement, LogHead, PendingTxn, judge, seal
-from keys.commit.copying import KeyCopier, KeysLeft
+from keys.commit.copying import RESEND_MS, KeyCopier, KeysLeft
 from keys.commit.handling import must_not_be_handling
 from keys.commit.packing import pack
-from keys.commit.sending import RESEND_MS, BatchSender
 from keys.commit.settled import Settling, Torn
 from keys.commit.staging import ENTRIES, PartsReference, StagingSizes, parts_of
 from keys.commit.txn import Copies, Stamp, Txn
 from keys.model.log import CatalogUpdate, CatalogVersion, CatalogVersionKey, StagedRef
 from keys.model.origin import Origin
-from keys.store.kv import TXN_OPS_MAX, Get, Kv, Request
+from keys.store.kv import OUT_OF_SPACE, TXN_OPS_MAX, Get, Kv, Request, TxnAnswer
 from keys.value import StoredPart, decode
 from metasrv_base.clock import Clock
 from metasrv_base.errors import (
@@ -36,6 +35,7 @@ from metasrv_base.errors import (
     Unknown,
 )
 
+RESEND_MS_MAX = 2_000  # between two copies of an unanswered batch; the first pause is RESEND_MS
 WAITING_MAX = 4_096  # members in the queue: more than every running procedure can hold at once
 LOOKED_AT_MAX = 2 * TXN_OPS_MAX  # of those, for one batch: each member writes a key or more
 
@@ -94,8 +94,9 @@ class Committer:
         self._unanswered = 0
         """Commits that are done, and are answered once their update counts."""
         self._ended = False
-        self._sender = BatchSender(kv, clock, deadline_ms=deadline_ms)
-        self._copier = KeyCopier(self._sender, clock)
+        self._is_out_of_space = False
+        """Whether the store had no space for the last batch that it answered."""
+        self._copier = KeyCopier(self._send, clock)
         self.sizes = StagingSizes()
         self._left: KeysLeft | None = None
         self._large = count(1)
@@ -113,7 +114,7 @@ class Committer:
     def must_have_space(self) -> None:
         """Raises Unavailable("storage-full") while the batch in flight waits for space in the
         store, for those who would rather not wait behind it."""
-        if self._sender.is_out_of_space:
+        if self._is_out_of_space:
             raise Unavailable("storage-full")
 
     async def commit(
@@ -223,7 +224,7 @@ class Committer:
         self._in_flight = self._take(packed.taken)
         batch = seal(self._head, packed.after, packed.shares)
         try:
-            answer, in_doubt = await self._sender.send(batch)
+            answer, in_doubt = await self._send(batch)
         except (Unavailable, Refused) as error:
             self._not_sent(error)
         else:
@@ -238,7 +239,7 @@ class Committer:
             member = replace(pending.member, copies=len(copies))
             packed = pack(self._head, [member], self._clock.wall_ms(), members_max=1)
             batch = seal(self._head, packed.after, packed.shares)
-            answer, in_doubt = await self._sender.send(batch)
+            answer, in_doubt = await self._send(batch)
         except MetaError as error:
             self.settling.settle(None)
             self._not_sent(error)
@@ -252,6 +253,27 @@ class Committer:
         else:
             await self._tell(batch, judged, in_doubt)
             self.settling.settle(None)
+
+    async def _send(self, batch: Batch) -> tuple[TxnAnswer, bool]:
+        """The answer, and whether a copy was sent before that never was answered.
+
+        Once a copy may be on its way, no failure of a later copy says that nothing was done (P1.3).
+        Raises Unavailable and Refused: nothing was.
+        """
+        in_doubt, pause_ms = False, RESEND_MS
+        while True:
+            try:
+                answer = await self._kv.txn(batch.request, deadline_ms=self._deadline_ms)
+            except (Unknown, Unavailable, Refused) as error:
+                in_doubt = in_doubt or isinstance(error, Unknown)
+                self._is_out_of_space = error.facts.get("reason") == OUT_OF_SPACE
+                if not in_doubt:
+                    raise
+                await self._clock.sleep_ms(pause_ms)
+                pause_ms = min(2 * pause_ms, RESEND_MS_MAX)
+            else:
+                self._is_out_of_space = False
+                return answer, in_doubt
 
     async def _copy(self, left: KeysLeft) -> int:
         return await self._copier.copy(self._head, left, self.sizes.chunk_ops)

@@ -5,7 +5,7 @@ from them and written in bounded transactions, in the order of their names. Unti
 written the leader commits nothing else, and who reads keys takes those that are left from here.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -19,7 +19,6 @@ from keys.commit.batch import (
     judge,
     seal,
 )
-from keys.commit.sending import RESEND_MS, BatchSender
 from keys.commit.txn import Copies, Stamp
 from keys.key import Range
 from keys.model.staging.parts import LargeUpdate, LargeUpdateKey
@@ -31,12 +30,14 @@ from keys.store.kv import (
     Put,
     ReadableStore,
     Request,
+    TxnAnswer,
 )
 from keys.store.mvcc import in_range
 from keys.value import decode, encode
 from metasrv_base.clock import Clock
 from metasrv_base.errors import Corrupt, NotLeader, Refused, Unavailable
 
+RESEND_MS = 50  # the first pause before an unanswered batch is sent again; it doubles
 CHUNK_BYTES = 600_000
 """Bytes of the keys of one transaction. A larger key goes by itself."""
 
@@ -142,11 +143,15 @@ def overlaid(
     return tuple(new[key] for key in sorted(new))
 
 
+Send = Callable[[Batch], Awaitable[tuple[TxnAnswer, bool]]]
+"""Sends a batch until it is answered. Returns the answer, and whether an earlier copy was not."""
+
+
 class KeyCopier:
     """Writes what is left of a large version, before its leader commits anything else."""
 
-    def __init__(self, sender: BatchSender, clock: Clock) -> None:
-        self._sender = sender
+    def __init__(self, send: Send, clock: Clock) -> None:
+        self._send = send
         self._clock = clock
 
     async def copy(self, head: LogHead, left: KeysLeft, ops_max: int) -> int:
@@ -156,7 +161,7 @@ class KeyCopier:
             chunk = left.chunk(ops_max)
             batch = _chunk_batch(head, left, chunk)
             try:
-                answer, in_doubt = await self._sender.send(batch)
+                answer, in_doubt = await self._send(batch)
             except Unavailable:
                 await self._clock.sleep_ms(RESEND_MS)
                 continue

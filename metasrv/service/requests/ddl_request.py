@@ -1,6 +1,5 @@
 """A wish is a change that can be judged, again and again, while the catalog moves."""
 
-import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -100,10 +99,6 @@ class DdlRequest:
     """A kind of procedure that, when it makes this wish's judgement wait, does what it asks for."""
     is_long: bool = False
     """Whether judging takes so long that it is done in a thread."""
-
-    async def judged(self, facts: RequestFacts) -> Judged:
-        """Raises as `judge`."""
-        return await asyncio.to_thread(self.judge, facts) if self.is_long else self.judge(facts)
 
 
 @dataclass(frozen=True, slots=True)

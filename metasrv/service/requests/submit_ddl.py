@@ -178,7 +178,9 @@ async def _judge(
         )
         refusal: MetaError | None = None
         try:
-            judged = await wish.judged(facts)
+            judged = (
+                await asyncio.to_thread(wish.judge, facts) if wish.is_long else wish.judge(facts)
+            )
         except MetaError as error:
             refusal, judged = error, None
         if isinstance(judged, ProcedureToSubmit):

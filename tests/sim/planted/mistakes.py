@@ -13,7 +13,7 @@ from dataplane.region.engine import serving
 from dataplane.region.engine.writer import RegionWriter
 from dataplane.region.memory.statements import StatementMemory
 from keys.commit.batch import Batch
-from keys.commit.sending import BatchSender
+from keys.commit.committer import Committer
 from keys.store.kv import Request, TxnAnswer
 from keys.store.memory import MemoryKv
 from metasrv.nodes.lease_table import LeaseTable
@@ -97,7 +97,7 @@ def _server(value: bytes) -> str:
     return name
 
 
-async def _unknown_is_failed(self: BatchSender, batch: Batch) -> tuple[TxnAnswer, bool]:
+async def _unknown_is_failed(self: Committer, batch: Batch) -> tuple[TxnAnswer, bool]:
     """Reports an unknown outcome as not done."""
     try:
         answer = await self._kv.txn(batch.request, deadline_ms=self._deadline_ms)
@@ -157,7 +157,7 @@ BUGS: Mapping[str, Bugs] = {
     "fence by server": Bugs(make_store=FenceByServer),
     "read set not compared": Bugs(alter=without(is_read_set)),
     "reverse index forgotten": Bugs(alter=without_index),
-    "unknown told as failed": Bugs(patches=((BatchSender, "send", _unknown_is_failed),)),
+    "unknown told as failed": Bugs(patches=((Committer, "_send", _unknown_is_failed),)),
     "not resumed": Bugs(patches=(NOT_RESUMED,)),
     "resumed without locks": Bugs(patches=(NOT_LOCKED_AGAIN,)),
     "lock released in finally": Bugs(patches=(RELEASED_IN_FINALLY,)),

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -12,7 +12,7 @@ from keys.commit.copying import KeyCopier, KeysLeft
 from keys.commit.staging import PartsReference, parts_of
 from keys.model.log import StagedRef
 from keys.model.staging.parts import BatchPartKey
-from keys.store.kv import Delete, Put, Request, TxnAnswer
+from keys.store.kv import Delete, Kv, Put, Request, TxnAnswer
 from keys.value import StoredPart
 from metasrv_base.errors import MetaError
 from tests.keys.catalog import snapshots
@@ -50,7 +50,7 @@ async def with_late_parts(self: KeyCopier, head: Any, left: KeysLeft, ops_max: i
     for parts in LATE.values():
         for key, raw in parts:
             put = Request(compares=(head.fence,), writes=(Put(bytes(key), raw),))
-            await self._sender._kv.txn(put, deadline_ms=3_000)
+            await _store_of(self).txn(put, deadline_ms=3_000)
     LATE.clear()
     return await _COPY(self, head, left, ops_max)
 
@@ -62,8 +62,15 @@ async def and_forgets(self: KeyCopier, head: Any, left: KeysLeft, ops_max: int) 
         Delete(bytes(BatchPartKey(left.value.staged.batch, number)))
         for number in range(left.value.staged.parts)
     ]
-    await self._sender._kv.txn(Request((head.fence,), tuple(gone)), deadline_ms=3_000)
+    await _store_of(self).txn(Request((head.fence,), tuple(gone)), deadline_ms=3_000)
     return revision
+
+
+def _store_of(copier: KeyCopier) -> Kv:
+    """The store of the committer whose method sends the batches."""
+    committer = cast("Any", copier._send).__self__
+    assert isinstance(committer, Committer)
+    return committer._kv
 
 
 async def nothing_left(*_: object, **__: object) -> None:
