@@ -16,6 +16,7 @@ from types import FrameType
 import pyarrow as pa
 from pydantic import BaseModel
 
+from metasrv_base.pack_map import PackMap
 from tests.walks.profiling import PACKAGES, product_file, profiled
 
 DEPTH_MAX = 8
@@ -67,7 +68,10 @@ class CallForms:
 
 
 def parts_of(value: object) -> Sequence[object]:
-    """Elements and fields. A service has none: it holds the requests of others as well."""
+    """Elements and fields. A service and the map of all tables have none: they hold the requests of
+    others as well."""
+    if isinstance(value, PackMap):
+        return []
     if isinstance(value, Mapping):
         return list(value.values())
     if isinstance(value, list | tuple):

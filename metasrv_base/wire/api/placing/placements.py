@@ -22,7 +22,7 @@ class StorageProfileSpec(WireModel):
     name: Identifier
     engine: str = Field(examples=["lsm"])
     """`lsm`, or `memory`, whose rows end with the process of their node."""
-    options: dict[str, int] = Field(default_factory=dict)
+    options: dict[str, Int64] = Field(default_factory=dict)
     """Options of the engine; one that is left out is as the node was started."""
 
 

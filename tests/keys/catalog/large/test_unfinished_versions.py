@@ -11,6 +11,7 @@ from keys.catalog.stored_keys import stored_keys
 from keys.commit.committer import StaleRead
 from keys.commit.settled import SettledReads
 from keys.commit.txn import snapshot
+from keys.model.families import FAMILIES
 from keys.model.log import CatalogUpdateKey
 from keys.model.staging.parts import BatchPartKey, LargeUpdate, LargeUpdateKey
 from keys.model.tables import TableInfoKey
@@ -57,14 +58,12 @@ def faults(store: Store, revision: int | None = None) -> list[str]:
 
 
 def keys_of(store: Store) -> dict[str, bytes]:
-    families = (
-        b"__table",
-        b"__schema_name",
-        b"__catalog_name",
-        b"__dn_table",
-        b"__removed-__table",
-    )
-    return {item.key.decode(): item.value for item in store.dump() if item.key.startswith(families)}
+    logged = [family for family in FAMILIES if family.key.is_logged]
+    return {
+        item.key.decode(): item.value
+        for item in store.dump()
+        if any(family.claims(item.key) for family in logged)
+    }
 
 
 def written(catalog: Catalog) -> dict[str, bytes]:

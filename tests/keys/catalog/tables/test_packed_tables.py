@@ -122,8 +122,10 @@ def test_given_the_models_inside_an_item_then_none_begins_as_an_item_does() -> N
     assert sorted(kind.__name__ for kind in items) == [
         "CatalogItem",
         "EarlierColumnsItem",
+        "PlacementItem",
         "SchemaItem",
         "TableItem",
+        "TablespaceItem",
     ]
     assert len(inside) > 8
 

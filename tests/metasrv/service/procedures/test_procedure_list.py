@@ -32,9 +32,13 @@ class Counting:
         self.ranges = 0
         self._range = kv.range
 
-    async def __call__(self, get: Get, *, deadline_ms: int, revision: int = 0) -> KeyPage:
+    async def __call__(
+        self, get: Get, *, deadline_ms: int, revision: int = 0, serializable: bool = False
+    ) -> KeyPage:
         self.ranges += 1
-        return await self._range(get, deadline_ms=deadline_ms, revision=revision)
+        return await self._range(
+            get, deadline_ms=deadline_ms, revision=revision, serializable=serializable
+        )
 
 
 async def with_histories(one: Server, times_ms: Sequence[int]) -> list[str]:
