@@ -145,9 +145,19 @@ def catalog_dropped(end: End) -> list[str]:
     left = {where for name in names for where in end.agreement.family(name)}
     wanted = {"table.dropped": 1, "schema.dropping": 1, "schema.dropped": 2}
     return [
-        *all_dropped(end, {**wanted, "tablespace.dropped": 1}),
+        *all_dropped(end, {**wanted, "tablespace.dropped": len(default_tablespace_dropped(end))}),
         *is_true(not left, f"left: {sorted(left)}"),
     ]
+
+
+def empty_catalog_dropped(end: End) -> list[str]:
+    return effects(end, *default_tablespace_dropped(end), "schema.dropped", "catalog.dropped")
+
+
+def default_tablespace_dropped(end: End) -> tuple[str, ...]:
+    """The log entry of the tablespace that goes with its catalog; none in a cluster from before
+    there were any."""
+    return ("tablespace.dropped",) if end.agreement.placing.has_defaults else ()
 
 
 def schema_dropped(end: End) -> list[str]:

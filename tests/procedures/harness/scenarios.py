@@ -33,6 +33,7 @@ from tests.procedures.harness.ends import (
     decommissioned,
     dropped,
     effects,
+    empty_catalog_dropped,
     exchanged,
     failed_over,
     nothing,
@@ -171,7 +172,7 @@ SCENARIOS = (
         "drop_catalog",
         DropCatalog(name="main", catalog_id=1024),
         empty,
-        {FULL: lambda end: effects(end, "tablespace.dropped", "schema.dropped", "catalog.dropped")},
+        {FULL: empty_catalog_dropped},
     ),
     Scenario(
         "drop_catalog",

@@ -29,6 +29,12 @@ class PlacingLog:
         if done == "created":
             self.given.append((what, entry["info"][f"{what}_id"]))
 
+    @property
+    def has_defaults(self) -> bool:
+        """Whether the cluster has ever had a default placement: one from before there were any has
+        none until a leader makes it."""
+        return ("placement", DEFAULT_PLACEMENT_ID) in self.given
+
     def disagreements(self, family: Family) -> Iterator[str]:
         placements, spaces = family("__placement"), family("__tablespace")
         if placements != self.placements:
@@ -38,9 +44,8 @@ class PlacingLog:
         if len(set(self.given)) != len(self.given):
             yield f"an id was given twice: {self.given}"
         catalogs = {where[0] for where in family("__catalog_name")}
-        if ("default",) not in placements or catalogs != {
-            w[0] for w in spaces if w[1] == "default"
-        }:
+        defaults = {catalog for catalog, name in spaces if name == "default"}
+        if self.has_defaults and (("default",) not in placements or catalogs != defaults):
             yield f"no default among {sorted(placements)}, {sorted(spaces)}"
         yield from _uses(family)
 
