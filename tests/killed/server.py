@@ -117,6 +117,8 @@ class Process:
             kinds=self._kinds,
             limits=LIMITS,
             deadline_ms=DEADLINE_MS,
+            one_transaction=self._scenario.one_transaction,
+            sizes=self._scenario.sizes,
         )
         async with asyncio.TaskGroup() as tasks:
             beating = tasks.create_task(self._begin(self._server, file))
