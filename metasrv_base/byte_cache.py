@@ -27,9 +27,11 @@ class ByteCache(Generic[K, V]):
             return kept[0]
 
     def put(self, key: K, value: V, size_bytes: int) -> None:
-        """A value that is larger than the bound is not kept."""
+        """A value that is larger than the bound is not kept, and takes no other's space."""
         with self._lock:
             self._drop(key)
+            if size_bytes > self._bytes_max:
+                return
             self._values[key] = value, size_bytes
             self.size_bytes += size_bytes
             while self.size_bytes > self._bytes_max:

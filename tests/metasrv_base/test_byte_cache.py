@@ -23,10 +23,10 @@ def test_given_a_value_when_put_again_then_it_counts_once() -> None:
     assert cache.size_bytes == 4
 
 
-def test_given_a_value_above_the_bound_when_put_then_nothing_is_kept() -> None:
+def test_given_a_value_above_the_bound_when_put_then_the_others_stay() -> None:
     cache = ByteCache[int, str](10)
     cache.put(1, "a", 5)
 
     cache.put(2, "b", 11)
 
-    assert (cache.get(1), cache.get(2), cache.size_bytes) == (None, None, 0)
+    assert (cache.get(1), cache.get(2), cache.size_bytes) == ("a", None, 5)
