@@ -46,6 +46,19 @@ REFUSALS = (
         "Send `Content-Type: application/json` and no `Content-Encoding`.",
     ),
     ProblemKind(
+        "invalid-sql",
+        422,
+        Refused,
+        "The SQL text is not valid",
+        (
+            "Line {line}, column {column}: found {found}, expected {expected}.",
+            "Line {line}, column {column}: {reason}.",
+            "The SQL text is not valid.",
+        ),
+        "Correct the text at that place; `excerpt` shows it. A text that cannot be read changes "
+        "nothing.",
+    ),
+    ProblemKind(
         "invalid-request",
         422,
         Refused,

@@ -110,6 +110,7 @@ CLOSED_LIST = [
     "row-missing",
     "constraint-violated",
     "replica-limit",
+    "invalid-sql",
     "job-failed",
     "order-refused",
     "internal",

@@ -1,0 +1,42 @@
+"""Options of an object: `(comment = 'x', "app.owner" = 'ada')`."""
+
+from collections.abc import Mapping
+
+from metasrv_base.sql.literals import quoted
+from metasrv_base.sql.names import identifier
+from metasrv_base.sql.reader import Reader
+
+
+def options(reader: Reader, pointer: str = "/options") -> dict[str, str]:
+    """Reads `( name = 'value', .. )`. The parts of a name that dots join need no quotes."""
+    pairs: dict[str, str] = {}
+
+    def pair(_: int) -> None:
+        token = reader.token
+        name = option_name(reader)
+        if name in pairs:
+            raise reader.unexpected("each option once", token=token)
+        reader.must_take("=")
+        pairs[name] = reader.text("a value", f"{pointer}/{name}")
+
+    with reader.placed(pointer):
+        reader.listed(pair)
+    return pairs
+
+
+def option_name(reader: Reader) -> str:
+    name = reader.name("an option")
+    while reader.takes("."):
+        name += "." + reader.name("an option")
+    return name
+
+
+def options_text(options: Mapping[str, str]) -> str:
+    """The inverse of `options`."""
+    pairs = (f"{option_text(name)} = {quoted(value)}" for name, value in options.items())
+    return f"({', '.join(pairs)})"
+
+
+def option_text(name: str) -> str:
+    """The inverse of `option_name`."""
+    return ".".join(map(identifier, name.split(".")))
