@@ -8,11 +8,13 @@ from metasrv_base.errors import Refused
 from metasrv_base.wire.api.batches import BATCH_BYTES_MAX
 from metasrv_base.wire.http import strict_json
 from metasrv_base.wire.http.asgi import Receive, Scope, read_body, replaying
+from metasrv_base.wire.language.sql import SQL_BYTES_MAX
 from serving.json_body import parsed
 
 JSON = b"application/json"
 HEARTBEAT_BYTES_MAX = 32 << 20  # 100,000 region statistics of 250 bytes, and some
-BATCH_PATH = "/v1/batch"
+_LARGE = {"/v1/batch": BATCH_BYTES_MAX, "/v1/sql": SQL_BYTES_MAX}
+"""Routes whose bodies may be larger than others'."""
 _WITHOUT = frozenset({"GET", "HEAD"})
 
 
@@ -57,7 +59,7 @@ async def checked_body(scope: Scope, receive: Receive, met: Met, limits: BodyLim
 def _limit_of(met: Met, limits: BodyLimits) -> int:
     if met.template.endswith("/heartbeat"):
         return HEARTBEAT_BYTES_MAX
-    return BATCH_BYTES_MAX if met.template == BATCH_PATH else limits.body_bytes
+    return _LARGE.get(met.template, limits.body_bytes)
 
 
 def _check_media(headers: dict[bytes, bytes], *, needed: bool) -> None:

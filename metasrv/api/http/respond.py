@@ -8,11 +8,10 @@ from keys.catalog.tables.catalog_table import CatalogTable
 from keys.model.catalogs import CatalogInfo
 from keys.model.placing.placements import PlacementInfo
 from keys.model.placing.tablespaces import TablespaceInfo
-from keys.model.records import ProcedureHistory, ProcedureOutcome, ProcedureRecord
+from keys.model.records import ProcedureHistory, ProcedureRecord
 from metasrv.api.http.answers import APPLIED_HEADER, VERSION_HEADER, answer
 from metasrv.service.bodies.placement_shapes import placement_body, tablespace_body
 from metasrv.service.bodies.plan_shapes import plan_body
-from metasrv.service.bodies.procedure_shapes import ended_body, living_body
 from metasrv.service.bodies.shapes import catalog_body, schema_body, table_body, table_etag
 from metasrv.service.catalog import placements, tables
 from metasrv.service.catalog.index_coverage import duplicates_of
@@ -22,14 +21,15 @@ from metasrv.service.requests.ddl_request import (
     AlreadySatisfied,
     FullSchemaName,
 )
+from metasrv.service.requests.ended import error_of, planned_body, procedure_body
 from metasrv.service.requests.request_context import RequestContext
 from metasrv.service.requests.standing import stood_at
 from metasrv.service.requests.submit_ddl import AcceptedChange, PlannedChange
 from metasrv.service.state.state import ServerState
-from metasrv_base.errors import Conflict, Corrupt, MetaError, NotFound, Unavailable
+from metasrv_base.errors import NotFound
 from metasrv_base.wire.api.placing.placements import PlacementBody, TablespaceBody
 from metasrv_base.wire.api.plans import PlanBody, PlansBody
-from metasrv_base.wire.api.procedures import FailoverBody, ProcedureBody, ResourceBody
+from metasrv_base.wire.api.procedures import FailoverBody
 from metasrv_base.wire.api.tables import (
     CatalogBody,
     IndexBody,
@@ -38,7 +38,6 @@ from metasrv_base.wire.api.tables import (
     TableBody,
 )
 from metasrv_base.wire.model import WireModel
-from metasrv_base.wire.problem.problems import KINDS as PROBLEMS
 from procedures.kinds.registry import KINDS
 from procedures.steps.requirements import is_not_applied
 
@@ -56,7 +55,7 @@ async def changed(
 ) -> Response:
     """Raises what the procedure ended with, if it did not succeed and the client waited."""
     if isinstance(done, PlannedChange):
-        return _plan(done)
+        return answer(planned_body(done))
     if isinstance(done, AlreadyAbsent):
         return _not_applied(state.follower.catalog.version, {})
     if isinstance(done, AlreadySatisfied):
@@ -114,37 +113,6 @@ def failed_over(
     if error is not None:
         raise error
     return answer(procedure_body(state, only), 200, headers | _version(only.latest))
-
-
-def error_of(procedure: str, history: ProcedureHistory) -> MetaError | None:
-    """Returns the error with which a procedure ended; None: it succeeded.
-
-    The procedure has been undone, so nothing is unknown any more: an error "perhaps done" of its
-    last step becomes "not done" here.
-    """
-    if history.outcome is ProcedureOutcome.SUCCEEDED:
-        return None
-    stored = history.last.error
-    if history.outcome is ProcedureOutcome.CANCELLED or stored is None:
-        return Conflict(
-            "action-not-allowed",
-            procedure_id=procedure,
-            change=history.last.kind,
-            state="cancelled",
-        )
-    kind = PROBLEMS.get(stored.code)
-    facts = {**stored.facts, "procedure_id": procedure}
-    if kind is None:
-        return Corrupt("internal", **facts)
-    if kind.code == "outcome-unknown":
-        return Unavailable("not-ready", **{"what": "a node or the store", **facts})
-    return kind.error(kind.code, **facts)
-
-
-def procedure_body(state: ServerState, done: AcceptedChange) -> ProcedureBody:
-    if isinstance(done.latest, ProcedureHistory):
-        return ended_body(done.procedure, done.latest)
-    return living_body(done.procedure, done.latest, state.clock.wall_ms())
 
 
 def preference_applied(wait_ms: int | None) -> Headers:
@@ -275,15 +243,3 @@ def _not_applied(version: int, headers: Headers) -> Response:
     """Returns the answer of a change with `if_exists` whose object did not exist."""
     applied = {APPLIED_HEADER: "false", VERSION_HEADER: str(version)}
     return Response(status_code=204, headers={**headers, **applied})
-
-
-def _plan(done: PlannedChange) -> Response:
-    if isinstance(done.plan, AlreadySatisfied | AlreadyAbsent):
-        resource = _resource_of(done.plan)
-        return answer(PlanBody(kind=None, resource=resource, catalog_version=done.catalog_version))
-    return answer(plan_body(done.plan, done.catalog_version))
-
-
-def _resource_of(stands: AlreadySatisfied | AlreadyAbsent) -> ResourceBody:
-    resource = stands.resource
-    return ResourceBody(type=resource.type, id=resource.id, name=resource.name)

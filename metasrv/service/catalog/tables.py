@@ -2,7 +2,13 @@
 
 from keys.catalog.catalog import Catalog
 from keys.catalog.tables.catalog_table import CatalogTable
-from metasrv.service.bodies.shapes import catalog_body, route_body, schema_body, table_body
+from metasrv.service.bodies.shapes import (
+    catalog_body,
+    route_body,
+    schema_body,
+    table_body,
+    table_definition,
+)
 from metasrv.service.catalog.reading import CatalogView, Freshness, view
 from metasrv.service.requests.ddl_request import (
     FullSchemaName,
@@ -14,7 +20,9 @@ from metasrv.service.requests.ddl_request import (
 )
 from metasrv.service.state.state import ServerState
 from metasrv_base.errors import NotFound
+from metasrv_base.sql.printing.table_sql import statements_of
 from metasrv_base.wire.api.tables import CatalogBody, RouteBody, SchemaBody, TableBody
+from metasrv_base.wire.language.sql import TableSqlBody
 
 
 async def catalog(
@@ -64,6 +72,16 @@ async def route(
     catalog_view = await view(state, freshness)
     table = table_named(catalog_view.catalog, name)
     return route_body(table.route, await state.addresses.known()), catalog_view
+
+
+async def table_sql(
+    state: ServerState, name: FullTableName, freshness: Freshness
+) -> tuple[TableSqlBody, CatalogView]:
+    catalog_view = await view(state, freshness)
+    info = table_named(catalog_view.catalog, name).info
+    statements = statements_of(table_definition(info))
+    version = catalog_view.catalog.version
+    return TableSqlBody(statements=statements, catalog_version=version), catalog_view
 
 
 async def made_table(state: ServerState, table_id: int, version: int | None) -> TableBody:

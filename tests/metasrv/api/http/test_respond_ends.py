@@ -11,7 +11,7 @@ from keys.model.records import (
     Resource,
     StoredError,
 )
-from metasrv.api.http.respond import error_of
+from metasrv.service.requests.ended import error_of
 from metasrv_base.errors import Conflict, Corrupt, MetaError, NotFound, Unavailable
 
 
