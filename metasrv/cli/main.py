@@ -74,6 +74,7 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
         "metasrv.cli.catalog.batch",
         "Carry out the commands of a file in one version of the catalog, or none.",
     ),
+    ("sql", "metasrv.cli.language.sql", "Carry out statements of SQL about the catalog."),
     ("import", "metasrv.cli.rows.import_rows", "Load a Parquet, CSV or NDJSON file into a table."),
     ("export", "metasrv.cli.rows.export", "Write a table to a Parquet, CSV or NDJSON file."),
     ("scan", "metasrv.cli.rows.scan", "Read the rows of a table."),

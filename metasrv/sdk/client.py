@@ -32,9 +32,11 @@ if TYPE_CHECKING:
         Settings,
     )
     from metasrv.sdk.control.placements import Placements, Tablespaces
+    from metasrv.sdk.control.sql import SqlOptions
     from metasrv.sdk.control.tables import Indexes, Tables
     from metasrv.sdk.rows.access import RowAccess
     from metasrv.sdk.rows.table import AsyncTable
+    from metasrv_base.wire.language.sql import StatementResult
 
 PATIENCE_MS = 15_000
 """The time for which a request waits for a service that does not answer, in ms: an election takes
@@ -163,6 +165,15 @@ class AsyncClient:
     def table(self, name: str) -> "AsyncTable":
         """A handle; asks nothing yet. Keep it: it remembers where the regions are."""
         return self._rows.table(name, self.clock)
+
+    async def sql(
+        self, text: str, **options: "Unpack[SqlOptions]"
+    ) -> "tuple[StatementResult, ...]":
+        """Carries out statements of SQL about the catalog, in order, and returns the result of
+        each; BEGIN; ..; COMMIT is one batch. Errors: `metasrv.sdk.control.sql.run_sql`."""
+        from metasrv.sdk.control.sql import run_sql
+
+        return await run_sql(self._service, text, options)
 
     def events(
         self,

@@ -22,10 +22,12 @@ from metasrv.sdk.sync_tables import SyncBatches, SyncCatalogs, SyncIndexes, Sync
 
 if TYPE_CHECKING:
     from metasrv.sdk.control.events import EventFilters
+    from metasrv.sdk.control.sql import SqlOptions
     from metasrv.sdk.sync_backups import SyncBackups
     from metasrv.sdk.sync_events import SyncEventStream
     from metasrv.sdk.sync_placements import SyncPlacements, SyncTablespaces
     from metasrv.sdk.sync_table import Table
+    from metasrv_base.wire.language.sql import StatementResult
 
 
 class Client:
@@ -106,6 +108,11 @@ class Client:
         from metasrv.sdk.sync_table import Table
 
         return Table(self._portal, self._client.table(name))
+
+    def sql(self, text: str, **options: "Unpack[SqlOptions]") -> "tuple[StatementResult, ...]":
+        """Carries out statements of SQL about the catalog, in order, and returns the result of
+        each; BEGIN; ..; COMMIT is one batch. Errors: `metasrv.sdk.control.sql.run_sql`."""
+        return self._portal.call(self._client.sql(text, **options))
 
     def events(
         self,

@@ -9,6 +9,7 @@ from metasrv_base.wire.problem.problems import kind_of
 AGAIN = "repeat the command"
 ADVICE: Mapping[str, str] = {
     "invalid-request": "correct it and repeat the command; nothing was changed",
+    "invalid-sql": "correct the text at that place; nothing was changed",
     "invalid-schema-change": "correct the command; `metasrv table get {table}` shows the table",
     "already-exists": "choose another name; --if-not-exists accepts an equal object",
     "row-missing": "`metasrv row upsert` inserts it; the other rows of its region were not updated "
@@ -140,9 +141,17 @@ def _template(error: MetaError) -> str:
         return "ask for it again if it is wanted still"
     if isinstance(error.facts.get("rows"), int) and kind.code == "invalid-request":
         return "mend the file, then load it again from its start"
+    if _is_later_statement(error):
+        return "correct the text, and send what is left of it"
     match kind.code:
         case "not-found" if what in LISTS:
             return LISTS[what]
         case "already-exists" if what in EXISTING:
             return EXISTING[what]
     return ADVICE.get(kind.code, kind.advice)
+
+
+def _is_later_statement(error: MetaError) -> bool:
+    """Whether it is of a statement of SQL behind others, which are done."""
+    number = error.facts.get("statement")
+    return isinstance(number, int) and number > 1 and kind_of(error).code == "invalid-request"

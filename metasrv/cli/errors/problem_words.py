@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from metasrv.cli.columns import printable
 from metasrv.cli.errors.advice import advice_of, is_playground
 from metasrv.cli.errors.offenders import offending_rows
 from metasrv.cli.errors.places import NO_PLACES, Places, in_words, place_of
@@ -27,6 +28,7 @@ def words(error: MetaError, urls: str = "the URL", places: Places = NO_PLACES) -
     title = "A playground runs there already" if is_playground(error) else kind.title
     yield f"error: {title} ({kind.code})"
     yield from _faults(error, places)
+    yield from _excerpt(error)
     yield from _names(error)
     for name in LISTED:
         value = error.facts.get(name)
@@ -50,6 +52,20 @@ def _faults(error: MetaError, places: Places) -> Iterator[str]:
             pointer = str(fault["pointer"])
             where = f"{place_of(pointer, places)}: " if pointer else ""
             yield f"  {where}{in_words(str(fault['detail']), pointer, places)}"
+
+
+def _excerpt(error: MetaError) -> Iterator[str]:
+    """The line of SQL text with a mark under the place, and what was done before it."""
+    excerpt, line = error.facts.get("excerpt"), error.facts.get("line")
+    if not isinstance(excerpt, str) or not isinstance(line, int):
+        return
+    text, _, mark = excerpt.partition("\n")
+    head = f"  line {line}: "
+    yield f"{head}{printable(text.expandtabs(1))}"
+    yield f"{' ' * len(head)}{mark.expandtabs(1)}"
+    number = error.facts.get("statement")
+    if isinstance(number, int) and number > 1:
+        yield f"  it is statement {number}; those before it are done, unless they are of its batch"
 
 
 def _names(error: MetaError) -> Iterator[str]:

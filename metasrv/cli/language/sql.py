@@ -1,0 +1,92 @@
+"""`metasrv sql`: statements of SQL from a file, from stdin, or from the command line."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from metasrv.cli.errors.places import reason_of
+from metasrv.cli.options import WAIT_S, AsJson, IdempotencyKey, Url, WaitS, service
+from metasrv.cli.output import counted, show, show_table
+from metasrv.cli.progress import procedure_bar
+
+if TYPE_CHECKING:
+    from metasrv_base.wire.language.sql import StatementResult
+
+STDIN = "-"
+
+
+def command(  # noqa: PLR0913  # a parameter is an option of the command
+    file: Annotated[
+        Path,
+        typer.Argument(
+            allow_dash=True,
+            metavar="FILE",
+            help="Statements, with semicolons between them; `-`, the default, is stdin.",
+        ),
+    ] = Path(STDIN),
+    text: Annotated[
+        str, typer.Option("--command", "-c", metavar="SQL", help="Statements, instead of a file.")
+    ] = "",
+    catalog: Annotated[
+        str, typer.Option(metavar="NAME", help="Holds schemas that are named without a catalog.")
+    ] = "main",
+    schema: Annotated[
+        str, typer.Option(metavar="NAME", help="Holds tables that are named without a schema.")
+    ] = "public",
+    wait: WaitS = WAIT_S,
+    idempotency_key: IdempotencyKey = "",
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Carry out statements of SQL about the catalog, in order.
+
+    CREATE, ALTER, RENAME, DROP, TRUNCATE and UNDROP TABLE; CREATE, ALTER and DROP INDEX, SCHEMA,
+    CATALOG, PLACEMENT and TABLESPACE; COMMENT ON; SHOW, SHOW CREATE TABLE, DESCRIBE; EXPLAIN of a
+    change. BEGIN; ..; COMMIT is one version of the catalog, or nothing. All of the text is read
+    before anything is done; a statement that fails ends it.
+    """
+    if text and str(file) != STDIN:
+        raise typer.BadParameter("say either FILE or --command")
+    source = text or _read(file)
+    with service(metasrv, as_json) as client, procedure_bar("sql") as tell:
+        results = client.sql(
+            source,
+            catalog=catalog,
+            schema=schema,
+            wait_s=wait,
+            on_progress=tell,
+            idempotency_key=idempotency_key,
+        )
+    show(list(results), as_json, lambda: _show(results))
+
+
+def _read(path: Path) -> str:
+    """Raises BadParameter."""
+    try:
+        return sys.stdin.read() if str(path) == STDIN else path.read_text()
+    except (OSError, ValueError) as error:
+        raise typer.BadParameter(f"FILE {path}: {reason_of(error)}") from error
+
+
+def _show(results: "tuple[StatementResult, ...]") -> None:
+    """Rows as a table, one result after the other; of all changes together a line."""
+    from metasrv.cli.plan import show_plans
+
+    for result in results:
+        if result.columns == ("table", "statements"):
+            typer.echo(f"{result.rows[0][1]};")
+        elif result.columns:
+            show_table(result.columns, result.rows)
+            if result.is_cut:
+                typer.echo(f"there are more than these {counted(len(result.rows), 'row')}")
+        elif result.plan is not None:
+            show_plans([result.plan], as_json=False)
+    changes = [result for result in results if result.applied is not None]
+    if changes:
+        applied = [result for result in changes if result.applied]
+        version = f", at version {applied[-1].catalog_version}" if applied else ""
+        typer.echo(
+            f"{len(applied)} of {counted(len(changes), 'change')} changed something{version}"
+        )

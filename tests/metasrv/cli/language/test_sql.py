@@ -1,0 +1,92 @@
+"""`metasrv sql`: where its text comes from, and how results and faults are shown."""
+
+from pathlib import Path
+
+import pytest
+
+from metasrv_base.errors import Refused
+from tests.metasrv.cli.conftest import Run
+from tests.metasrv.cli.rest import Rest
+
+PATH = ("POST", "/v1/sql")
+SHOWN = {
+    "results": [
+        {"offset": 0, "applied": True, "catalog_version": 7, "procedure_id": "p"},
+        {"offset": 9, "columns": ["table", "id"], "rows": [["t", "5"]], "catalog_version": 7},
+    ]
+}
+
+
+def test_given_a_file_when_run_then_its_results_are_shown(
+    run: Run, rest: Rest, tmp_path: Path
+) -> None:
+    rest.answers[PATH] = (200, SHOWN)
+    file = tmp_path / "a.sql"
+    file.write_text("drop table t; show tables")
+
+    done = run("sql", str(file), "--metasrv", rest.url, "--schema", "hr")
+
+    assert done.exit_code == 0, done.output
+    assert done.stdout == "table  id\nt      5\n1 of 1 change changed something, at version 7\n"
+    (asked,) = rest.asked
+    assert asked.body == {"text": "drop table t; show tables", "catalog": "main", "schema": "hr"}
+
+
+def test_given_a_statement_on_the_command_line_then_it_is_sent(run: Run, rest: Rest) -> None:
+    rest.answers[PATH] = (200, {"results": []})
+
+    done = run("sql", "-c", "show tables", "--metasrv", rest.url)
+
+    assert done.exit_code == 0, done.output
+    assert rest.asked[0].body["text"] == "show tables"
+
+
+def test_given_statements_that_read_then_they_are_shown_as_sql(run: Run, rest: Rest) -> None:
+    columns, row = ["table", "statements"], ["main.public.t", "CREATE TABLE t (\n)"]
+    rest.answers[PATH] = (200, {"results": [{"offset": 0, "columns": columns, "rows": [row]}]})
+
+    done = run("sql", "-c", "show create table t", "--metasrv", rest.url)
+
+    assert done.stdout == "CREATE TABLE t (\n);\n"
+
+
+def test_given_a_refusal_then_the_place_is_marked_in_its_line(run: Run, rest: Rest) -> None:
+    rest.answers[PATH] = Refused(
+        "invalid-sql",
+        line=2,
+        column=8,
+        found="tabel",
+        expected="TABLE",
+        excerpt="\tcreate tabel t\n\t       ^",
+        did_you_mean="TABLE",
+    )
+
+    refused = run("sql", "-c", "x", "--metasrv", rest.url)
+
+    assert refused.exit_code == 1
+    lines = refused.output.splitlines()
+    shown = next(line for line in lines if "create tabel" in line)
+    mark = lines[lines.index(shown) + 1]
+    assert shown[mark.index("^") :] == "tabel t"
+    assert "did you mean TABLE?" in refused.output
+    assert "nothing was changed" in refused.output
+
+
+def test_given_a_refusal_of_a_later_statement_then_it_says_what_is_done(
+    run: Run, rest: Rest
+) -> None:
+    facts = {"line": 1, "column": 15, "excerpt": "drop table a; drop table b\n^", "statement": 2}
+    rest.answers[PATH] = Refused("invalid-request", expected="another", **facts)
+
+    refused = run("sql", "-c", "x", "--metasrv", rest.url)
+
+    assert "it is statement 2; those before it are done" in refused.output
+    assert "nothing was changed" not in refused.output
+
+
+@pytest.mark.parametrize("arguments", [["/nowhere/a.sql"], ["/nowhere/a.sql", "-c", "x"]])
+def test_given_no_text_then_nothing_is_sent(arguments: list[str], run: Run, rest: Rest) -> None:
+    refused = run("sql", *arguments, "--metasrv", rest.url)
+
+    assert refused.exit_code == 2
+    assert rest.asked == []
