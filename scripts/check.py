@@ -64,10 +64,10 @@ def run_check(name: str, command: Sequence[str]) -> Generator[None, None, Took]:
     started = clock.mono_ms()
     program = str(Path(sys.executable).with_name(command[0]))
     argv = limited([program, *command[1:]], PROCESSOR_LIMIT_S)
-    code = yield from lanes.run(argv, cwd=ROOT, log=log, limit_s=HANG_LIMIT_S)
-    if code:
+    ended = yield from lanes.run(argv, cwd=ROOT, log=log, limit_s=HANG_LIMIT_S)
+    if ended.code:
         print(f"== {name}\n{log.read_text(errors='replace')}", flush=True)
-    return Took(name, clock.mono_ms() - started, code == 0)
+    return Took(name, clock.mono_ms() - started, ended.cpu_ms, ended.code == 0)
 
 
 def limited(argv: Sequence[str], processor_s: int) -> list[str]:

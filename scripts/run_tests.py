@@ -91,6 +91,7 @@ class Run:
         self._seed = drawn_seed()
         print(f"drawn anew: {NEW_SEED}={self._seed}; in the environment it repeats this run")
         self._environment = _environment(self._seed)
+        self._cpu_ms: dict[str, int] = {}
         self._clock = SystemClock()
         self._began_ms = self._clock.mono_ms()
 
@@ -105,7 +106,8 @@ class Run:
             limited = replace(part, limit_s=max(1, min(part.limit_s, left_s)))
             count, said = yield from self._part(limited)
             told = f"{count.passed} passed" + (f", {count.failed} failed" if count.failed else "")
-            took = Took(part.name, self.ms() - began_ms, count.failed == 0, said or told)
+            cpu_ms = self._cpu_ms.get(part.name, 0)
+            took = Took(part.name, self.ms() - began_ms, cpu_ms, count.failed == 0, said or told)
             self.ended[part.name] = took, count
             if not self._is_alone:
                 print(f"\n== {part.name}\n{_log_of(part).read_text(errors='replace')}", flush=True)
@@ -143,13 +145,15 @@ class Run:
         return (Count(0, 1), f"ended with {code}") if code else (Count(1, 0), "")
 
     def _child(self, part: Part, argv: Sequence[str]) -> Generator[None, None, int]:
-        return lanes.run(
+        ended = yield from lanes.run(
             [*NICE, *argv] if self._gives_way(part) else argv,
             cwd=ROOT,
             log=None if self._is_alone else _log_of(part),
             env={**self._environment, PORTS: self._ports.get(part.name, "")},
             limit_s=part.limit_s,
         )
+        self._cpu_ms[part.name] = ended.cpu_ms
+        return ended.code
 
     def _gives_way(self, part: Part) -> bool:
         """Returns whether a part of pure computation must yield to parts that depend on real

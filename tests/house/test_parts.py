@@ -136,14 +136,17 @@ def test_given_a_report_with_a_skip_when_read_then_the_skip_has_failed() -> None
 
 
 def test_given_a_part_that_failed_when_shown_then_the_total_has_failed() -> None:
-    took = [Took("fast", 1500, ok=True, said="3 passed"), Took("etcd", 500, ok=False)]
+    took = [
+        Took("fast", 1500, 2900, ok=True, said="3 passed"),
+        Took("etcd", 500, 100, ok=False),
+    ]
 
     shown = table(took, 2000)
 
     assert shown.splitlines() == [
-        "fast       1.5 s  ok      3 passed",
-        "etcd       0.5 s  FAILED",
-        "total      2.0 s  FAILED",
+        "fast       1.5 s      2.9 cpu s  ok      3 passed",
+        "etcd       0.5 s      0.1 cpu s  FAILED",
+        "total      2.0 s      3.0 cpu s  FAILED",
     ]
 
 
