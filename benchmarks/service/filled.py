@@ -17,6 +17,7 @@ from itertools import islice
 from uuid import uuid4
 
 from benchmarks.service.stamped import Mould
+from keys.catalog.catalog import Catalog
 from keys.commit.batch import VERSION_KEY, LogHead, PendingTxn
 from keys.commit.bootstrap import bootstrap_request
 from keys.commit.change import change
@@ -36,6 +37,7 @@ from keys.value import encode
 from metasrv.leadership.election import Election, ElectionTiming, ServerIdentity, win
 from metasrv.playground.plan import KEY_PREFIX
 from metasrv.service.ddl.ddl_create import TableToCreate, table_info, table_route
+from metasrv.service.ddl.table_placing import placing_of
 from metasrv.service.requests import ddl_request
 from metasrv_base.clock import Clock, SystemClock
 from metasrv_base.concurrency.fanout import fan_out
@@ -197,7 +199,9 @@ def create_txn(filling: Filling, number: int, now_ms: int) -> Txn:
     views = filling.views
     table_id = FIRST["table_id"] + number
     name = ddl_request.FullTableName(DEFAULT_CATALOG, DEFAULT_SCHEMA, name_of(number))
-    info = table_info(TableToCreate(name, filling.spec(number)), table_id, now_ms)
+    made = TableToCreate(name, filling.spec(number))
+    placing = placing_of(made.spec, DEFAULT_CATALOG, Catalog())
+    info = table_info(made, placing, table_id, now_ms)
     first = number * filling.regions
     chosen = tuple(views[(first + n) % len(views)] for n in range(filling.regions))
     route = table_route(table_id, chosen)

@@ -20,6 +20,7 @@ from keys.model.tables import (
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import Conflict, Corrupt, NotFound
 from procedures.commands.command import CatalogCommand
+from procedures.commands.table_placing import DEFAULTS, TablePlacingNames
 from procedures.steps.existing import alike, must_be_free
 from procedures.steps.requirements import require_same_table, require_version
 
@@ -29,6 +30,8 @@ class CreateTableCommand(CatalogCommand):
     info: TableInfo
     route: TableRoute
     if_not_exists: bool = False
+    placing: TablePlacingNames = DEFAULTS
+    """The placement and the tablespace by which the table was judged."""
 
     @property
     def name_key(self) -> TableNameKey:
@@ -37,7 +40,8 @@ class CreateTableCommand(CatalogCommand):
     def keys(self) -> tuple[Key[Any], ...]:
         info = self.info
         schema = SchemaNameKey(info.catalog, info.schema_name)
-        return (TableInfoKey(info.table_id), TableRouteKey(info.table_id), self.name_key, schema)
+        ids = (TableInfoKey(info.table_id), TableRouteKey(info.table_id))
+        return (*ids, self.name_key, schema, *self.placing.keys(info.catalog))
 
     def plan(self, view: MetadataView) -> tuple[Entry, ...]:
         """With *if_not_exists*, *view* has the TableInfo of the table that bears the name, too."""
@@ -47,6 +51,7 @@ class CreateTableCommand(CatalogCommand):
         bearer = view.get(self.name_key)
         if bearer is None:
             self._id_must_be_free(view)
+            self.placing.must_hold(info, view)
             return (TableCreated(info=info, route=self.route),)
         if not self.if_not_exists:
             must_be_free("table", info.full_name, bearer)
@@ -124,6 +129,8 @@ class UndropTableCommand(CatalogCommand):
     """The name that it will bear, in the schema that it was dropped from."""
     schema_id: int | None = None
     """The schema that the name resolved to at submit; None: not known."""
+    placing: TablePlacingNames = DEFAULTS
+    """The placement and the tablespace of the table, by their names at submit."""
 
     def keys(self) -> tuple[Key[Any], ...]:
         table_id = self.removed.table_id
@@ -135,6 +142,7 @@ class UndropTableCommand(CatalogCommand):
             SchemaNameKey(self.name.catalog, self.name.schema),
             TableInfoKey(table_id),
             TableRouteKey(table_id),
+            *self.placing.keys(self.name.catalog),
         )
 
     def plan(self, view: MetadataView) -> tuple[Entry, ...]:
@@ -146,6 +154,7 @@ class UndropTableCommand(CatalogCommand):
         self._require_schema(view.get(SchemaNameKey(self.name.catalog, self.name.schema)))
         must_be_free("table", _full(self.name), view.get(self.name))
         info = removed.info
+        self.placing.must_hold(info, view)
         back = {"name": self.name.table, "version": info.version + 1, "state": ElementState.PUBLIC}
         route = _reopening(removed_route.route)
         shown = info.model_copy(update={**back, "dropping": None})

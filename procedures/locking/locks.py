@@ -76,6 +76,16 @@ def in_schema(catalog: str, schema: str, *locks: Lock) -> tuple[Lock, ...]:
     return (shared(catalog_key(catalog)), shared(schema_key(catalog, schema)), *locks)
 
 
+def placing_of_table(
+    catalog: str, placement: str | None, tablespace: str | None
+) -> tuple[Lock, ...]:
+    """Locks of a procedure that makes a table in these; None: the default, which nobody drops."""
+    return (
+        *([] if placement is None else [shared(placement_key(placement))]),
+        *([] if tablespace is None else [shared(tablespace_key(catalog, tablespace))]),
+    )
+
+
 def whole_table(catalog: str, schema: str, name: str, table_id: int) -> tuple[Lock, ...]:
     """Locks of a procedure that creates or removes a table: both sides, exclusively."""
     return in_schema(

@@ -28,7 +28,7 @@ from keys.model.placing.placements import (
 )
 from keys.model.placing.tablespaces import DEFAULT_TABLESPACE, TablespaceInfo
 from keys.model.tables import TableInfo
-from metasrv_base.errors import Corrupt
+from metasrv_base.errors import Corrupt, NotFound
 
 Spaces = Map[str, TablespaceInfo]
 PlacementUse = tuple[int, str]
@@ -88,6 +88,20 @@ class Placing:
         )
         profile = DEFAULT_PROFILE if info.storage_profile is None else info.storage_profile
         return PlacingNames(placement.name if placement else None, profile, tablespace)
+
+    def uses_of(self, info: TableInfo) -> PlacingNames:
+        """As `names_of`, without the names of what every table uses. Raises NotFound for what is
+        gone."""
+        names, use = self.names_of(info), placement_used(info.placement_id, info.storage_profile)
+        if use is not None and names.placement is None:
+            raise NotFound(what="placement", name=f"{use[0]}, which the table used")
+        if info.tablespace_id is not None and names.tablespace is None:
+            raise NotFound(what="tablespace", name=f"{info.tablespace_id}, which the table used")
+        return PlacingNames(
+            None if use is None else names.placement,
+            None if use is None else names.storage_profile,
+            None if info.tablespace_id is None else names.tablespace,
+        )
 
     def placed_in(self, placement_id: int) -> Map[int, str]:
         """Living tables that use the placement -> the storage profile of each, as `placed`."""

@@ -226,7 +226,9 @@ async def _stands(state: ServerState, done: AlreadySatisfied) -> Response:
     version = state.follower.catalog.version
     headers = {VERSION_HEADER: str(version)}
     if isinstance(done.existing, CatalogTable):
-        body = table_body(done.existing, version, await state.addresses.known())
+        catalog = state.follower.catalog
+        addresses = await state.addresses.known()
+        body = table_body(done.existing, version, addresses, catalog.placing)
         if done.index is not None:
             return answer(_index_of(body, done.index), 200, headers)
         return answer(body, 200, {**headers, "ETag": table_etag(body.id, body.version)})

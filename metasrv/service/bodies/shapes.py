@@ -6,6 +6,7 @@ from zlib import crc32
 
 from keys.catalog.catalog import Catalog
 from keys.catalog.maps import NOTHING
+from keys.catalog.parts.placing import Placing
 from keys.catalog.tables.catalog_table import CatalogTable
 from keys.model.catalogs import CatalogInfo, SchemaInfo
 from keys.model.tables import (
@@ -17,7 +18,6 @@ from keys.model.tables import (
     TableInfo,
     TableRoute,
 )
-from metasrv_base.engines import LSM
 from metasrv_base.expressions.text import restored, text_of
 from metasrv_base.schema.instants import instant_text
 from metasrv_base.wire.api.table_rules import partition_of
@@ -63,20 +63,25 @@ def time_of(wall_ms: int) -> str:
     return instant_text(wall_ms, "ms")
 
 
-def table_body(table: CatalogTable, catalog_version: int, addresses: Addresses) -> TableBody:
+def table_body(
+    table: CatalogTable, catalog_version: int, addresses: Addresses, placing: Placing
+) -> TableBody:
+    """*placing*: of the catalog that the table is read from; it has the names."""
     return TableBody(
-        **_defined(table.info),
+        **_defined(table.info, placing),
         catalog_version=catalog_version,
         dropped_at=_time_or_none(table.dropped_at_ms),
         regions=regions_body(table.route, addresses),
     )
 
 
-def table_definition(info: TableInfo) -> TableDefinition:
-    return TableDefinition(**_defined(info))
+def table_definition(info: TableInfo, placing: Placing) -> TableDefinition:
+    """*placing*: as of `table_body`."""
+    return TableDefinition(**_defined(info, placing))
 
 
-def _defined(info: TableInfo) -> dict[str, Any]:
+def _defined(info: TableInfo, placing: Placing) -> dict[str, Any]:
+    kept_in = placing.names_of(info)
     names = {column.id: column.name for column in info.columns}
     return {
         "id": info.table_id,
@@ -90,7 +95,10 @@ def _defined(info: TableInfo) -> dict[str, Any]:
         "partition": partition_of(info.partition, names),
         "replicas": info.replicas,
         "options": info.options,
-        "storage_profile": None if info.engine == LSM else info.engine,
+        "colocation_columns": tuple(names[column] for column in info.colocation) or None,
+        "placement": None if info.placement_id is None else kept_in.placement,
+        "storage_profile": info.storage_profile,
+        "tablespace": None if info.tablespace_id is None else kept_in.tablespace,
         "engine": info.engine,
         "engine_options": info.engine_options,
         "version": info.version,

@@ -49,9 +49,10 @@ async def table(
     """The table, and its body as JSON. Raises NotFound, saying which part of the name does not
     exist."""
     catalog_view = await view(state, freshness)
-    table = table_named(catalog_view.catalog, name)
-    addresses = await state.addresses.known()
-    return table, state.texts.of(table, catalog_view.catalog.version, addresses), catalog_view
+    catalog = catalog_view.catalog
+    table = table_named(catalog, name)
+    text = state.texts.of(table, catalog, await state.addresses.known())
+    return table, text, catalog_view
 
 
 async def table_by_id(
@@ -63,7 +64,8 @@ async def table_by_id(
     if table is None:
         raise NotFound("table-not-found", table_id=table_id)
     addresses = await state.addresses.known()
-    return table_body(table, catalog_view.catalog.version, addresses), catalog_view
+    catalog = catalog_view.catalog
+    return table_body(table, catalog.version, addresses, catalog.placing), catalog_view
 
 
 async def route(
@@ -79,7 +81,7 @@ async def table_sql(
 ) -> tuple[TableSqlBody, CatalogView]:
     catalog_view = await view(state, freshness)
     info = table_named(catalog_view.catalog, name).info
-    statements = statements_of(table_definition(info))
+    statements = statements_of(table_definition(info, catalog_view.catalog.placing))
     version = catalog_view.catalog.version
     return TableSqlBody(statements=statements, catalog_version=version), catalog_view
 
@@ -90,7 +92,8 @@ async def made_table(state: ServerState, table_id: int, version: int | None) -> 
     table = catalog.tables.get(table_id)
     if table is None:
         raise NotFound("table-not-found", table_id=table_id)
-    return table_body(table, catalog.version, await state.addresses.known())
+    addresses = await state.addresses.known()
+    return table_body(table, catalog.version, addresses, catalog.placing)
 
 
 def made_schema(state: ServerState, name: FullSchemaName, version: int | None) -> SchemaBody:

@@ -1,12 +1,20 @@
 """create_table, judged and planned: every id, node and folder is chosen before it is submitted."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from keys.catalog.catalog import Catalog
 from keys.model.records import Lock
 from keys.model.tables import Column, RegionRoute, RegionState, TableInfo, TableRoute
 from metasrv.service.ddl.sizes import must_fit
+from metasrv.service.ddl.table_placing import (
+    FORMAT,
+    TablePlacing,
+    partition_of_spec,
+    placing_of,
+)
 from metasrv.service.requests.ddl_request import (
     AlreadySatisfied,
     DdlRequest,
@@ -16,14 +24,20 @@ from metasrv.service.requests.ddl_request import (
     RequestFacts,
 )
 from metasrv.service.requests.request_context import RequestContext
-from metasrv_base.engines import LSM
 from metasrv_base.errors import Conflict, Unavailable
 from metasrv_base.ids import TableId, region_id
 from metasrv_base.wire.api.table_rules import rule_of, validate_spec
 from metasrv_base.wire.api.tables import TableSpec
 from metasrv_base.wire.problem.problems import refuse
 from procedures.kinds.tables.create_table import CREATE_TABLE, CreateTable
-from procedures.locking.locks import catalog_key, exclusive, name_key, schema_key, shared
+from procedures.locking.locks import (
+    catalog_key,
+    exclusive,
+    name_key,
+    placing_of_table,
+    schema_key,
+    shared,
+)
 from procedures.ports import NodeView
 from procedures.steps.existing import alike
 from procedures.steps.placing import place, region_root
@@ -43,16 +57,16 @@ def create_table(context: RequestContext, schema: FullSchemaName, spec: TableSpe
     refuse(validate_spec(spec))
     context.require_no_version()
     table = TableToCreate(FullTableName(schema.catalog, schema.schema, spec.name), spec)
-    return DdlRequest(
-        context, partial(_wants, table.name), partial(plan_create_table, context, table)
-    )
+    return DdlRequest(context, partial(_wants, table), partial(plan_create_table, context, table))
 
 
-def _wants(name: FullTableName, catalog: Catalog) -> tuple[Lock, ...]:
+def _wants(table: TableToCreate, catalog: Catalog) -> tuple[Lock, ...]:
+    name, spec = table.name, table.spec
     return (
         shared(catalog_key(name.catalog)),
         shared(schema_key(name.catalog, name.schema)),
         exclusive(name_key(name.catalog, name.schema, name.table)),
+        *placing_of_table(name.catalog, spec.placement, spec.tablespace),
     )
 
 
@@ -61,7 +75,8 @@ def plan_create_table(
 ) -> ProcedureToSubmit | AlreadySatisfied:
     name, spec = table.name, table.spec
     facts.catalog.schema(name.catalog, name.schema)
-    info = table_info(table, PLACEHOLDER_ID, facts.now_ms)
+    placing = placing_of(spec, name.catalog, facts.catalog)
+    info = table_info(table, placing, PLACEHOLDER_ID, facts.now_ms)
     existing = facts.catalog.find(name.catalog, name.schema, name.table)
     if existing is not None:
         alike(info, existing.info, if_not_exists=spec.if_not_exists)
@@ -69,7 +84,13 @@ def plan_create_table(
     nodes = _place(facts.nodes, info.partition.regions, info.engine)
     route = table_route(PLACEHOLDER_ID, nodes)
     must_fit(info, route, context)
-    draft = CreateTable(info=info, route=route, if_not_exists=spec.if_not_exists)
+    draft = CreateTable(
+        info=info,
+        route=route,
+        if_not_exists=spec.if_not_exists,
+        placement=placing.placement_name,
+        tablespace=placing.tablespace,
+    )
 
     def numbered(table_id: int) -> CreateTable:
         own = info.model_copy(update={"table_id": table_id})
@@ -78,7 +99,9 @@ def plan_create_table(
     return ProcedureToSubmit(CREATE_TABLE, draft, sequence="table_id", numbered=numbered)
 
 
-def table_info(table: TableToCreate, table_id: int, now_ms: int) -> TableInfo:
+def table_info(
+    table: TableToCreate, placing: TablePlacing, table_id: int, now_ms: int
+) -> TableInfo:
     """Columns are numbered from 1 in the order given; every version begins at 1."""
     name, spec = table.name, table.spec
     ids = {column.name: number for number, column in enumerate(spec.columns, start=1)}
@@ -102,12 +125,18 @@ def table_info(table: TableToCreate, table_id: int, now_ms: int) -> TableInfo:
         ),
         next_column_id=len(spec.columns) + 1,
         primary_key=tuple(ids[column] for column in spec.primary_key),
-        partition=rule_of(spec.partition, spec.primary_key, ids),
+        partition=rule_of(partition_of_spec(spec, placing.placement), spec.primary_key, ids),
         options=spec.options,
         replicas=spec.replicas,
-        engine=spec.storage_profile or LSM,
         created_at_ms=now_ms,
+        **{**_colocation(spec, ids), **placing.fields()},
     )
+
+
+def _colocation(spec: TableSpec, ids: Mapping[str, int]) -> dict[str, Any]:
+    if spec.colocation_columns is None:
+        return {}
+    return {"format": FORMAT, "colocation": tuple(ids[name] for name in spec.colocation_columns)}
 
 
 def table_route(table_id: int, nodes: tuple[NodeView, ...]) -> TableRoute:

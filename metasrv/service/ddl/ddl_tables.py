@@ -242,6 +242,7 @@ def plan_undrop_table(
     dropped = dropped_table(name, table_id, facts.catalog)
     context.require_version(name.full, _tag(dropped))
     _must_be_free(target, facts.catalog)
+    placing = facts.catalog.placing.uses_of(dropped.info)
     state = UndropTable(
         table_id=dropped.info.table_id,
         catalog=name.catalog,
@@ -249,6 +250,8 @@ def plan_undrop_table(
         old_name=name.table,
         new_name=target.table,
         schema_id=schema.schema_id,
+        placement=placing.placement,
+        tablespace=placing.tablespace,
     )
     return ProcedureToSubmit(UNDROP_TABLE, state, dropped.info.table_id)
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from keys.catalog.catalog import Catalog
+from keys.catalog.parts.placing import Placing
 from keys.model import log
 from keys.model.catalogs import CatalogInfo, SchemaInfo
 from keys.model.log import CatalogUpdate, Entry, PlacementEntry, TablespaceEntry
@@ -56,6 +57,11 @@ class _Fold:
     tables: dict[int, tuple[TableInfo, TableRoute]] = field(default_factory=dict)
     placements: dict[str, PlacementInfo] = field(default_factory=dict)
     tablespaces: dict[tuple[str, str], TablespaceInfo] = field(default_factory=dict)
+    placing: Placing = field(init=False)
+    """The names of placements and tablespaces; who uses them does not count."""
+
+    def __post_init__(self) -> None:
+        self.placing = self.before.placing.unused()
 
     def events(self, entry: Entry) -> Iterator[CatalogEvent]:
         match entry:
@@ -88,7 +94,9 @@ class _Fold:
                 | log.PlacementDropped()
             ):
                 yield placement_event(self.facts, entry, self._placement(entry))
+                self.placing = self.placing.apply(entry)
             case _:
+                self.placing = self.placing.apply(entry)
                 yield tablespace_event(self.facts, entry, self._tablespace(entry))
 
     def _catalog(self, entry: CatalogEntry) -> CatalogInfo:
@@ -144,7 +152,7 @@ class _Fold:
         self.tables[info.table_id] = info, route
         return TableCreatedEvent(
             **self._named(info),
-            definition=table_definition(info),
+            definition=table_definition(info, self.placing),
             regions=_locations(route.region_routes),
         )
 
@@ -177,7 +185,7 @@ class _Fold:
             previous_catalog=old.catalog,
             previous_schema=old.schema_name,
             previous_table=old.name,
-            definition=table_definition(info),
+            definition=table_definition(info, self.placing),
             regions=_locations(route.region_routes),
         )
 
@@ -185,7 +193,7 @@ class _Fold:
         old, route = self._table(info.table_id, "table.altered")
         self.tables[info.table_id] = info, route
         named = self._named(info)
-        yield TableAlteredEvent(**named, definition=table_definition(info))
+        yield TableAlteredEvent(**named, definition=table_definition(info, self.placing))
         if info.is_hidden and not old.is_hidden:
             yield TableDroppingEvent(**named)
         elif old.is_hidden and not info.is_hidden:

@@ -40,7 +40,7 @@ def listing(
             return _show(catalog, session, command)
         case sql.ShowCreateTable(name):
             table = table_named(catalog, session.table(name))
-            text = ";\n".join(statements_of(table_definition(table.info)))
+            text = ";\n".join(statements_of(table_definition(table.info, catalog.placing)))
             return _cut(("table", "statements"), [(table.info.full_name, text)])
         case sql.DescribeTable(name):
             return _cut(
@@ -91,7 +91,7 @@ def _show(catalog: Catalog, session: SqlSession, command: sql.Show) -> Listing:
 
 
 def _indexes(catalog: Catalog, session: SqlSession, name: sql.QualifiedTable) -> Listing:
-    info = table_definition(table_named(catalog, session.table(name)).info)
+    info = table_definition(table_named(catalog, session.table(name)).info, catalog.placing)
     rows = (
         (index.name, ", ".join(map(identifier, index.columns)), index.unique, str(index.state))
         for index in info.indexes

@@ -7,7 +7,6 @@ from typing import assert_never
 
 from pydantic import JsonValue
 
-from metasrv_base.engines import ENGINES
 from metasrv_base.errors import Refused
 from metasrv_base.ids import is_identifier
 from metasrv_base.schema.instants import instant_text
@@ -53,7 +52,6 @@ OPTIONS_TAKEN = (
 )
 RESERVED = frozenset({"information_schema"})
 _OPTION_NAME = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
-_LATER = ("colocation_columns", "tablespace", "placement")
 
 
 def validate_spec(spec: TableSpec) -> tuple[FieldError, ...]:
@@ -65,7 +63,8 @@ def validate_spec(spec: TableSpec) -> tuple[FieldError, ...]:
         *_key_errors(spec),
         *_partition_errors(spec, types),
         *_option_errors(spec.options),
-        *_later_errors(spec),
+        *_colocation_errors(spec),
+        *_placing_errors(spec),
     )
 
 
@@ -217,14 +216,29 @@ def _is_option(name: str) -> bool:
     return name == COMMENT or "." in name.strip(".")
 
 
-def _later_errors(spec: TableSpec) -> Iterator[FieldError]:
+def _colocation_errors(spec: TableSpec) -> Iterator[FieldError]:
+    together = spec.colocation_columns
+    if together is None:
+        return
+    for position, name in enumerate(together):
+        here = f"/colocation_columns/{position}"
+        if name not in spec.primary_key:
+            yield _wrong(here, "colocation columns are among the primary key's")
+        if name in together[:position]:
+            yield _wrong(here, "the colocation columns name it twice")
+    for position, name in enumerate(spec.partition.columns if spec.partition else ()):
+        if name not in together:
+            what = "partition columns are among the colocation columns, if there are any"
+            yield _wrong(f"/partition/columns/{position}", what)
+
+
+def _placing_errors(spec: TableSpec) -> Iterator[FieldError]:
     if spec.replicas > 1:
         yield _unsupported("/replicas", "more than one replica is not built yet")
-    if spec.storage_profile not in (None, *ENGINES):
-        yield _unsupported("/storage_profile", f"there are {', '.join(ENGINES)}")
-    for field in _LATER:
-        if getattr(spec, field) is not None:
-            yield _unsupported(f"/{field}", "it is not built yet; leave it null")
+    for field in ("placement", "storage_profile", "tablespace"):
+        name = getattr(spec, field)
+        if name is not None and not is_identifier(name):
+            yield from name_errors(name, f"/{field}")
 
 
 def _operation_errors(operation: AlterOperation, here: str) -> Iterator[FieldError]:

@@ -72,15 +72,18 @@ class TableShape(WireModel):
     options: dict[str, str] = Field(default_factory=dict)
     """`comment`, and a client's own, whose names hold a dot, as `{"app.owner": "ada"}`: they are
     kept and shown. Any other is refused (`unsupported`): nothing would act upon it."""
-    colocation_columns: Listed[Identifier] | None = None
-    """Reserved; must be null."""
-    storage_profile: str | None = None
-    """The storage of the regions: `lsm` or `memory`, by the default options of that engine; null:
-    `lsm`."""
-    tablespace: str | None = None
-    """Reserved; must be null."""
-    placement: str | None = None
-    """Reserved; must be null."""
+    colocation_columns: Listed[Identifier] | None = Field(
+        default=None, min_length=1, max_length=COLUMNS_MAX
+    )
+    """Among the columns of the primary key: rows that are alike in them are in one region. The
+    partition columns are among them."""
+    storage_profile: Identifier | None = None
+    """One of the placement's storage profiles: the engine of the regions and its options. Null: the
+    first."""
+    tablespace: Identifier | None = None
+    """A tablespace of the catalog. Null: `default`."""
+    placement: Identifier | None = None
+    """The nodes that keep the regions. Null: the placement `default`."""
 
 
 class TableSpec(TableShape):

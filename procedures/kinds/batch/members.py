@@ -126,7 +126,7 @@ def _drop_schema(state: DropSchema, by: str) -> BatchCommand:
 def _create_table(state: CreateTable, by: str) -> BatchCommand:
     """One that came to bear the name since is a conflict, also with `if_not_exists`: regions were
     placed for this one."""
-    return CreateTableCommand(state.info, state.route)
+    return CreateTableCommand(state.info, state.route, placing=state.placing)
 
 
 def _drop_table(state: DropTable, by: str) -> BatchCommand:

@@ -6,17 +6,21 @@ commit nobody sees the table; undone, it leaves nothing.
 
 from collections.abc import Iterable
 
+from pydantic import Field
+
 from keys.catalog.catalog import Catalog
 from keys.commit.change import change
 from keys.commit.txn import NOTHING, Txn
 from keys.model.cluster import DATANODE, NodeKey
 from keys.model.records import Lock, Resource
 from keys.model.tables import TableInfo, TableInfoKey, TableRoute
+from keys.value import is_none
 from metasrv_base.elements.graphs import TABLE
 from metasrv_base.errors import Conflict
 from procedures.commands.table_commands import CreateTableCommand
+from procedures.commands.table_placing import TablePlacingNames
 from procedures.context import Context
-from procedures.locking.locks import whole_table
+from procedures.locking.locks import placing_of_table, whole_table
 from procedures.machine import Done, Kind, Outcome, ProcedureState, Step
 from procedures.steps.region_orders import create_order, drop_order, order_all
 from procedures.tenant_claim import TenantClaim
@@ -29,11 +33,19 @@ class CreateTable(ProcedureState):
     route: TableRoute
     if_not_exists: bool = False
     """A table of that name that is the same is success, and nothing is changed."""
+    placement: str | None = Field(default=None, exclude_if=is_none)
+    """Name of its placement; None: it uses no more of the default one than every table does."""
+    tablespace: str | None = Field(default=None, exclude_if=is_none)
+    """Name of its tablespace; None: `default`."""
+
+    @property
+    def placing(self) -> TablePlacingNames:
+        return TablePlacingNames(self.placement, self.tablespace)
 
 
 async def create(state: CreateTable, context: Context) -> Outcome[CreateTable]:
     info, route = state.info, state.route
-    command = CreateTableCommand(info, route, state.if_not_exists)
+    command = CreateTableCommand(info, route, state.if_not_exists, state.placing)
     snapshot = await context.known_snapshot(*command.keys())
     bearer = snapshot.get(command.name_key)
     if bearer is not None and state.if_not_exists:
@@ -83,7 +95,10 @@ def is_of_another(state: CreateTable, context: Context) -> bool:
 
 def locks(state: CreateTable) -> tuple[Lock, ...]:
     info = state.info
-    return whole_table(info.catalog, info.schema_name, info.name, info.table_id)
+    return (
+        *whole_table(info.catalog, info.schema_name, info.name, info.table_id),
+        *placing_of_table(info.catalog, state.placement, state.tablespace),
+    )
 
 
 def resource(state: CreateTable) -> Resource:

@@ -13,11 +13,13 @@ from keys.model.records import Lock, Resource
 from keys.model.records import ProcedureOutcome as Ended
 from keys.model.removed import RemovedTableNameKey, RemovedTableRouteKey
 from keys.model.tables import RegionState, TableInfoKey, TableNameKey, TableRouteKey
+from keys.value import is_none
 from procedures.commands.command import change_of
 from procedures.commands.table_commands import UndropTableCommand
+from procedures.commands.table_placing import TablePlacingNames
 from procedures.context import Context
 from procedures.kinds.failover.failover_table import FAILOVER_TABLE, FailoverTable
-from procedures.locking.locks import whole_table
+from procedures.locking.locks import placing_of_table, whole_table
 from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
 from procedures.steps.open_and_publish import grant, open_and_announce
 from procedures.steps.paged_children import rest_before_again
@@ -36,6 +38,10 @@ class UndropTable(ProcedureState):
     schema_id: int | None = None
     """Id of the schema that the name resolved to. It is None if a server of an older version
     submitted the procedure."""
+    placement: str | None = Field(default=None, exclude_if=is_none)
+    """Name of its placement at submit, if it uses more than every table does."""
+    tablespace: str | None = Field(default=None, exclude_if=is_none)
+    """Name of its tablespace at submit; None: `default`."""
     region_ids: tuple[str, ...] = ()
     moves: dict[str, str] = Field(default_factory=dict)
     """Node that is gone -> id of the child that fails its regions over."""
@@ -49,6 +55,7 @@ async def publish(state: UndropTable, context: Context) -> Outcome[UndropTable]:
         RemovedTableNameKey(*name, state.old_name, state.table_id),
         TableNameKey(*name, state.new_name),
         state.schema_id,
+        TablePlacingNames(state.placement, state.tablespace),
     )
     snapshot = await context.snapshot(*command.keys())
     txn = change_of(command, snapshot)
@@ -115,7 +122,10 @@ async def serve(state: UndropTable, context: Context) -> Outcome[UndropTable]:
 
 
 def locks(state: UndropTable) -> tuple[Lock, ...]:
-    return whole_table(state.catalog, state.schema_name, state.new_name, state.table_id)
+    return (
+        *whole_table(state.catalog, state.schema_name, state.new_name, state.table_id),
+        *placing_of_table(state.catalog, state.placement, state.tablespace),
+    )
 
 
 def resource(state: UndropTable) -> Resource:

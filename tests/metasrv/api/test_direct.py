@@ -3,6 +3,7 @@
 import httpx
 import pytest
 
+from keys.catalog.catalog import Catalog
 from metasrv.service.state.table_json_cache import KEPT_MAX, TableTexts
 from tests.metasrv.api.rig import TABLES, Server, leader, spec
 
@@ -67,10 +68,10 @@ async def test_given_another_address_when_read_then_the_text_has_it() -> None:
         await server.make("t")
         table = server.state.follower.catalog.table("main", "public", "t")
         node = table.route.region_routes[0].leader
-        texts = TableTexts()
+        texts, catalog = TableTexts(), server.state.follower.catalog
 
-        first = texts.of(table, 7, {node: "http://a:1"})
-        second = texts.of(table, 7, {node: "http://b:1"})
+        first = texts.of(table, catalog, {node: "http://a:1"})
+        second = texts.of(table, catalog, {node: "http://b:1"})
 
         assert b"http://a:1" in first
         assert second == first.replace(b"http://a:1", b"http://b:1")
@@ -85,7 +86,7 @@ async def test_given_more_tables_than_are_kept_when_read_then_the_oldest_text_is
         texts, addresses = TableTexts(), {"dn-1": "http://a:1"}
         for number in range(KEPT_MAX + 1):
             info = table.info.model_copy(update={"table_id": number})
-            texts.of(type(table)(info, table.route, 1), 1, addresses)
+            texts.of(type(table)(info, table.route, 1), Catalog(), addresses)
 
         assert len(texts._kept) == KEPT_MAX
         assert 0 not in texts._kept

@@ -6,6 +6,7 @@ from itertools import groupby
 from typing import Any
 
 from keys.catalog.catalog import Catalog
+from keys.catalog.parts.placing import Placing, PlacingNames
 from keys.catalog.tables.catalog_table import CatalogTable
 from metasrv.service.bodies.placement_shapes import placement_definition, tablespace_definition
 from metasrv.service.bodies.shapes import region_location, table_definition
@@ -90,7 +91,7 @@ class EventMirror:
             if mirror._selects(found.info.full_name, id):
                 if found.dropped_at_ms is None:
                     mirror.tables[id] = MirrorTable(
-                        table_definition(found.info),
+                        table_definition(found.info, catalog.placing),
                         {
                             each.region_id: region_location(each)
                             for each in found.route.region_routes
@@ -166,6 +167,7 @@ class EventMirror:
                 return
             case placing.PlacementRenamedEvent():
                 assert self.placements.pop(event.previous_placement).id == event.placement_id
+                self._rename("placement", event.previous_placement, event.placement)
             case placing.PlacementAlteredEvent():
                 assert self.placements[event.placement].id == event.placement_id
         definition = PlacementDefinition.model_validate(event.model_dump()["definition"])
@@ -180,10 +182,19 @@ class EventMirror:
             case placing.TablespaceRenamedEvent():
                 old = (event.catalog, event.previous_tablespace)
                 assert self.tablespaces.pop(old).id == event.tablespace_id
+                self._rename("tablespace", event.previous_tablespace, event.tablespace, old[0])
             case placing.TablespaceAlteredEvent():
                 assert self.tablespaces[name].id == event.tablespace_id
         definition = TablespaceDefinition.model_validate(event.model_dump()["definition"])
         self.tablespaces[name] = definition
+
+    def _rename(self, field: str, old: str, new: str, catalog: str | None = None) -> None:
+        """Of a placement, or of a tablespace of *catalog*: its tables do not change, and have no
+        event."""
+        for each in self.tables.values():
+            own = each.definition
+            if getattr(own, field) == old and catalog in (None, own.catalog):
+                each.definition = own.model_copy(update={field: new})
 
     def _hide(self, catalog: str, schema: str | None) -> None:
         for each in self.tables.values():
@@ -248,7 +259,7 @@ class EventMirror:
         """As `Reads.shown`."""
         return {
             "tables": {
-                id: (each.definition, each.regions)
+                id: (known_by(self.wanted, each.definition), each.regions)
                 for id, each in self.tables.items()
                 if not each.is_hidden
             },
@@ -256,15 +267,25 @@ class EventMirror:
         }
 
 
+def known_by(wanted: EventFilter, definition: TableDefinition) -> TableDefinition:
+    """The part that a reader with a filter knows: it hears of no placement that is renamed."""
+    if wanted == EventFilter():
+        return definition
+    return definition.model_copy(update={"placement": None, "tablespace": None})
+
+
 def places_of(found: CatalogTable) -> dict[str, object]:
     return {each.region_id: region_location(each) for each in found.route.region_routes}
+
+
+Shape = tuple[TableDefinition, dict[str, object]]
 
 
 class Reads:
     """Answers of direct reads of a catalog, version after version."""
 
     def __init__(self) -> None:
-        self._tables: dict[int, tuple[CatalogTable, object]] = {}
+        self._tables: dict[int, tuple[CatalogTable, PlacingNames, Shape]] = {}
 
     def shown(self, catalog: Catalog, wanted: EventFilter) -> Shown:
         """The tables that *wanted* selects."""
@@ -277,12 +298,13 @@ class Reads:
             if found.dropped_at_ms is not None:
                 dropped[id] = info.full_name
             elif catalog.find(info.catalog, info.schema_name, info.name) is found:
-                tables[id] = self._shape(id, found)
+                definition, regions = self._shape(id, found, catalog.placing)
+                tables[id] = known_by(wanted, definition), regions
         return {"tables": tables, "dropped": dropped}
 
-    def _shape(self, id: int, found: CatalogTable) -> object:
-        kept = self._tables.get(id)
-        if kept is None or kept[0] is not found:
-            shape = table_definition(found.info), places_of(found)
-            kept = self._tables[id] = found, shape
-        return kept[1]
+    def _shape(self, id: int, found: CatalogTable, placing: Placing) -> Shape:
+        kept, names = self._tables.get(id), placing.names_of(found.info)
+        if kept is None or kept[0] is not found or kept[1] != names:
+            shape = table_definition(found.info, placing), places_of(found)
+            kept = self._tables[id] = found, names, shape
+        return kept[2]

@@ -16,9 +16,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keys.catalog.catalog import Catalog
 from keys.value import encode
 from metasrv.service.ddl.ddl_create import TableToCreate, table_info, table_route
 from metasrv.service.ddl.sizes import COPIES, OTHER_BYTES, at_most
+from metasrv.service.ddl.table_placing import placing_of
 from metasrv.service.requests.ddl_request import FullTableName
 from metasrv.service.requests.request_context import RequestContext
 from metasrv_base.wire.api.tables import TableSpec
@@ -105,7 +107,7 @@ def test_given_any_table_when_bounded_then_it_is_not_larger(
     body = {"name": "t", "columns": [*key, *more], "primary_key": ["id"], "options": options}
     raw = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
     made = TableToCreate(FullTableName("main", "public", "t"), TableSpec.model_validate(body))
-    info = table_info(made, 2**31 - 1, 1)
+    info = table_info(made, placing_of(made.spec, "main", Catalog()), 2**31 - 1, 1)
     node = NodeView(
         node_id="dn-1", zone="a", root=f"/{root}", alive=True, regions=0, disk_free_bytes=1
     )
