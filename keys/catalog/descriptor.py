@@ -76,6 +76,7 @@ class TableDescriptor:
         return column is not None and column.id in self.table.info.primary_key
 
     def is_colocation_column(self, name: str) -> bool:
-        """Whether its values say in which region a row lives."""
-        column = self.column(name)
-        return column is not None and column.id in self.table.info.partition.columns
+        """Whether rows that are alike in it, and in the others, are in one region. A table that
+        names no such columns has those of its partition."""
+        column, info = self.column(name), self.table.info
+        return column is not None and column.id in (info.colocation or info.partition.columns)

@@ -28,7 +28,6 @@ NOT_BUILT: Mapping[int, str] = {
     **dict.fromkeys((31, 32), _MARK),
     51: "an operation on a column has no `if_not_exists`",
     52: "an operation on a column has no `if_exists`",
-    72: "a table names no placement yet, so those rules are not there",
     89: "an index cannot be renamed",
     **dict.fromkeys((101, 102), _COPIES),
 }

@@ -70,6 +70,8 @@ async def test_given_a_table_in_memory_when_its_node_is_killed_then_lost_until_i
 ) -> None:
     """The node starts again at once, and has no row of the process before."""
     async with running(tmp_path, flags=CALM) as rig, rig.client() as db:
+        profiles = [{"name": "default", "engine": "lsm"}, {"name": "memory", "engine": "memory"}]
+        await db.placements.alter("default", {"storage_profiles": profiles})
         await db.tables.create({**table_spec("t", regions=2), "storage_profile": "memory"})
         table = db.table("t")
         await table.insert(BEFORE, deadline_ms=PATIENT_MS)

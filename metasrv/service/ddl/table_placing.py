@@ -21,12 +21,12 @@ from metasrv_base.errors import Refused
 from metasrv_base.wire.api.tables import HashPartition, RangePartition, TableSpec
 
 FORMAT = 2
-"""Of a TableInfo with one of these fields."""
+"""The format of a TableInfo with one of these fields."""
 
 
 @dataclass(frozen=True, slots=True)
 class TablePlacing:
-    """What the fields of a spec mean."""
+    """The objects that the fields of a spec name."""
 
     placement: PlacementInfo
     profile: StorageProfile

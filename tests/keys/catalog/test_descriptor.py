@@ -20,13 +20,14 @@ COLUMNS = (
 )
 
 
-def catalog() -> Catalog:
+def catalog(**more: object) -> Catalog:
     index = Index(id=1, name="by_note", columns=(4,), unique=False, state=ElementState.WRITE_ONLY)
     fields = {
         "columns": COLUMNS,
         "primary_key": (3, 2),
         "partition": HashRule(columns=(2,), count=1),
         "indexes": (index,),
+        **more,
     }
     info = table_info(1024, "t", 1).model_copy(update=fields)
     made = TableCreated(info=info, route=table_route(1024, ("dn-1",)))
@@ -65,6 +66,16 @@ def test_given_a_name_then_its_column_is_told_or_that_there_is_none(
     assert told.column_index(name) == index
     assert told.is_primary_key_column(name) is is_of_key
     assert told.is_colocation_column(name) is is_colocated
+
+
+def test_given_colocation_columns_then_they_are_told_and_not_those_of_the_partition() -> None:
+    placed = catalog(format=2, colocation=(3, 2))
+    told = TableDescriptor.of(placed, placed.tables[1024])
+
+    assert [name for name in ("region", "id", "note") if told.is_colocation_column(name)] == [
+        "region",
+        "id",
+    ]
 
 
 def test_given_a_table_of_another_catalog_then_corrupt() -> None:

@@ -5,10 +5,10 @@ from typing import Any
 from tests.metasrv.api.rig import TABLES, Server, spec
 
 
-async def create_held_up(one: Server, name: str = "t") -> str:
+async def create_held_up(one: Server, name: str = "t", **more: Any) -> str:
     """The URL of a create that is under way until the gate opens."""
     one.nodes.gate.clear()
-    answer = await one.client.post(TABLES, json=spec(name))
+    answer = await one.client.post(TABLES, json=spec(name, **more))
     assert answer.status_code == 202
     await one.nodes.reached.wait()
     found: str = answer.headers["location"]

@@ -38,11 +38,9 @@ IDS_AND_PAST = {
     *("next_column_id", "next_index_id", "next_constraint_id"),
     *("catalog", "schema_name", "name"),
     *("indexes", "constraints"),
-    *("placement_id", "tablespace_id", "storage_profile", "colocation"),
 }
 """Fields in which two objects of one request may differ: what a create is given by the service, the
-name by which the other was found, what comes only after a create, and what a table uses of
-placements and tablespaces, which cannot be asked for yet."""
+name by which the other was found, and what comes only after a create."""
 OTHERWISE: dict[str, object] = {
     "columns": table_info(1, "t", 1).columns[:1],
     "primary_key": (2,),
@@ -53,6 +51,10 @@ OTHERWISE: dict[str, object] = {
     "replicas": 2,
     "engine": "memory",
     "engine_options": {"memtable_bytes": 1 << 20},
+    "placement_id": 1040,
+    "storage_profile": "hot",
+    "tablespace_id": 1040,
+    "colocation": (1,),
 }
 """Fields of which a request says what they are, each with another value."""
 COLUMN_IDS_AND_PAST = {

@@ -189,7 +189,7 @@ class EventMirror:
         self.tablespaces[name] = definition
 
     def _rename(self, field: str, old: str, new: str, catalog: str | None = None) -> None:
-        """Of a placement, or of a tablespace of *catalog*: its tables do not change, and have no
+        """Renames a placement, or a tablespace of *catalog*: its tables do not change, and have no
         event."""
         for each in self.tables.values():
             own = each.definition

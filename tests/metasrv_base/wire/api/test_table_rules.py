@@ -157,18 +157,45 @@ def test_given_a_spec_with_one_fault_then_that_place_is_named(
     assert faults(**changes) == {(pointer, "invalid-request")}
 
 
+def test_given_what_later_issues_build_then_it_is_unsupported() -> None:
+    assert faults(replicas=2) == {("/replicas", "unsupported")}
+
+
 @pytest.mark.parametrize(
-    ("field", "value"),
+    ("changes", "pointer"),
     [
-        ("replicas", 2),
-        ("colocation_columns", ["id"]),
-        ("tablespace", "fast"),
-        ("placement", "p"),
-        ("storage_profile", "s"),
+        ({"colocation_columns": ["id", "carrier"]}, "/colocation_columns/1"),
+        ({"colocation_columns": ["id", "nothing"]}, "/colocation_columns/1"),
+        ({"colocation_columns": ["id", "id"]}, "/colocation_columns/1"),
     ],
 )
-def test_given_what_later_issues_build_then_it_is_unsupported(field: str, value: object) -> None:
-    assert faults(**{field: value}) == {(f"/{field}", "unsupported")}
+@pytest.mark.case("catalog 72")
+def test_given_colocation_columns_then_they_are_some_of_the_primary_key(
+    changes: dict[str, Any], pointer: str
+) -> None:
+    assert faults(**changes) == {(pointer, "invalid-request")}
+    assert faults(colocation_columns=["id"]) == set()
+
+
+def test_given_colocation_columns_then_the_partition_columns_are_among_them() -> None:
+    key = {
+        "columns": [
+            {"name": "id", "type": "int64", "nullable": False},
+            {"name": "at", "type": "date", "nullable": False},
+        ],
+        "primary_key": ["id", "at"],
+        "colocation_columns": ["at"],
+    }
+    by_id = {"by": "hash", "columns": ["id"], "count": 4}
+
+    assert faults(**key, partition=by_id) == {("/partition/columns/0", "invalid-request")}
+    assert faults(**key, partition={**by_id, "columns": ["at"]}) == set()
+
+
+@pytest.mark.parametrize("field", ["placement", "storage_profile", "tablespace"])
+def test_given_a_name_that_nothing_can_bear_then_it_is_no_identifier(field: str) -> None:
+    assert faults(**{field: "a b"}) == {(f"/{field}", "invalid-identifier")}
+    assert faults(**{field: "fast"}) == set()
 
 
 @pytest.mark.parametrize("name", ["ttl", "retention", "x", "replicas", "a.", "comments"])

@@ -21,13 +21,31 @@ from procedures.kinds.namespaces.tablespaces import (
     DropTablespace,
     RenameTablespace,
 )
+from procedures.kinds.tables.create_table import CreateTable
+from procedures.kinds.tables.undrop_table import UndropTable
 from tests.fakes.cluster import Cluster
 from tests.keys.commit.changes import absent
 from tests.procedures.harness.batches.batches import change as change_of
 from tests.procedures.harness.batches.batches import drop, in_one_version, said
-from tests.procedures.harness.ends import TABLE, End, effects, is_true, no_rest, nothing
+from tests.procedures.harness.ends import (
+    TABLE,
+    End,
+    created,
+    effects,
+    is_true,
+    no_rest,
+    nothing,
+    undropped,
+)
 from tests.procedures.harness.scenario import FULL, Scenario
-from tests.procedures.harness.tables import NODES, put_table, reserve_ids, table_info
+from tests.procedures.harness.tables import (
+    NODES,
+    drop_table_keys,
+    put_table,
+    reserve_ids,
+    table_info,
+    table_route,
+)
 
 FAST = PlacementInfo(
     placement_id=1031,
@@ -121,7 +139,38 @@ def swapped(end: End) -> list[str]:
     ]
 
 
+PLACED = CreateTable(
+    info=table_info(1090, "new", 3).model_copy(update=USES),
+    route=table_route(1090, NODES),
+    placement="fast",
+    tablespace="orders",
+)
+BACK = UndropTable(
+    table_id=TABLE,
+    catalog="main",
+    schema_name="public",
+    old_name="t",
+    new_name="t",
+    placement="fast",
+    tablespace="orders",
+)
+
+
+async def with_dropped_user(cluster: Cluster, fence: Compare) -> None:
+    await with_user(cluster, fence)
+    await drop_table_keys(cluster, fence, TABLE)
+
+
 PLACING_SCENARIOS = (
+    Scenario("create_table, placed", "create_table", PLACED, with_both, {FULL: created}),
+    Scenario(
+        "create_table, placement gone",
+        "create_table",
+        PLACED,
+        empty,
+        REFUSED,
+    ),
+    Scenario("undrop_table, placed", "undrop_table", BACK, with_dropped_user, {FULL: undropped}),
     Scenario("batch, of placements", "batch", SWAPPED, with_user, {FULL: swapped}),
     Scenario(
         "create_placement",
