@@ -9,6 +9,7 @@ from metasrv_base.wire.api.changes import AddConstraint, AlterRequest
 from metasrv_base.wire.api.tables import (
     ColumnSpec,
     ConstraintBody,
+    HashPartition,
     IndexSpec,
     TableDefinition,
     TableShape,
@@ -56,4 +57,11 @@ def _spec(table: TableDefinition) -> TableSpec:
         for column in table.columns
         if column.state is ElementState.PUBLIC
     )
+    if table.placement is None and table.partition == _one_region(table):
+        shape["partition"] = None
     return TableSpec(**shape, columns=tuple(columns))
+
+
+def _one_region(table: TableDefinition) -> HashPartition:
+    """The partition of a table that says nothing of it, in the default placement."""
+    return HashPartition(by="hash", columns=table.primary_key, count=1)
