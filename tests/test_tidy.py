@@ -203,6 +203,7 @@ RULES: tuple[Rule, ...] = (
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+@pytest.mark.slow
 def test_given_every_file_when_a_rule_looks_then_it_finds_nothing(rule: Rule) -> None:
     faults = faults_by_rule()[rule]
 

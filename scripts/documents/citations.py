@@ -43,6 +43,11 @@ class Rules:
         pages = (self.defined(page, pattern) for page, pattern in PAGES.values())
         return frozenset(name for names in pages for name in names)
 
+    @cached_property
+    def decisions(self) -> frozenset[str]:
+        """The records, by name of file."""
+        return frozenset(path.name for path in (self.root / "docs/decisions").glob("*.md"))
+
     def defined(self, page: str, pattern: str) -> list[str]:
         """The rules that *page* defines, in its order."""
         return re.findall(pattern, (self.root / page).read_text(), re.MULTILINE)
@@ -55,7 +60,8 @@ class Rules:
         yield from _OUTSIDE.findall(text)
         yield from (rule for rule in _RULE.findall(text) if rule not in self.names)
         for number, rest in _DECISION.findall(text):
-            if not any((self.root / "docs/decisions").glob(f"{number}{rest or '-*.md'}")):
+            stem = f"{number}{rest or '-'}"
+            if not any(name.startswith(stem) for name in self.decisions):
                 yield f"decisions/{number}{rest}"
         yield from (page for page in _PAGE.findall(text) if not (self.root / page).exists())
 

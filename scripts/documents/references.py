@@ -59,6 +59,12 @@ class Checkout:
         return frozenset().union(*self.modules.values())
 
     @cached_property
+    def files(self) -> frozenset[str]:
+        """Bare names of files and folders of the product and the documents."""
+        folders = (self.root / top for top in (*PACKAGES, "docs", "scripts"))
+        return frozenset(path.name for folder in folders for path in folder.rglob("*"))
+
+    @cached_property
     def commands(self) -> frozenset[str]:
         """`make TARGET` and `metasrv COMMAND`."""
         makefile = (self.root / "Makefile").read_text()
@@ -81,8 +87,7 @@ class Checkout:
 
     def has_file(self, name: str) -> bool:
         """A file at the top, or of that bare name anywhere in the product or the documents."""
-        folders = (self.root / top for top in (*PACKAGES, "docs", "scripts"))
-        return (self.root / name).exists() or any(any(f.rglob(name)) for f in folders)
+        return (self.root / name).exists() or name in self.files
 
     def has_name(self, dotted: str) -> bool:
         """`package.module`, `package.module.name`, `module.name` or `Class.member`."""

@@ -46,7 +46,10 @@ async def test_given_changes_one_after_another_then_their_versions_follow_one_an
 
 
 @pytest.mark.case("catalog 4")
-async def test_given_a_version_that_was_never_made_when_asked_for_then_an_error() -> None:
+async def test_given_a_version_that_was_never_made_when_asked_for_then_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("metasrv.service.catalog.reading.WAIT_MS_MAX", 100)
     async with leader() as one:
         await one.make()
 

@@ -12,6 +12,7 @@ EXAMPLES = {Path(__file__), Path(__file__).with_name("test_references.py")}
 """Files that name things that do not exist."""
 
 
+@pytest.mark.slow
 def test_given_every_file_then_all_that_it_cites_exists() -> None:
     faults = [
         f"{path.relative_to(ROOT)}: {cited}"

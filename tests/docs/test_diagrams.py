@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from procedures.kinds.failover.failover_table import FAILOVER_TABLE
 from scripts.documents.facts import facts
 from scripts.documents.references import PACKAGES
@@ -28,6 +30,7 @@ def imports_of(package: str) -> set[str]:
     return {module.partition(".")[0] for module in modules} & set(PACKAGES) - {package}
 
 
+@pytest.mark.slow
 def test_given_the_layers_then_the_diagram_shows_what_is_imported() -> None:
     found = {(package, other) for package in PACKAGES for other in imports_of(package)}
 

@@ -109,6 +109,7 @@ def imports_of(file: PurePosixPath) -> set[str]:
     return {*names.modules, *names.members}
 
 
+@pytest.mark.slow
 def test_given_every_file_then_none_imports_a_test_but_those_that_plant_bugs() -> None:
     """Planted bugs import the very tests that must find them; code shared by tests is a helper."""
     tests = {".".join(file.with_suffix("").parts) for file in TESTS}

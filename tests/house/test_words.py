@@ -51,6 +51,7 @@ def product() -> dict[str, Facts]:
     return {file.relative_to(ROOT).as_posix(): facts(file) for file in files}
 
 
+@pytest.mark.slow
 def test_given_the_product_then_no_two_classes_share_a_name_but_those_listed() -> None:
     sharing = shared(product())
 
@@ -66,12 +67,14 @@ def test_given_a_class_in_two_files_then_both_are_named() -> None:
     }
 
 
+@pytest.mark.slow
 def test_given_every_file_then_it_binds_no_more_vague_names_than_before() -> None:
     more = excess(VAGUE_NAMES.allowed(), VAGUE_NAMES.counted())
 
     assert more == {}, "style.md, Names; file: (faults, faults allowed)"
 
 
+@pytest.mark.slow
 def test_given_every_file_then_no_docstring_has_a_banned_opening() -> None:
     assert counted(EVERYWHERE, openings) == {}, "style.md, Prose"
 

@@ -30,6 +30,12 @@ def rest() -> Iterator[Rest]:
 
 
 @pytest.fixture
+def impatient(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a command that no server ever answers: longer patience changes nothing that it says."""
+    monkeypatch.setattr("metasrv.cli.options.PATIENCE_MS", 100)
+
+
+@pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     """`run("table", "list")`: exit code and both streams."""
     monkeypatch.delenv("METASRV_URL", raising=False)

@@ -121,7 +121,9 @@ FILE_BYTES = 48 << 20
 """Where a run is cut into files."""
 
 
-@pytest.mark.parametrize("flush_bytes", [KIB, 100 * KIB, 8 << 20])
+@pytest.mark.parametrize(
+    "flush_bytes", [KIB, 100 * KIB, pytest.param(8 << 20, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("runs_max", [RUNS_MAX, RUNS_MIN])
 def test_given_thousands_of_flushes_when_merged_then_rewriting_and_files_are_bounded(
     flush_bytes: int, runs_max: int

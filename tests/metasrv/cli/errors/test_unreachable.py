@@ -26,6 +26,7 @@ def silent() -> Iterator[str]:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("words", [["table", "list"], ["count", "t"], ["cluster", "get"]])
 def test_given_a_port_without_a_program_then_it_says_so_with_exit_code_2(
     run: Run, words: list[str]
@@ -36,6 +37,7 @@ def test_given_a_port_without_a_program_then_it_says_so_with_exit_code_2(
     assert "http://127.0.0.1:1 refuses connections" in shown.stderr
 
 
+@pytest.mark.usefixtures("impatient")
 def test_given_a_host_that_has_no_address_then_the_name_is_what_it_says(run: Run) -> None:
     shown = run("table", "list", "--metasrv", "http://nowhere.invalid:4620")
 
@@ -43,6 +45,7 @@ def test_given_a_host_that_has_no_address_then_the_name_is_what_it_says(run: Run
     assert "no host of that name: http://nowhere.invalid:4620" in shown.stderr
 
 
+@pytest.mark.usefixtures("impatient")
 def test_given_a_server_that_is_silent_then_it_says_that_no_answer_came(
     run: Run, silent: str
 ) -> None:
