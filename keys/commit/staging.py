@@ -17,6 +17,7 @@ from keys.model.staging.parts import BatchPart, BatchPartKey, sealed_part
 from keys.store.kv import TXN_OPS_MAX, Get, KeyValue, ReadableStore
 from keys.store.scan import pages
 from keys.value import StoredPart, decode
+from metasrv_base.concurrency.turns import Turns, at_once, by_turns
 from metasrv_base.errors import Corrupt
 
 PART_JSON_BYTES = 128 << 10
@@ -93,11 +94,27 @@ async def read_parts(
     reader = pages(kv, keys, deadline_ms=deadline_ms, revision=revision, like=PARTS_AT_ONCE)
     async for page in reader:
         items += page.items
-    return whole_parts(ref, items)
+    _must_be_whole(ref, items)
+    return await by_turns(_decoded(items))
 
 
 def whole_parts(ref: StagedRef, items: Sequence[KeyValue]) -> tuple[BatchPart, ...]:
     """*items*: all that is stored under the name of the batch, in order. Raises as `read_parts`."""
+    _must_be_whole(ref, items)
+    return at_once(_decoded(items))
+
+
+def _decoded(items: Sequence[KeyValue]) -> Turns[tuple[BatchPart, ...]]:
+    """A part in a turn: it may be as large as a transaction."""
+    parts = []
+    for item in items:
+        parts.append(decode(BatchPart, item.value, key=item.key.decode()))
+        yield
+    return tuple(parts)
+
+
+def _must_be_whole(ref: StagedRef, items: Sequence[KeyValue]) -> None:
+    """Raises as `read_parts`."""
     if [item.key for item in items] != [
         bytes(BatchPartKey(ref.batch, number)) for number in range(ref.parts)
     ]:
@@ -107,7 +124,6 @@ def whole_parts(ref: StagedRef, items: Sequence[KeyValue]) -> tuple[BatchPart, .
         again.add(item.value)
     if again.made() != ref:
         raise Corrupt(batch=ref.batch, expected=ref.digest, found=again.made().digest)
-    return tuple(decode(BatchPart, item.value, key=item.key.decode()) for item in items)
 
 
 def entries_in(parts: Iterable[BatchPart]) -> tuple[Entry, ...]:

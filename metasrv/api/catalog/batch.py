@@ -5,8 +5,9 @@ from fastapi import APIRouter, Response
 from metasrv.api.documents.documented import BODY, OF_TABLE, change
 from metasrv.api.http.request_context import AskedFor, Server
 from metasrv.api.http.respond import changed
-from metasrv.service.ddl.batch import batch
+from metasrv.service.ddl.batch import JUDGED_AT_ONCE, batch
 from metasrv.service.requests.submit_ddl import execute as make
+from metasrv_base.concurrency.run_in_thread import run_in_thread
 from metasrv_base.wire.api.batches import BatchBody, BatchRequest
 
 router = APIRouter(prefix="/v1", tags=["batch"])
@@ -36,5 +37,6 @@ async def run_batch(state: Server, context: AskedFor, request: BatchRequest) -> 
     the catalog, or not at all. Commands take effect in one version: catalogs, schemas and tables
     are made, renamed and dropped, and options of tables set. Changes of columns, indexes,
     constraints and types go through states, and have requests of their own."""
-    done = await make(state, batch(context, request))
+    is_short = len(request.commands) <= JUDGED_AT_ONCE
+    done = await make(state, await run_in_thread(is_short, batch, context, request))
     return await changed(state, context, done)

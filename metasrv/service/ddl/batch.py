@@ -152,7 +152,7 @@ def _judged(members: Sequence[MemberWish], facts: RequestFacts, next_id: NextId)
 def _member(judged: Judged) -> Member:
     match judged:
         case ProcedureToSubmit():
-            return Change(kind=judged.kind.name, state=judged.state.model_dump(mode="json"))
+            return Change.of(judged.kind.name, judged.state)
         case AlreadySatisfied():
             return Miss(
                 kind=judged.kind.name, name=judged.resource.name, id=int(judged.resource.id)

@@ -24,6 +24,9 @@ from procedures.ports import TransactionLimits
 OBJECTS_MAX = 10_000
 """Catalogs, schemas and tables that one batch changes, with all that its cascades drop."""
 COPIES = 2  # of what is published: its own keys, and its log entry
+SURELY_LARGE = 4
+"""Entries for each operation of a transaction above which nobody measures what they come to: each
+writes a key or several, and encoding thousands takes half a second."""
 PLANNED_AT_ONCE = 64  # commands between two turns of the loop: some ms
 
 
@@ -60,6 +63,8 @@ async def plan_if_large(
     if len(plan.entries) > OBJECTS_MAX:
         needs = f"a version that changes {len(plan.entries)} objects"
         raise Refused("ddl-too-large", needs=needs, limit=OBJECTS_MAX)
+    if len(plan.entries) > SURELY_LARGE * context.ports.limits.operations:
+        return plan
     record = len(state.model_dump_json()) + len(context.client.model_dump_json())
     is_small = fits(size_of(plan.entries, view), record, context.ports.limits)
     return None if is_small else plan

@@ -13,7 +13,9 @@ from keys.commit.staging import read_parts
 from keys.model.catalogs import CatalogLimits
 from keys.model.log import StagedRef
 from keys.model.records import Lock
+from keys.model.staging.parts import BatchPart
 from keys.value import StoredPart
+from metasrv_base.concurrency.turns import Turns, by_turns
 from metasrv_base.errors import Refused
 from procedures.context import Context
 from procedures.kinds.batch.members import Member, locks_of
@@ -101,4 +103,13 @@ async def members_in(staged: StagedMembers, context: Context) -> tuple[Member, .
     """The commands, from their parts. Raises Corrupt if they are not whole."""
     ports = context.ports
     parts = await read_parts(ports.kv, staged.parts, deadline_ms=ports.deadline_ms)
-    return tuple(_MEMBER.validate_python(raw) for part in parts for raw in part.members)
+    return await by_turns(_members(parts))
+
+
+def _members(parts: Iterable[BatchPart]) -> Turns[tuple[Member, ...]]:
+    """A part in a turn."""
+    members: list[Member] = []
+    for part in parts:
+        members += map(_MEMBER.validate_python, part.members)
+        yield
+    return tuple(members)
