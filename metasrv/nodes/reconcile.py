@@ -19,6 +19,10 @@ from metasrv_base.wire.node.nodes import Grant, RegionStat
 from metasrv_base.wire.node.orders import CloseRegion, DropRegion, Order
 from procedures.steps.region_orders import UNNUMBERED, open_order
 
+OPENED_IN_TURN = 32
+"""Regions that one turn orders to be opened. For each a table is decoded, and mostly a part of the
+snapshot inflated: up to half a millisecond."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reconciled:
@@ -54,9 +58,7 @@ def reconcile(
     """
     node, report = reported.node, reported.regions
     for table_ids in slices(current().nodes.get(node, ())):
-        catalog = current()
-        led = ((each, region) for each in table_ids for region in _led(catalog, node, each))
-        yield _granted(catalog, led, report, window)
+        yield from _granted(current, reported, table_ids, window)
     for region_ids in slices(report):
         catalog = current()
         surplus = (
@@ -76,22 +78,28 @@ def _led(catalog: Catalog, node: str, table_id: int) -> Iterator[HeldRegion]:
 
 
 def _granted(
-    catalog: Catalog,
-    led: Iterable[tuple[int, HeldRegion]],
-    report: RegionReport,
+    current: Callable[[], Catalog],
+    reported: Reported,
+    table_ids: Iterable[int],
     window: InstructionWindow,
-) -> Reconciled:
-    grants: list[Grant] = []
-    instructions: list[Order] = []
-    for table_id, region in led:
-        if region.state is not RegionState.OPEN:  # not announced: a procedure's to open
-            continue
-        name = str(region_id(TableId(table_id), region.number))
-        if report.is_open(name, region.epoch):
-            grants.append(Grant(region_id=name, epoch=region.epoch))
-        elif window.admits():
-            instructions.append(_open(catalog.tables[table_id], name))
-    return Reconciled(tuple(grants), tuple(instructions))
+) -> Iterator[Reconciled]:
+    """The parts of some tables: one, or more where many regions need an order, since each of those
+    decodes a table."""
+    node, report = reported.node, reported.regions
+    catalog, grants, instructions = current(), list[Grant](), list[Order]()
+    for table_id in table_ids:
+        if len(instructions) >= OPENED_IN_TURN:
+            yield Reconciled(tuple(grants), tuple(instructions))
+            catalog, grants, instructions = current(), [], []
+        for region in _led(catalog, node, table_id):
+            if region.state is not RegionState.OPEN:  # not announced: a procedure's to open
+                continue
+            name = str(region_id(TableId(table_id), region.number))
+            if report.is_open(name, region.epoch):
+                grants.append(Grant(region_id=name, epoch=region.epoch))
+            elif window.admits():
+                instructions.append(_open(catalog.tables[table_id], name))
+    yield Reconciled(tuple(grants), tuple(instructions))
 
 
 def _open(table: CatalogTable, name: str) -> Order:

@@ -14,7 +14,7 @@ from keys.model.log import (
 )
 from keys.model.tables import RegionState, TableRoute
 from metasrv.nodes.instruction_window import INSTRUCTIONS_MAX, InstructionWindow
-from metasrv.nodes.reconcile import Reconciled, Reported, reconcile
+from metasrv.nodes.reconcile import OPENED_IN_TURN, Reconciled, Reported, reconcile
 from metasrv.nodes.region_report import RegionReport
 from metasrv_base.concurrency.turns import TURN
 from metasrv_base.wire.node.nodes import RegionColumns, RegionStat
@@ -195,6 +195,18 @@ def test_given_many_regions_then_each_part_is_about_few_of_them() -> None:
 
     assert len(parts) == 3
     assert [len(part.instructions) for part in parts] == [TURN, TURN, INSTRUCTIONS_MAX - 2 * TURN]
+
+
+def test_given_many_regions_to_open_then_each_part_decodes_few_tables() -> None:
+    tables = range(1_024, 1_024 + TURN)
+    catalog = catalog_of(
+        *(TableCreated(info=info(id, f"t{id}"), route=route("dn-1", id)) for id in tables)
+    )
+
+    parts = list(reconcile(lambda: catalog, reported(()), lambda _: False, InstructionWindow()))
+
+    assert {len(part.instructions) for part in parts} == {OPENED_IN_TURN}
+    assert len(parts) * OPENED_IN_TURN == len(tables)
 
 
 def test_given_more_regions_to_open_than_an_answer_holds_then_each_is_asked_for_in_turn() -> None:
