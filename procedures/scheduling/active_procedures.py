@@ -11,6 +11,7 @@ from keys.model.records import Lock
 from procedures.engine.active_procedure import ActiveProcedure
 from procedures.engine.steering import has_expired
 from procedures.locking.holding import LockTable
+from procedures.locking.locks import is_schema_side
 from procedures.machine import AdmissionLane
 from procedures.scheduling.admission import Limits, WaitingProcedure, WaitingRoom
 from procedures.scheduling.tenant_limits import TenantReservations
@@ -29,6 +30,9 @@ class ActiveProcedures:
     tenants: TenantReservations = field(default_factory=TenantReservations)
     arriving: dict[str, tuple[Lock, ...]] = field(default_factory=dict)
     """Submissions on their way to the store; they count for the queue."""
+    _schema_changes: dict[str, tuple[Lock, ...]] = field(default_factory=dict)
+    """Submissions with locks of the schema side, which others may precede. Failovers of nodes come
+    by the thousand, and are none of these."""
     _keys: dict[str, tuple[str, asyncio.Event]] = field(default_factory=dict)
     """Procedure on its way to the store -> its idempotency key, if it has one, and whether it has
     arrived."""
@@ -70,14 +74,17 @@ class ActiveProcedures:
         self.announced += 1
         if key is not None:
             self._keys[procedure] = (key, asyncio.Event())
-        overtakes = self.locks.overtaken_by(locks, self.arriving)
+        overtakes = self.locks.overtaken_by(locks, self._schema_changes)
         self.arriving[procedure] = locks
+        if any(is_schema_side(lock.key) for lock in locks):
+            self._schema_changes[procedure] = locks
         self._held_back.update(overtakes)
         return overtakes
 
     def arrived(self, procedure: str, overtakes: frozenset[str]) -> None:
         """Notes that an announced procedure is stored, or will not be."""
         self.arriving.pop(procedure, None)
+        self._schema_changes.pop(procedure, None)
         if procedure in self._keys:
             _, event = self._keys.pop(procedure)
             event.set()
