@@ -9,7 +9,7 @@ as at any other.
 
 import argparse
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -29,7 +29,7 @@ from keys.commit.txn import Read, Snapshot, Txn
 from keys.model.catalogs import DEFAULT_CATALOG, DEFAULT_SCHEMA
 from keys.model.cluster import DATANODE, Cordon, NodeKey, NodeRecord, Resources, SequenceKey
 from keys.model.cluster import Sequence as Taken
-from keys.model.log import CatalogVersion, TableCreated
+from keys.model.log import CatalogUpdateKey, CatalogVersion, TableCreated
 from keys.model.tables import TableInfoKey, TableNameKey, TableRouteKey
 from keys.store.etcd import EtcdKv
 from keys.store.kv import TXN_OPS_MAX, Compare, Kv, Put, Request
@@ -50,6 +50,7 @@ LEASE_MS = 10_000
 AT_ONCE = 4
 """Transactions on their way."""
 COLUMNS = 8
+LOG = CatalogUpdateKey.under().start
 NO_NUMBER = 9_999_996
 """Number of a table that is never created: the first of those that moulds are made of."""
 NO_VERSION, NO_TIME = 8_888_888_888, 7_777_777_777_777
@@ -63,6 +64,8 @@ class Filling:
     regions: int = 4
     """Regions of each table, each on another node."""
     nodes: int = 4
+    has_log: bool = True
+    """Whether the log's entries are written: half of the bytes. Without them a snapshot is."""
 
     @property
     def views(self) -> Sequence[NodeView]:
@@ -83,14 +86,20 @@ def name_of(number: int) -> str:
     return f"filled_{number:07}"
 
 
-async def fill(endpoint: str, filling: Filling) -> None:
-    """The store is empty before; its leader's seat is free again after."""
+Then = Callable[[Kv, LogHead], Awaitable[None]]
+
+
+async def fill(endpoint: str, filling: Filling, then: Then | None = None) -> None:
+    """The store is empty before; its leader's seat is free again after. *then*: what else is
+    written behind the line at which the tables began, within the same term."""
     clock = SystemClock()
     kv = await EtcdKv.connect([endpoint], KEY_PREFIX.encode())
     async with leading(kv, clock) as (committer, line):
         nodes = [partial(_register, committer, clock, view) for view in filling.views]
         await fan_out(nodes, at_once=len(nodes))
         await write_tables(kv, filling, line, clock.wall_ms())
+        if then is not None:
+            await then(kv, line)
     await kv.close()
 
 
@@ -100,15 +109,15 @@ async def write_tables(kv: Kv, filling: Filling, line: LogHead, now_ms: int) -> 
         Request((line.fence,), part) for part in in_parts(stamped_tables(filling, line, now_ms))
     )
     while some := list(islice(requests, 64 * AT_ONCE)):
-        await fan_out([partial(_commit, kv, one) for one in some], at_once=AT_ONCE)
+        await fan_out([partial(commit, kv, one) for one in some], at_once=AT_ONCE)
     count = filling.tables
     last = CatalogVersion(version=line.version + count, at_ms=line.at_ms + count)
     taken = Taken(next=FIRST["table_id"] + count)
     ends = Put(VERSION_KEY, encode(last)), Put(bytes(SequenceKey("table_id")), encode(taken))
-    await _commit(kv, Request((line.fence,), ends))
+    await commit(kv, Request((line.fence,), ends))
 
 
-async def _commit(kv: Kv, request: Request) -> None:
+async def commit(kv: Kv, request: Request) -> None:
     assert (await kv.txn(request, deadline_ms=DEADLINE_MS)).succeeded, "another leads"
 
 
@@ -116,17 +125,23 @@ def stamped_tables(filling: Filling, line: LogHead, now_ms: int) -> Iterator[lis
     """Yields the puts of each table, in order; each table is one version and 1 ms later."""
     moulds = [mould_of(filling, NO_NUMBER + n, now_ms) for n in range(filling.nodes)]
     for number in range(filling.tables):
-        table_id, version = FIRST["table_id"] + number, line.version + 1 + number
-        numbers = {
-            b"name": name_of(number).encode(),
-            b"table": b"%d" % table_id,
-            b"version": b"%d" % version,
-            b"padded": b"%020d" % version,
-            b"at": b"%d" % (line.at_ms + 1 + number),
-        }
-        for region in range(filling.regions):
-            numbers[b"region%d" % region] = b"%d" % region_id(TableId(table_id), region)
+        numbers = numbers_of(filling, line, number)
         yield list(moulds[number % filling.nodes].stamped(numbers))
+
+
+def numbers_of(filling: Filling, line: LogHead, number: int) -> dict[bytes, bytes]:
+    """Returns the numbers of one table, with which moulds are stamped."""
+    table_id, version = FIRST["table_id"] + number, line.version + 1 + number
+    numbers = {
+        b"name": name_of(number).encode(),
+        b"table": b"%d" % table_id,
+        b"version": b"%d" % version,
+        b"padded": b"%020d" % version,
+        b"at": b"%d" % (line.at_ms + 1 + number),
+    }
+    for region in range(filling.regions):
+        numbers[b"region%d" % region] = b"%d" % region_id(TableId(table_id), region)
+    return numbers
 
 
 def mould_of(filling: Filling, number: int, now_ms: int) -> Mould:
@@ -134,6 +149,16 @@ def mould_of(filling: Filling, number: int, now_ms: int) -> Mould:
     line = LogHead(Compare(b"fence", 1), NO_VERSION - 1, 1, NO_TIME - 1, 1)
     txn = create_txn(filling, number, now_ms)
     (share,) = fill_batch(line, [PendingTxn(txn, None)], now_ms, members_max=1).shares
+    writes = (
+        one
+        for one in share.writes
+        if isinstance(one, Put) and (filling.has_log or not one.key.startswith(LOG))
+    )
+    return Mould.of(writes, places_of(filling, number))
+
+
+def places_of(filling: Filling, number: int) -> dict[bytes, bytes]:
+    """The numbers in a mould of the table *number*, with the names that `numbers_of` has."""
     table_id = FIRST["table_id"] + number
     names = {
         name_of(number).encode(): b"name",
@@ -144,7 +169,7 @@ def mould_of(filling: Filling, number: int, now_ms: int) -> Mould:
     }
     for region in range(filling.regions):
         names[b"%d" % region_id(TableId(table_id), region)] = b"region%d" % region
-    return Mould.of((one for one in share.writes if isinstance(one, Put)), names)
+    return names
 
 
 def in_parts(tables: Iterable[list[Put]]) -> Iterator[tuple[Put, ...]]:
