@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 
 from scripts.parts import MARKS, marks_of
-from serving.left_out import leave_out_pandas
+from serving.left_out import leave_out_httpx_command, leave_out_pandas
 from tests.etcd.process import EtcdProcess
 
 # The same examples each time, fifty where a test does not say: a longer search is a run of its own.
@@ -31,6 +31,7 @@ settings.register_profile(
 )
 settings.load_profile("house")
 
+leave_out_httpx_command()  # as the programs do: half of the import of httpx
 leave_out_pandas()  # as the programs do: each forked process of lives would import it anew
 
 YOUNG_MAX = 50_000

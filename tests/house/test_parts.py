@@ -1,5 +1,7 @@
 """Every test is in exactly one part, and a part that fails cannot look as if it passed."""
 
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -148,6 +150,16 @@ def test_given_a_part_that_failed_when_shown_then_the_total_has_failed() -> None
         "etcd       0.5 s      0.1 cpu s  FAILED",
         "total      2.0 s      3.0 cpu s  FAILED",
     ]
+
+
+@pytest.mark.process
+def test_given_the_conftest_of_the_simulation_then_it_imports_no_cluster() -> None:
+    """It is imported for each file below it, and the first test waits for that."""
+    script = "import sys, tests.sim.conftest; print('tests.sim.cluster.world' in sys.modules)"
+
+    said = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
+
+    assert (said.stdout, said.returncode) == ("False\n", 0)
 
 
 @pytest.mark.process

@@ -19,7 +19,7 @@ from tests.sim.profiles import lived
 from tests.sim.scenario import Outcome, Plot, live
 
 HASHES = "0"
-AT_ONCE = 2
+AT_ONCE = max(2, os.cpu_count() or 2)
 
 
 class Hunt(NamedTuple):
