@@ -24,6 +24,7 @@ SEGMENTS: Mapping[str, re.Pattern[str]] = {
     "server": NODE_ID,
     "role": re.compile(r"datanode|frontend|metasrv"),
     "procedure": UUID_TEXT,
+    "reader": UUID_TEXT,
     "batch": re.compile(rf"{UUID_TEXT.pattern}(\.[0-9]{{1,19}}\.[0-9]{{1,9}})?"),
     "digest": re.compile(r"[0-9a-f]{64}"),
     "resource": re.compile(r"[a-z_]{1,32}:[A-Za-z0-9_.-]{1,128}"),

@@ -22,7 +22,7 @@ from keys.model.placing.tablespaces import GroupedTableKey, TablespaceKey
 from keys.model.poison import PoisonKey
 from keys.model.records import IdempotencyKey, ProcedureHistoryKey, ProcedureKey
 from keys.model.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
-from keys.model.snapshot.pins import CatalogPinKey
+from keys.model.snapshot.pins import CatalogPinKey, RevisionPinKey
 from keys.model.snapshot.snapshots import SnapshotPartKey, SnapshotVersionKey
 from keys.model.staging.parts import BatchPartKey, LargeUpdateKey
 from keys.model.tables import DatanodeTableKey, TableInfoKey, TableNameKey, TableRouteKey
@@ -78,6 +78,7 @@ FAMILIES: tuple[KeyFamily, ...] = (
     KeyFamily(SnapshotVersionKey, "the leader, when a snapshot is whole, or one goes"),
     KeyFamily(SnapshotPartKey, "the leader, part by part; deleted with the snapshot"),
     KeyFamily(CatalogPinKey, "users, through the API; deleted once it has expired"),
+    KeyFamily(RevisionPinKey, "who reads at one revision, leader or not; deleted at its end"),
     KeyFamily(ProcedureKey, "submission; every step of a procedure; deleted by its last"),
     KeyFamily(ProcedureHistoryKey, "the last step of a procedure; deleted after retention"),
     KeyFamily(IdempotencyKey, "submission; deleted after retention"),

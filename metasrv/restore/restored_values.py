@@ -46,7 +46,7 @@ from keys.model.records import (
     ProcedureRecord,
 )
 from keys.model.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
-from keys.model.snapshot.pins import CatalogPinKey
+from keys.model.snapshot.pins import CatalogPinKey, RevisionPinKey
 from keys.model.snapshot.snapshots import (
     SnapshotPartKey,
     SnapshotRef,
@@ -93,6 +93,7 @@ LEFT_OUT: frozenset[type[Key[Any]]] = frozenset(
         RemovedTableNameKey,
         RemovedTableRouteKey,
         RestoreMarkKey,
+        RevisionPinKey,
         TableNameKey,
     }
 )

@@ -59,6 +59,13 @@ SUITES: Mapping[str, Suite] = {
         "::test_given_a_planted_bug_when_logs_are_cut_under_a_follower_then_a_life_finds_it",
         ("tests/keys/catalog/log/test_update_log_planted.py::PLANTED",),
     ),
+    "revisions": Suite(
+        "In the compaction of etcd; found by readers that pinned a revision, while leaders compact"
+        " late.",
+        "tests/keys/catalog/log/test_revision_pins.py"
+        "::test_given_a_planted_bug_of_compaction_when_readers_live_then_one_loses_its_revision",
+        ("tests/keys/catalog/log/test_revision_pins.py::PLANTED",),
+    ),
     "watch": Suite(
         "In the watch of etcd; found by streams that break anywhere.",
         "tests/keys/store/test_etcd_watch_resumed.py",

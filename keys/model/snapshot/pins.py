@@ -1,4 +1,5 @@
-"""Pins of the catalog's history: versions that somebody still reads, for a limited time."""
+"""Pins of history that somebody still reads, for a limited time: of a version of the catalog, or of
+a revision of the store."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -27,3 +28,25 @@ class CatalogPinKey(Key[CatalogPin]):
     value_type: ClassVar[type[StoredModel]] = CatalogPin
 
     name: str
+
+
+class RevisionPin(StoredModel):
+    """A reader of the store as it was just before this key was created: etcd is not compacted above
+    the revision before `create_revision`. So a renewal, which puts the key again, pins the same."""
+
+    what: str
+    """The work of the reader, as `a backup`."""
+    server: str
+    """The server that reads; it need not lead."""
+    since_ms: int
+    """Wall clock."""
+    expires_at_ms: int
+    """Wall clock; a renewal moves it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionPinKey(Key[RevisionPin]):
+    template: ClassVar[str] = "__catalog/revision_pin/{reader}"
+    value_type: ClassVar[type[StoredModel]] = RevisionPin
+
+    reader: str

@@ -10,7 +10,7 @@ from metasrv.cli.options import AsJson, Url, service
 from metasrv.cli.output import show, show_table
 
 if TYPE_CHECKING:
-    from metasrv_base.wire.api.snapshots import CatalogPinBody
+    from metasrv_base.wire.api.snapshots import CatalogPinBody, RevisionPinBody
 
 HEAD = ("what", "version", "since", "expires", "reason")
 PinArg = Annotated[str, typer.Argument(metavar="NAME", help="Name of the pin, e.g. `nightly`.")]
@@ -38,12 +38,14 @@ def compact(
 
 
 def pins(metasrv: Url = None, output: Output = None, as_json: AsJson = False) -> None:
-    """List what keeps the catalog's log: pins, holders of schema leases, procedures."""
+    """List what keeps the catalog's log: pins, holders of schema leases, procedures; and readers
+    that keep etcd from being compacted."""
     form = form_of(output, as_json)
     with service(metasrv, form is Form.JSON) as client:
         listed = client.catalogs.pins()
-    names = [pin.what for pin in listed.pins]
-    show_form(form, listed, names, lambda: show_table(HEAD, [_row(pin) for pin in listed.pins]))
+    names = [pin.what for pin in listed.pins] + [pin.what for pin in listed.revisions]
+    rows = [*map(_row, listed.pins), *map(_revision_row, listed.revisions)]
+    show_form(form, listed, names, lambda: show_table(HEAD, rows))
 
 
 def pin(  # noqa: PLR0913  # a parameter is an option of the command
@@ -72,3 +74,8 @@ def unpin(name: PinArg, metasrv: Url = None) -> None:
 
 def _row(pin: "CatalogPinBody") -> tuple[object, ...]:
     return pin.what, pin.version, pin.since, pin.expires_at or "with its end", pin.reason
+
+
+def _revision_row(pin: "RevisionPinBody") -> tuple[object, ...]:
+    version = f"etcd {pin.revision}"
+    return pin.what, version, pin.since, pin.expires_at, f"server {pin.server} reads it"

@@ -12,10 +12,11 @@ import structlog
 
 from keys.catalog.follower import Follower
 from keys.catalog.log.handlers import SnapshotEntry
+from keys.catalog.log.revision_pins import compactable, revision_pins
 from keys.catalog.snapshot_writing import SnapshotWriter
 from keys.commit.batch import VERSION_KEY
 from keys.store.kv import Get, Kv
-from metasrv.leadership.log.log_pins import delete_expired, log_pins
+from metasrv.leadership.log.log_pins import delete_expired, delete_unread, log_pins
 from metasrv.leadership.log.log_policy import HistoryLimits, floor_for, is_due
 from metasrv.leadership.snapshot_requests import Compacted, SnapshotRequest
 from metasrv.leadership.term import Term
@@ -125,7 +126,11 @@ class LogCompaction:
         return HistoryLimits(values.catalog_history_ms, values.catalog_history_bytes_max)
 
     async def compact_store(self) -> None:
-        """Tells etcd to forget revisions that are older than STORE_HISTORY_MS."""
+        """Tells etcd to forget revisions that are older than STORE_HISTORY_MS and not pinned.
+
+        A pin that is written after the pins were read pins a later revision than any compacted
+        here, however late this server compacts, and whether it leads by then or not.
+        """
         now_ms = self._clock.mono_ms()
         if self._revisions and now_ms - self._revisions[-1][0] < STORE_EVERY_MS:
             return
@@ -134,5 +139,12 @@ class LogCompaction:
         old = None
         while self._revisions[0][0] <= now_ms - STORE_HISTORY_MS:
             _, old = self._revisions.popleft()
-        if old is not None:
-            await self._kv.compact(old, deadline_ms=self._deadline_ms)
+        if old is None:
+            return
+        wall_ms = self._clock.wall_ms()
+        pins = await revision_pins(self._kv, deadline_ms=self._deadline_ms)  # after `old`
+        await delete_unread(self._term, pins, wall_ms)
+        bound = compactable(old, pins, wall_ms)
+        if bound < old:
+            log.info("store_compaction_held", wanted=old, compacted=bound, by=pins[0].value.what)
+        await self._kv.compact(bound, deadline_ms=self._deadline_ms)

@@ -2,6 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
+import structlog
+
+from keys.catalog.log.revision_pins import StoredRevisionPin
 from keys.commit.committer import StaleRead
 from keys.commit.txn import Txn
 from keys.model.snapshot.pins import CatalogPin, CatalogPinKey
@@ -15,6 +18,8 @@ from procedures.engine.active_procedure import ActiveProcedure
 PINS_MAX = 128  # that users set at once
 
 StoredPin = KeyRow[CatalogPinKey, CatalogPin]
+
+log = structlog.get_logger()
 
 
 async def stored_pins(term: Term) -> tuple[StoredPin, ...]:
@@ -44,6 +49,23 @@ async def delete_expired(term: Term, now_ms: int) -> int:
             await term.committer.commit(Txn().expecting(row.key, row.revision).delete(row.key))
         except StaleRead:
             continue  # it was renewed meanwhile
+        deleted += 1
+    return deleted
+
+
+async def delete_unread(term: Term, pins: Iterable[StoredRevisionPin], now_ms: int) -> int:
+    """Deletes those of *pins* that have expired; their readers have died, or take too long. Returns
+    their number. Raises as `Committer.commit`."""
+    deleted = 0
+    for pin in pins:
+        if pin.lives(now_ms):
+            continue
+        try:
+            await term.committer.commit(Txn().expecting(pin.key, pin.mod_revision).delete(pin.key))
+        except StaleRead:
+            continue  # it was renewed meanwhile, or its reader has ended
+        value, age_ms = pin.value, now_ms - pin.value.since_ms
+        log.info("revision_pin_expired", what=value.what, server=value.server, age_ms=age_ms)
         deleted += 1
     return deleted
 

@@ -1,5 +1,6 @@
 """Snapshots on request, and pins of the catalog's history: asked for at the leader."""
 
+from keys.catalog.log.revision_pins import StoredRevisionPin, revision_pins
 from keys.commit.committer import StaleRead
 from keys.commit.txn import Txn, snapshot
 from keys.model.snapshot.pins import CatalogPin, CatalogPinKey
@@ -16,6 +17,7 @@ from metasrv_base.wire.api.snapshots import (
     CatalogPinBody,
     PinList,
     PinRequest,
+    RevisionPinBody,
     SnapshotBody,
     SnapshotRequestBody,
 )
@@ -35,13 +37,16 @@ async def make_snapshot(state: ServerState, request: SnapshotRequestBody) -> Sna
 
 
 async def pins(state: ServerState) -> PinList:
-    """Everything that keeps the log, whoever set it."""
+    """Everything that keeps the log or old revisions of etcd, whoever set it."""
     with only_the_leader():
         term = await state.leading()
-        needed = await log_pins(term, state.clock.wall_ms())
+        now_ms, deadline_ms = state.clock.wall_ms(), state.facts.store_deadline_ms
+        needed = await log_pins(term, now_ms)
+        readers = await revision_pins(state.kv, deadline_ms=deadline_ms)
     snapshots = state.follower.log.snapshots
     return PinList(
         pins=tuple(map(_body, needed)),
+        revisions=tuple(_revision_body(pin) for pin in readers if pin.lives(now_ms)),
         oldest_version=state.follower.log.floor,
         snapshot_version=0 if snapshots is None else snapshots.newest.version,
         catalog_version=state.follower.catalog.version,
@@ -111,6 +116,16 @@ async def _must_be_possible(
 def _must_be_identifier(name: str) -> None:
     if IDENTIFIER.fullmatch(name) is None:
         raise Refused("invalid-identifier", found=name)
+
+
+def _revision_body(pin: StoredRevisionPin) -> RevisionPinBody:
+    return RevisionPinBody(
+        what=pin.value.what,
+        server=pin.value.server,
+        revision=pin.revision,
+        since=time_of(pin.value.since_ms),
+        expires_at=time_of(pin.value.expires_at_ms),
+    )
 
 
 def _body(pin: LogPin) -> CatalogPinBody:

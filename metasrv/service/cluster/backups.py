@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import structlog
 
+from keys.catalog.log.revision_pins import HeldPin, RevisionPins
 from keys.commit.copying import uncopied_of
 from keys.key import Range
 from keys.model.cluster import ClusterKey, ClusterRecord
 from keys.model.staging.parts import LargeUpdateKey
-from keys.store.kv import Get, Request, TxnAnswer
+from keys.store.kv import Get, KeyValue, Request
 from keys.store.scan import pages
 from keys.value import decode
 from metasrv.service.state.state import ServerState
@@ -41,6 +42,8 @@ class Backup:
 
     state: ServerState
     header: BackupHeader
+    pin: HeldPin | None
+    """Keeps the revision from being compacted; None: etcd took none."""
 
     def ended(self) -> None:
         """Call it once, when its last part was sent, or its reader has gone."""
@@ -50,14 +53,18 @@ class Backup:
         """Yields the file, part by part. One that cannot be finished ends with the reason."""
         writer = BackupWriter()
         yield writer.begin(self.header)
+        pins = _pins(self.state)
         try:
             async for part in self._keys(writer):
                 yield part
+                await pins.renew(self.pin)
         except MetaError as error:
             log.warning("backup_failed", revision=self.header.revision, reason=str(error))
             yield writer.fail(BackupFailure(failed=error.code, reason=str(error)))
         else:
             yield writer.end()
+        finally:
+            await pins.release(self.pin)
 
     async def _keys(self, writer: BackupWriter) -> AsyncGenerator[bytes]:
         deadline_ms, revision = self.state.facts.store_deadline_ms, self.header.revision
@@ -79,38 +86,53 @@ async def begun(state: ServerState) -> Backup:
     state.backups += 1
     with ExitStack() as undo:
         undo.callback(_give_place_back, state)
-        backup = Backup(state, await _header(state))
+        backup = await _begun(state)
         undo.pop_all()
     return backup
+
+
+def _pins(state: ServerState) -> RevisionPins:
+    facts = state.facts
+    return RevisionPins(state.kv, state.clock, state.ids, facts.server, facts.store_deadline_ms)
 
 
 def _give_place_back(state: ServerState) -> None:
     state.backups -= 1
 
 
-async def _whole_revision(state: ServerState) -> TxnAnswer:
-    """The cluster at a revision at which no version is being written to its keys. Raises
-    Unavailable after LOOKS_MAX looks: no leader is there to write them."""
-    request = Request(reads=(Get(bytes(ClusterKey())), Get(*LargeUpdateKey.under())))
+async def _begun(state: ServerState) -> Backup:
+    """Waits for a revision at which no version is being written to its keys. Raises Unavailable
+    after LOOKS_MAX looks: no leader is there to write them."""
+    reads = (Get(bytes(ClusterKey())), Get(*LargeUpdateKey.under()))
+    pins, deadline_ms = _pins(state), state.facts.store_deadline_ms
     for _ in range(LOOKS_MAX):
-        answer = await state.kv.txn(request, deadline_ms=state.facts.store_deadline_ms)
-        if uncopied_of(answer.ranges[1]) is None:
-            return answer
+        answer = await state.kv.txn(Request(reads=reads), deadline_ms=deadline_ms)
+        revision, ranges = answer.revision, answer.ranges
+        if not ranges[0]:
+            raise Unavailable("not-ready", what="the cluster")
+        if uncopied_of(ranges[1]) is None:
+            pinned = await pins.take("a backup", reads)
+            if pinned.held is not None:
+                revision, ranges = pinned.revision, pinned.ranges
+            if uncopied_of(ranges[1]) is None:
+                try:
+                    return Backup(state, await _header(state, revision, ranges[0]), pinned.held)
+                except MetaError:
+                    await pins.release(pinned.held)
+                    raise
+            await pins.release(pinned.held)
         await state.clock.sleep_ms(LOOK_MS)
     raise Unavailable("not-ready", what="the keys of a batch")
 
 
-async def _header(state: ServerState) -> BackupHeader:
+async def _header(state: ServerState, revision: int, record: tuple[KeyValue, ...]) -> BackupHeader:
     deadline_ms, key = state.facts.store_deadline_ms, str(ClusterKey())
-    page = await _whole_revision(state)
-    if not page.ranges[0]:
-        raise Unavailable("not-ready", what="the cluster")
-    cluster = decode(ClusterRecord, page.ranges[0][0].value, key=key)
+    cluster = decode(ClusterRecord, record[0].value, key=key)
     count = Get(EVERYTHING.start, EVERYTHING.end, count_only=True)
-    counted = await state.kv.range(count, deadline_ms=deadline_ms, revision=page.revision)
+    counted = await state.kv.range(count, deadline_ms=deadline_ms, revision=revision)
     return BackupHeader(
         cluster_id=cluster.cluster_id,
-        revision=page.revision,
+        revision=revision,
         keys=counted.count,
         made_at_ms=state.clock.wall_ms(),
         made_by=state.facts.version,

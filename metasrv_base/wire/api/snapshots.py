@@ -53,11 +53,28 @@ class CatalogPinBody(WireModel):
     """RFC 3339; null: it is over when what needs it is."""
 
 
+class RevisionPinBody(WireModel):
+    """A reader of many keys at one revision: etcd is not compacted above it."""
+
+    what: str
+    """As `a backup`."""
+    server: str
+    """The server that reads."""
+    revision: Int64
+    """A revision of etcd: of all keys that it serves."""
+    since: str
+    """RFC 3339."""
+    expires_at: str
+    """RFC 3339; its reader renews it, but not for longer than an hour in all."""
+
+
 class PinList(WireModel):
     """Answer of `GET /v1/catalog/pins`."""
 
     pins: Listed[CatalogPinBody]
     """The oldest version first."""
+    revisions: Listed[RevisionPinBody] = ()
+    """The oldest revision first."""
     oldest_version: Int64
     """The oldest version of the catalog that is still stored."""
     snapshot_version: Int64

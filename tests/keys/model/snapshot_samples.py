@@ -6,7 +6,7 @@ from keys.key import Key
 from keys.model.catalogs import CatalogInfo, SchemaInfo
 from keys.model.placing.placements import default_placement
 from keys.model.placing.tablespaces import TablespaceInfo
-from keys.model.snapshot.pins import CatalogPin, CatalogPinKey
+from keys.model.snapshot.pins import CatalogPin, CatalogPinKey, RevisionPin, RevisionPinKey
 from keys.model.snapshot.snapshots import (
     CatalogItem,
     PlacementItem,
@@ -63,6 +63,9 @@ def snapshot_samples(*tables: SnapshotItem) -> tuple[tuple[Key[Any], StoredModel
         since_ms=AT_MS,
         expires_at_ms=AT_MS + 600_000,
     )
+    reader = RevisionPin(
+        what="a backup", server="metasrv-1", since_ms=AT_MS, expires_at_ms=AT_MS + 120_000
+    )
     space = TablespaceInfo(tablespace_id=1, catalog="main", name="default", created_at_ms=AT_MS)
     items = (
         CatalogItem(info=catalog, leaving=True),
@@ -73,6 +76,7 @@ def snapshot_samples(*tables: SnapshotItem) -> tuple[tuple[Key[Any], StoredModel
     )
     return (
         (CatalogPinKey("nightly"), pin),
+        (RevisionPinKey("0190a7c0-0000-7000-8000-000000000001"), reader),
         (SnapshotVersionKey(), SnapshotVersion(kept=(ref,))),
         (SnapshotPartKey(17, 0), SnapshotPart(version=17, part=0, items=items)),
     )

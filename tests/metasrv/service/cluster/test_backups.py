@@ -6,16 +6,20 @@ from typing import Any
 import httpx
 import pytest
 
+from keys.catalog.log.revision_pins import PIN_MS, revision_pins
 from keys.key import Range
 from keys.model.catalogs import CatalogNameKey
 from keys.store.kv import Put, Request
 from keys.store.scan import scan
+from metasrv.leadership.log.compaction import STORE_HISTORY_MS, LogCompaction
 from metasrv.service.cluster import backups
 from metasrv_base.backup.backup_file import BackupHeader
 from metasrv_base.backup.backup_reader import BackupReader
 from metasrv_base.errors import MetaError
 from serving.timed_stream import TimedStream
 from tests.metasrv.api.rig import DEADLINE_MS, Server, follower_of, leader
+
+STEP_MS = 100_000
 
 Stored = dict[str, tuple[bytes, int]]
 
@@ -58,8 +62,8 @@ async def test_given_a_cluster_when_backed_up_then_each_key_is_there() -> None:
 async def test_given_changes_while_it_is_sent_then_it_is_of_one_revision() -> None:
     async with leader() as one:
         await fill(one, 1_000)
-        backup = await backups.begun(one.state)
         before, sent = await stored(one), [b""]
+        backup = await backups.begun(one.state)
 
         async for part in backup.parts():
             sent.append(part)
@@ -92,6 +96,54 @@ async def test_given_a_store_that_is_compacted_meanwhile_then_the_file_says_so()
         with pytest.raises(MetaError) as raised:
             read(sent)
         assert raised.value.code == "history-expired"
+
+
+async def test_given_a_backup_that_is_sent_when_the_leader_compacts_then_not_above_it() -> None:
+    async with leader() as one:
+        await fill(one, 2_000)
+        before = await stored(one)
+        backup = await backups.begun(one.state)
+        listed = (await one.client.get("/v1/catalog/pins")).json()["revisions"]
+        parts = backup.parts()
+        sent = [await anext(parts)]
+        await one.make("later")
+        task = LogCompaction(one.term, one.kv, one.state.follower, one.clock)
+        await task.compact_store()
+        for _ in range(10):
+            one.clock.ahead_ms += STEP_MS
+            sent.append(await anext(parts))
+        await task.compact_store()
+        header, keys = read(b"".join(sent + [part async for part in parts]))
+
+        assert 10 * STEP_MS > STORE_HISTORY_MS > PIN_MS > STEP_MS, "it is renewed meanwhile"
+        assert one.kv._store.compacted == header.revision
+        assert keys == before
+        assert [(pin["what"], pin["revision"]) for pin in listed] == [("a backup", header.revision)]
+        assert await revision_pins(one.kv, deadline_ms=DEADLINE_MS) == ()
+
+
+async def test_given_a_reader_that_has_died_when_the_leader_compacts_then_its_pin_goes() -> None:
+    async with leader() as one:
+        await backups.begun(one.state)  # and never ended
+        await one.make("later")
+        newest = one.kv.revision
+        task = LogCompaction(one.term, one.kv, one.state.follower, one.clock)
+        await task.compact_store()
+        one.clock.ahead_ms += STORE_HISTORY_MS
+        await task.compact_store()
+
+        assert one.kv._store.compacted == newest
+        assert await revision_pins(one.kv, deadline_ms=DEADLINE_MS) == ()
+
+
+async def test_given_a_store_without_space_then_a_backup_is_made_without_a_pin() -> None:
+    async with leader() as one:
+        one.kv._quota.quota_bytes = 1
+        before = await stored(one)
+
+        answer = await one.client.post("/v1/backups")
+
+        assert read(answer.content)[1] == before == await stored(one)
 
 
 async def test_given_two_that_are_being_made_then_503_for_a_third_until_one_has_ended() -> None:
