@@ -34,8 +34,10 @@ CREATES = 20
 CALLS_MAX = 1_250  # of our functions, the store's in memory too: what was counted, and a twentieth
 TASKS_MAX = 3  # of the submission, of the procedure, and of its step
 LIMITS_MAX = 4  # of time: for the body, for the submission, for the step, and for the client's wait
+TURNS_MAX = 13  # of the event loop: what was counted, and one; the store here answers at once
 STORE_CALLS = 2  # submit and commit
 ENTERED = asyncio.Timeout.__aenter__.__code__
+TURN = asyncio.BaseEventLoop._run_once.__code__  # type: ignore[attr-defined]
 OTHER_CALLS = 8  # of the store in all: what a leader asks it for by the clock
 
 
@@ -44,12 +46,13 @@ class Spent:
     calls: int = 0
     tasks: int = 0
     limits: int = 0
+    turns: int = 0
 
 
 @contextmanager
 def counted() -> Iterator[Spent]:
-    """Counts calls of functions of our packages and limits of time, in this thread, and tasks of
-    this loop."""
+    """Counts calls of functions of our packages, limits of time and turns of the event loop, in
+    this thread, and tasks of this loop."""
     spent, loop = Spent(), asyncio.get_running_loop()
     is_ours: dict[CodeType, bool] = {}
 
@@ -60,6 +63,7 @@ def counted() -> Iterator[Spent]:
                 is_ours[code] = code.co_filename.startswith(OURS)
             spent.calls += is_ours[code]
             spent.limits += code is ENTERED
+            spent.turns += code is TURN
 
     def begin(loop: Any, work: Any, **more: Any) -> "asyncio.Task[Any]":
         spent.tasks += 1
@@ -89,6 +93,7 @@ async def test_given_a_leader_when_tables_are_created_then_each_costs_so_much_at
         assert one.kv.counts.calls - before <= STORE_CALLS * CREATES + OTHER_CALLS
         assert spent.tasks <= TASKS_MAX * CREATES
         assert spent.limits <= LIMITS_MAX * CREATES
+        assert spent.turns <= TURNS_MAX * CREATES
         assert spent.calls <= CALLS_MAX * CREATES
 
 
