@@ -12,17 +12,20 @@ import structlog
 
 from keys.catalog.catalog import Catalog
 from keys.catalog.follower import Follower
+from keys.catalog.log.revision_pins import RESTARTS_MAX, RevisionPins
 from keys.catalog.old_log import MissingUpdate, OldLog
 from keys.catalog.rebuild import TABLE_BYTES, Rebuild
 from keys.catalog.snapshot_loading import load_snapshot, snapshots_in
 from keys.model.log import CatalogUpdate
-from keys.model.snapshot.snapshots import SnapshotVersion, SnapshotVersionKey
+from keys.model.snapshot.snapshots import SnapshotRef, SnapshotVersion, SnapshotVersionKey
 from keys.store.kv import Get, Kv
-from metasrv_base.errors import MetaError, Refused, Unavailable
+from metasrv_base.errors import Conflict, MetaError, Refused, Unavailable
 
 REBUILDS_MAX = 2  # at once: each is a thread, and there are two cores
 REBUILT_BYTES = 256 << 20
 """Memory of all that is rebuilt or kept, as far as it is not shared with the newest catalog."""
+PINNED_BYTES = 4 << 20
+"""Size of a snapshot from which on its revision is pinned: a smaller one is read in a second."""
 TIMES_MAX = 1_024  # of which the version is known
 WAIT_MS = 4_000
 """The time that a request waits for a rebuild: less than the 5 s for which a client lets one server
@@ -54,6 +57,8 @@ class StoredBases:
 
     kv: Kv
     deadline_ms: int
+    pins: RevisionPins | None = None
+    """Keep what is read from being compacted; None: nothing does."""
 
     async def oldest(self) -> tuple[int, int]:
         snapshots, _ = await self._snapshots()
@@ -69,27 +74,59 @@ class StoredBases:
         return nearest.version
 
     async def load(self, version: int) -> Catalog:
-        """Raises Refused("history-expired") where it was deleted meanwhile."""
-        snapshots, revision = await self._snapshots()
-        if snapshots is None:
+        """Begins again where the revision that it reads is compacted, RESTARTS_MAX times.
+
+        Raises Refused("history-expired") where the snapshot was deleted meanwhile;
+        Unavailable("not-ready") where etcd was compacted once more.
+        """
+        for attempt in range(RESTARTS_MAX + 1):
+            try:
+                return await self._load(version)
+            except Conflict as error:
+                if error.code != "history-expired":
+                    raise
+                log.info("rebuild_begins_again", version=version, attempt=attempt + 1)
+        raise Unavailable("not-ready", what=f"the catalog of version {version}")
+
+    async def _load(self, version: int) -> Catalog:
+        ref, revision = await self._ref(version)
+        if ref is None:
             return Catalog()
+        if self.pins is None or ref.size_bytes < PINNED_BYTES:
+            return await self._read(ref, revision)
+        async with self.pins.pinned(f"a rebuild from version {version}") as pinned:
+            ref, revision = await self._ref(version, pinned.revision)
+            return Catalog() if ref is None else await self._read(ref, revision)
+
+    async def _read(self, ref: SnapshotRef, revision: int) -> Catalog:
+        return await load_snapshot(self.kv, ref, deadline_ms=self.deadline_ms, revision=revision)
+
+    async def _ref(self, version: int, revision: int = 0) -> tuple[SnapshotRef | None, int]:
+        """The snapshot of *version*, and the revision at which it is there. None: there is none of
+        any version."""
+        snapshots, read_at = await self._snapshots(revision)
+        if snapshots is None:
+            return None, read_at
         ref = snapshots.nearest(version)
         if ref is None or ref.version != version:
             raise Refused("history-expired", version=version, oldest=snapshots.floor)
-        return await load_snapshot(self.kv, ref, deadline_ms=self.deadline_ms, revision=revision)
+        return ref, read_at
 
-    async def _snapshots(self) -> tuple[SnapshotVersion | None, int]:
-        """The snapshots that are kept, and the revision at which they were."""
+    async def _snapshots(self, revision: int = 0) -> tuple[SnapshotVersion | None, int]:
+        """The snapshots that are kept, and the revision at which they were: *revision*, or the
+        newest (0)."""
         get = Get(bytes(SnapshotVersionKey()))
-        page = await self.kv.range(get, deadline_ms=self.deadline_ms)
+        page = await self.kv.range(get, deadline_ms=self.deadline_ms, revision=revision)
         return snapshots_in(page.items[0].value) if page.items else None, page.revision
 
 
 class OldVersions:
     """`run` makes them; `at` is what requests ask."""
 
-    def __init__(self, kv: Kv, follower: Follower, deadline_ms: int) -> None:
-        self.bases: Bases = StoredBases(kv, deadline_ms)
+    def __init__(
+        self, kv: Kv, follower: Follower, deadline_ms: int, pins: RevisionPins | None = None
+    ) -> None:
+        self.bases: Bases = StoredBases(kv, deadline_ms, pins)
         self._follower = follower
         self._log = OldLog(kv, deadline_ms)
         self._asked: asyncio.Queue[int] = asyncio.Queue(REBUILDS_MAX)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, Self
 
 from keys.catalog.follower import Follower
+from keys.catalog.log.revision_pins import RevisionPins
 from keys.commit.txn import snapshot
 from keys.model.cluster import ClusterKey, ClusterRecord, LeaderRecord
 from keys.store.kv import Kv
@@ -117,7 +118,9 @@ class ServerState:
     can be repeated."""
 
     def __post_init__(self) -> None:
-        self.old = OldVersions(self.kv, self.follower, self.facts.store_deadline_ms)
+        deadline_ms = self.facts.store_deadline_ms
+        pins = RevisionPins(self.kv, self.clock, self.ids, self.facts.server, deadline_ms)
+        self.old = OldVersions(self.kv, self.follower, deadline_ms, pins)
 
     @classmethod
     def of(cls, world: StateDeps, url: str) -> Self:
