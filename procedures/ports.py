@@ -4,8 +4,8 @@ Kv, Clock and Ids are ports of their own layers (keys/store/kv.py, metasrv_base/
 metasrv_base/ids.py).
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from keys.commit.committer import Committed
@@ -179,6 +179,8 @@ class NodeView:
     """Names of the region engines that it has."""
     cpu_cores: int = 0
     memory_bytes: int = 0
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Set by operators, for node filters."""
 
 
 class Placement(Protocol):

@@ -12,6 +12,7 @@ from keys.catalog.parts import namespaces
 from keys.catalog.parts.placing import Placing
 from keys.catalog.tables.catalog_table import CatalogTable
 from keys.catalog.tables.heads import HeldRegions, held_regions
+from keys.catalog.tables.partition_groups import Groups, groups_of
 from keys.catalog.tables.table_map import TableMap
 from keys.commit.txn import UNKNOWN_REVISION
 from keys.model.catalogs import CatalogInfo, SchemaInfo
@@ -158,6 +159,13 @@ class Catalog:
     def led_by(self, node: str) -> int:
         """Returns the number of regions of living tables that *node* leads."""
         return self.led.get(node, 0)
+
+    def partition_groups(self, info: TableInfo) -> Groups:
+        """The groups that regions of a table belong to. A table in `default` has none."""
+        if info.tablespace_id is None:
+            return {}
+        others = self.placing.grouped_in(info.tablespace_id)
+        return groups_of(self.tables[other].route for other in others if other != info.table_id)
 
     # The entries, one function each -----------------------------------------------------------
 

@@ -163,6 +163,8 @@ class NodeRecord(StoredModel):
     principal: str | None = None
     """The holder of the token by which it registered: only that holder speaks for this node. None:
     it registered where nobody asks for tokens."""
+    labels: dict[str, str] = Field(default_factory=dict, exclude_if=lambda labels: not labels)
+    """Set by operators, matched by node filters of placements. They outlive its process."""
     restored_from: str | None = Field(default=None, exclude_if=is_none)
     """The cluster that it belongs to until it is adopted (docs/protocols.md P8). None: this one."""
 

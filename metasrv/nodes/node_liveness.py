@@ -24,7 +24,7 @@ from metasrv.nodes.instruction_window import InstructionWindow
 from metasrv.nodes.lease_table import LeaseTable
 from metasrv.nodes.reconcile import Reported, reconcile
 from metasrv.nodes.region_report import RegionReport
-from metasrv.nodes.registry import NodeRegistry, must_speak_for
+from metasrv.nodes.registry import NodeRegistry, must_speak_for, relabelled
 from metasrv.nodes.status import (
     GONE,
     LOST_MAX,
@@ -179,6 +179,12 @@ class NodeLiveness:
         await self._change(node_id, {"cordon": cordon})
         log.info("node_cordon_changed", node=node_id, is_cordoned=cordon is not None)
 
+    async def set_labels(self, node_id: str, labels: Mapping[str, str | None]) -> None:
+        """Changes the labels that are named; None removes one. Durable when it returns. Raises
+        NotFound, as `relabelled`, and as `NodeRegistry.write`."""
+        await self._rewrite(node_id, lambda old: relabelled(old, labels))
+        log.info("node_labels_changed", node=node_id, labels=self.entry(node_id).node.labels)
+
     async def release(self, node_id: str) -> None:
         """Ends the quarantine of a node that was removed and has returned. Durable when it returns.
         Raises NotFound, and as `NodeRegistry.write`."""
@@ -196,10 +202,13 @@ class NodeLiveness:
         log.warning("node_rebound", node=node_id, principal=principal)
 
     async def _change(self, node_id: str, update: Mapping[str, object]) -> None:
+        await self._rewrite(node_id, lambda old: old.model_copy(update=update))
+
+    async def _rewrite(self, node_id: str, change: Callable[[NodeRecord], NodeRecord]) -> None:
         def changed(old: NodeRecord | None, removed: RemovedNode | None) -> NodeRecord:
             if old is None:
                 raise NotFound(what="node", name=node_id)
-            return old.model_copy(update=update)
+            return change(old)
 
         node = await self._registry.write(node_id, changed)
         self.entry(node_id).node = node
@@ -332,6 +341,7 @@ class NodeLiveness:
                 engines=entry.node.engines,
                 cpu_cores=entry.node.resources.cpu_cores,
                 memory_bytes=entry.node.resources.memory_bytes,
+                labels=entry.node.labels,
             )
             for node_id, entry in sorted(self._entries.items())
         )

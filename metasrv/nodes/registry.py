@@ -1,6 +1,6 @@
 """Registrations of nodes as they are stored, and the records of removed nodes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from keys.commit.committer import Committer, StaleRead
@@ -22,7 +22,9 @@ from keys.store.readable import Tell, readable
 from keys.store.scan import scan
 from metasrv_base.clock import Clock
 from metasrv_base.errors import Conflict, NotFound, Refused
+from metasrv_base.wire.api.placing.placement_rules import validate_labels
 from metasrv_base.wire.node.nodes import RegisterRequest
+from metasrv_base.wire.problem.problems import refuse
 
 RACES_MAX = 5  # writers of one node's registration at once; the last one to try is told so
 
@@ -129,6 +131,17 @@ def must_speak_for(node: NodeRecord, by: str | None) -> None:
         raise Refused("node-bound", node_id=node.node_id, principal=node.principal, shown=by)
 
 
+def relabelled(node: NodeRecord, labels: Mapping[str, str | None]) -> NodeRecord:
+    """*node* with the labels that are named changed; None removes one, if it is there.
+
+    Raises Refused for labels that no node may have, or for too many of them.
+    """
+    named = {**node.labels, **labels}
+    left = {name: value for name, value in sorted(named.items()) if value is not None}
+    refuse(validate_labels(left))
+    return node.model_copy(update={"labels": left})
+
+
 def _carried_on(
     made: NodeRecord, old: NodeRecord, request: RegisterRequest, by: str | None
 ) -> NodeRecord:
@@ -137,6 +150,7 @@ def _carried_on(
     return made.model_copy(
         update={
             "cordon": old.cordon,
+            "labels": old.labels,
             "returned": old.returned and _holding(old.returned.removal, request),
             "principal": old.principal or by,
         }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Unpack
 
     from metasrv.sdk.control.operations import (
@@ -162,6 +162,10 @@ class SyncNodeBook:
     def cordon(self, node_id: str, reason: str) -> NodeBody:
         """No new region comes to it."""
         return self._portal.call(self._origin.cordon(node_id, reason))
+
+    def label(self, node_id: str, labels: Mapping[str, str | None]) -> NodeBody:
+        """Changes the labels that are named; None removes one. Regions that it leads stay."""
+        return self._portal.call(self._origin.label(node_id, labels))
 
     def uncordon(self, node_id: str) -> NodeBody:
         return self._portal.call(self._origin.uncordon(node_id))

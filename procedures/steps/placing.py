@@ -1,8 +1,10 @@
 """Placement of regions: a pure function of the nodes' facts; a refusal gives a reason for every
 node."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
+from keys.model.placing.placements import NodeFilter
 from metasrv_base.engines import LSM
 from metasrv_base.errors import Unavailable
 from procedures.ports import NodeView
@@ -13,8 +15,17 @@ NODE_REGIONS_MAX = 90_000
 is room for what is placed at the same time, and for regions that it still has to close."""
 
 
-def why_not(node: NodeView, excluded: Collection[str], engine: str = LSM) -> str | None:
-    """The reason why *node* cannot take a region of that engine; None: it can."""
+ANY_NODE = NodeFilter()
+
+
+def why_not(
+    node: NodeView,
+    excluded: Collection[str],
+    engine: str = LSM,
+    node_filter: NodeFilter = ANY_NODE,
+) -> str | None:
+    """The reason why *node* cannot take a region of that engine and of a placement with that
+    filter; None: it can."""
     if node.node_id in excluded:
         return "excluded"
     if not node.alive:
@@ -23,6 +34,8 @@ def why_not(node: NodeView, excluded: Collection[str], engine: str = LSM) -> str
         return "cordoned"
     if engine not in node.engines:
         return f"without the engine {engine}"
+    if (condition := unmet(node, node_filter)) is not None:
+        return f"outside the node filter: {condition} wanted"
     if node.regions >= NODE_REGIONS_MAX:
         return _full(node.regions)
     if node.disk_free_bytes < DISK_FREE_MIN_BYTES:
@@ -30,8 +43,23 @@ def why_not(node: NodeView, excluded: Collection[str], engine: str = LSM) -> str
     return None
 
 
+def unmet(node: NodeView, node_filter: NodeFilter) -> str | None:
+    """The first condition of the filter that *node* does not meet, as `label disk=ssd,nvme`; None:
+    it meets all of them."""
+    if node_filter.zones and node.zone not in node_filter.zones:
+        return f"zone {' or '.join(node_filter.zones)}"
+    for condition in node_filter.labels:
+        if node.labels.get(condition.label) not in condition.values:
+            return f"label {condition.label}={','.join(condition.values)}"
+    return None
+
+
 def place(
-    nodes: Iterable[NodeView], count: int, excluded: Collection[str] = (), engine: str = LSM
+    nodes: Iterable[NodeView],
+    count: int,
+    excluded: Collection[str] = (),
+    engine: str = LSM,
+    node_filter: NodeFilter = ANY_NODE,
 ) -> tuple[NodeView, ...]:
     """A node for each of *count* regions: the one with fewest of them, then with fewest in all,
     then in the emptiest zone. Were it the fewest in all at once, a node that has just come back
@@ -41,7 +69,7 @@ def place(
     every node if none can take a region; it may be sent again when a node is back. So does one that
     is full before all of them are placed.
     """
-    reasons = {node.node_id: why_not(node, excluded, engine) for node in nodes}
+    reasons = {node.node_id: why_not(node, excluded, engine, node_filter) for node in nodes}
     able = {node.node_id: node for node in nodes if reasons[node.node_id] is None}
     load = {name: node.regions for name, node in able.items()}
     taken = dict.fromkeys(able, 0)
@@ -63,6 +91,34 @@ def place(
             reasons[name] = _full(load[name])
             del able[name]
     return tuple(chosen)
+
+
+def place_in_groups(
+    nodes: Iterable[NodeView],
+    groups: Sequence[Mapping[str, int]],
+    excluded: Collection[str] = (),
+    engine: str = LSM,
+    node_filter: NodeFilter = ANY_NODE,
+) -> tuple[NodeView, ...]:
+    """A node for each region of *groups*: of those that lead regions of its group and can take it,
+    the one with most of them. Other regions as `place`. Deterministic; raises as `place`.
+
+    *groups*: for each region, node -> regions of its group that it leads; empty: it has no group.
+    """
+    views = {node.node_id: node for node in nodes}
+    chosen = list[str | None]()
+    for group in groups:
+        beside = sorted(group.keys() & views.keys(), key=lambda name: (-group[name], name))
+        free = (
+            name for name in beside if why_not(views[name], excluded, engine, node_filter) is None
+        )
+        name = next(free, None)
+        if name is not None:
+            views[name] = replace(views[name], regions=views[name].regions + 1)
+        chosen.append(name)
+    alone = chosen.count(None)
+    others = iter(place(views.values(), alone, excluded, engine, node_filter) if alone else ())
+    return tuple(next(others) if name is None else views[name] for name in chosen)
 
 
 def _full(regions: int) -> str:

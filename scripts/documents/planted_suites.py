@@ -88,6 +88,12 @@ SUITES: Mapping[str, Suite] = {
         "::test_given_a_planted_bug_when_regions_are_placed_then_a_rule_is_broken",
         ("tests/metasrv/restore/test_placement.py::PLANTED",),
     ),
+    "filters": Suite(
+        "In where a failover takes a region; found by new leaders that its node filter excludes.",
+        "tests/procedures/kinds/failover/test_failover_plan_planted.py"
+        "::test_given_a_planted_bug_when_failed_over_then_a_region_is_outside_its_filter",
+        ("tests/procedures/kinds/failover/test_failover_plan_planted.py::PLANTED",),
+    ),
     "pages": Suite(
         "In what goes on from page to page; found by what whole lists, ranges and tables hold.",
         "tests/metasrv/service/test_pages_planted.py"

@@ -30,6 +30,7 @@ from metasrv_base.wire.api.cluster import (
     NodeBody,
     NodeDetailBody,
     NodeList,
+    NodePatch,
     RebindRequest,
     RegionBody,
     RegionList,
@@ -64,6 +65,12 @@ async def list_nodes(state: Server, query: Annotated[NoQuery, Query()]) -> Respo
 async def get_node(state: Server, node: str, query: Annotated[NoQuery, Query()]) -> Response:
     """One node, with regions that it reports."""
     return answer(await nodes.node(state, node))
+
+
+@router.patch("/nodes/{node}", response_model=NodeBody, responses=problems(*CORDON, *BODY))
+async def alter_node(state: Server, context: AskedFor, node: str, patch: NodePatch) -> Response:
+    """Change labels of the node. Regions that it leads stay; later ones go by the new labels."""
+    return answer(await node_changes.alter(state, context, node, patch))
 
 
 @router.post("/nodes/{node}/cordon", response_model=NodeBody, responses=problems(*CORDON, *BODY))

@@ -23,7 +23,7 @@ app = typer.Typer(no_args_is_help=True)
 
 FINDINGS_MAX = 1_000
 NODE_HEAD = ("node", "state", "address", "zone", "leads", "heard", "phi")
-WIDE_HEAD = ("root", "version", "registered")
+WIDE_HEAD = ("root", "version", "registered", "labels")
 NodeArg = Annotated[
     str,
     typer.Argument(
@@ -79,7 +79,7 @@ def get(
         return
     hidden = {"regions", "reported", "resources", "heard_ms_ago", "quarantined"}
     facts = body.model_dump(mode="json", exclude=hidden)
-    show_facts({**facts, "heard": _heard(body)})
+    show_facts({**facts, "labels": _labels_text(body), "heard": _heard(body)})
     if body.quarantined:
         typer.echo("\nin quarantine, neither served nor deleted:")
         for folder in body.quarantined:
@@ -110,6 +110,26 @@ def uncordon(node: NodeArg, metasrv: Url = None, as_json: AsJson = False) -> Non
     with service(metasrv, as_json) as client:
         body = client.nodes.uncordon(node)
     _show(body, as_json)
+
+
+@app.command("label")
+def label(
+    node: NodeArg,
+    changes: Annotated[
+        list[str],
+        typer.Argument(metavar="CHANGE...", help="`disk=ssd` sets a label, `disk-` removes it."),
+    ],
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change labels of a node, which node filters of placements go by. Its regions stay."""
+    labels = _labels(changes)
+    with service(metasrv, as_json) as client:
+        body = client.nodes.label(node, labels)
+    if as_json:
+        show_json(body)
+    else:
+        typer.echo(f"{body.id}: {_labels_text(body) or 'no labels'}")
 
 
 @app.command("release")
@@ -259,7 +279,7 @@ def _node_row(node: NodeBody) -> tuple[object, ...]:
 
 
 def _wide_row(node: NodeBody) -> tuple[object, ...]:
-    return (*_node_row(node), node.root, node.version, node.registered_at)
+    return (*_node_row(node), node.root, node.version, node.registered_at, _labels_text(node))
 
 
 def _show(node: NodeBody, as_json: bool) -> None:
@@ -267,6 +287,23 @@ def _show(node: NodeBody, as_json: bool) -> None:
         show_json(node)
     else:
         typer.echo(f"{node.id} is {_takes(node)}")
+
+
+def _labels(changes: Sequence[str]) -> dict[str, str | None]:
+    labels: dict[str, str | None] = {}
+    for change in changes:
+        name, equals, value = change.partition("=")
+        if not equals and not name.endswith("-"):
+            raise typer.BadParameter(f"{change}: it is NAME=VALUE, as disk=ssd, or NAME-, as disk-")
+        name = name if equals else name.removesuffix("-")
+        if name in labels:
+            raise typer.BadParameter(f"{name} is named twice")
+        labels[name] = value if equals else None
+    return labels
+
+
+def _labels_text(node: NodeBody) -> str:
+    return ", ".join(f"{name}={value}" for name, value in node.labels.items())
 
 
 def _takes(node: NodeBody) -> str:

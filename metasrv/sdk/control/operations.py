@@ -1,7 +1,7 @@
 """Clients for operators: procedures, nodes, regions, failovers, maintenance and settings."""
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypedDict, Unpack, cast
 from urllib.parse import urlencode
 
@@ -19,6 +19,7 @@ from metasrv_base.wire.api.cluster import (
     NodeBody,
     NodeDetailBody,
     NodeList,
+    NodePatch,
     PauseBody,
     PauseRequest,
     RebindRequest,
@@ -199,6 +200,11 @@ class NodeBook:
         request = CordonRequest(reason=reason)
         answer = await self._service.ask("POST", f"/v1/nodes/{node_id}/cordon", request)
         return answer.body(NodeBody)
+
+    async def label(self, node_id: str, labels: Mapping[str, str | None]) -> NodeBody:
+        """Changes the labels that are named; None removes one. Regions that it leads stay."""
+        request = NodePatch(labels=dict(labels))
+        return (await self._service.ask("PATCH", f"/v1/nodes/{node_id}", request)).body(NodeBody)
 
     async def uncordon(self, node_id: str) -> NodeBody:
         answer = await self._service.ask("POST", f"/v1/nodes/{node_id}/uncordon")

@@ -1,17 +1,24 @@
-"""Changes of a node's record: cordon, uncordon, rebind and release. Durable when answered."""
+"""Changes of a node's record: cordon, labels, rebind and release. Durable when answered."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import structlog
 
-from keys.model.cluster import Cordon
+from keys.model.cluster import Cordon, NodeRecord
 from metasrv.leadership.term import Term
+from metasrv.nodes.registry import relabelled
 from metasrv.service.cluster.nodes import node_body
 from metasrv.service.requests.request_context import RequestContext
 from metasrv.service.requests.submit_ddl import only_the_leader
 from metasrv.service.state.state import ServerState
-from metasrv_base.wire.api.cluster import CordonRequest, NodeBody, RebindRequest, ReleaseRequest
+from metasrv_base.wire.api.cluster import (
+    CordonRequest,
+    NodeBody,
+    NodePatch,
+    RebindRequest,
+    ReleaseRequest,
+)
 
 log = structlog.get_logger()
 
@@ -29,6 +36,23 @@ async def uncordon(state: ServerState, context: RequestContext, node_id: str) ->
     return await _set_cordon(state, context, node_id, None)
 
 
+async def alter(
+    state: ServerState, context: RequestContext, node_id: str, patch: NodePatch
+) -> NodeBody:
+    """Changes labels of a node. Regions that it leads stay, whatever filter they leave.
+
+    Raises NotFound; Refused for labels that no node may have.
+    """
+
+    async def write(term: Term) -> None:
+        await term.nodes.set_labels(node_id, patch.labels)
+
+    def labelled(node: NodeRecord) -> NodeRecord:
+        return relabelled(node, patch.labels)
+
+    return await _change(state, context, node_id, labelled, write)
+
+
 async def rebind(
     state: ServerState, context: RequestContext, node_id: str, request: RebindRequest
 ) -> NodeBody:
@@ -40,7 +64,7 @@ async def rebind(
     async def write(term: Term) -> None:
         await term.nodes.set_principal(node_id, request.principal)
 
-    return await _change(state, context, node_id, {"principal": request.principal}, write)
+    return await _change(state, context, node_id, _with(principal=request.principal), write)
 
 
 async def release(
@@ -66,7 +90,7 @@ async def release(
             folders=returned.folder_count,
         )
 
-    return await _change(state, context, node_id, {"returned": None}, write)
+    return await _change(state, context, node_id, _with(returned=None), write)
 
 
 def new_cordon(state: ServerState, context: RequestContext, reason: str) -> Cordon:
@@ -79,17 +103,21 @@ async def _set_cordon(
     async def write(term: Term) -> None:
         await term.nodes.set_cordon(node_id, cordon)
 
-    return await _change(state, context, node_id, {"cordon": cordon}, write)
+    return await _change(state, context, node_id, _with(cordon=cordon), write)
+
+
+def _with(**update: object) -> Callable[[NodeRecord], NodeRecord]:
+    return lambda node: node.model_copy(update=update)
 
 
 async def _change(
     state: ServerState,
     context: RequestContext,
     node_id: str,
-    update: Mapping[str, object],
+    change: Callable[[NodeRecord], NodeRecord],
     write: Callable[[Term], Awaitable[None]],
 ) -> NodeBody:
-    """Returns the node as *write* has left it; in a dry run as *update* would leave it."""
+    """Returns the node as *write* has left it; in a dry run as *change* would leave it."""
     context.require_no_version()
     with only_the_leader():
         term = await state.leading()
@@ -98,5 +126,5 @@ async def _change(
             await write(term)
         status = term.nodes.node(node_id)
         if context.dry_run:
-            status = replace(status, node=status.node.model_copy(update=update))
+            status = replace(status, node=change(status.node))
         return node_body(status, state.follower.catalog)

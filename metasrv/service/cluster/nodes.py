@@ -78,6 +78,7 @@ def node_body(status: NodeStatus, catalog: Catalog) -> NodeBody:
         heard_ms_ago=status.heard_ms_ago,
         lease_left_ms=status.lease_left_ms,
         cordon=_cordon_body(node.cordon),
+        labels=node.labels,
         dead_since=None if node.dead_since_ms is None else time_of(node.dead_since_ms),
         removal=_removal_body(status),
         quarantined=_quarantined(node, catalog),

@@ -40,7 +40,7 @@ from procedures.locking.locks import (
 )
 from procedures.ports import NodeView
 from procedures.steps.existing import alike
-from procedures.steps.placing import place, region_root
+from procedures.steps.placing import place_in_groups, region_root
 
 FIRST_EPOCH = 1
 PLACEHOLDER_ID = 2**31 - 1  # as long as an id can become in years; replaced before submit
@@ -81,7 +81,7 @@ def plan_create_table(
     if existing is not None:
         alike(info, existing.info, if_not_exists=spec.if_not_exists)
         return AlreadySatisfied(CREATE_TABLE, existing)
-    nodes = _place(facts.nodes, info.partition.regions, info.engine)
+    nodes = _place(facts, info)
     route = table_route(PLACEHOLDER_ID, nodes)
     must_fit(info, route, context)
     draft = CreateTable(
@@ -157,13 +157,16 @@ def table_route(table_id: int, nodes: tuple[NodeView, ...]) -> TableRoute:
     return TableRoute(table_id=table_id, version=1, region_routes=tuple(regions))
 
 
-def _place(nodes: tuple[NodeView, ...], count: int, engine: str) -> tuple[NodeView, ...]:
+def _place(facts: RequestFacts, info: TableInfo) -> tuple[NodeView, ...]:
     """Raises Conflict("node-not-eligible") with every node's reason; Unavailable while a node has
     not said yet how much room it has: a new leader hears them all within a heartbeat."""
+    nodes, placement = facts.nodes, facts.catalog.placing.placement_of(info)
     if not nodes:
         raise Conflict("node-not-eligible", reason="none is registered")
+    by_number = facts.catalog.partition_groups(info)
+    groups = [by_number.get(number, {}) for number in range(info.partition.regions)]
     try:
-        return place(nodes, count, engine=engine)
+        return place_in_groups(nodes, groups, (), info.engine, placement.node_filter)
     except Unavailable as error:
         reasons = error.facts["reasons"]
         assert isinstance(reasons, dict)

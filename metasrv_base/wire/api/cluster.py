@@ -6,9 +6,13 @@ from typing import Any, Literal
 from pydantic import Field
 
 from metasrv_base.token import HOLDER
+from metasrv_base.wire.api.placing.placements import LABELS_MAX
 from metasrv_base.wire.api.tables import RegionRouteBody
 from metasrv_base.wire.model import Int64, Listed, WireModel
 from metasrv_base.wire.node.nodes import NodeResources, RegionStat, SettingBody
+
+LABELS_PATCHED_MAX = 2 * LABELS_MAX
+"""By one request: all that a node may have, in exchange for all that it has."""
 
 
 class LeaderBody(WireModel):
@@ -106,6 +110,15 @@ class CordonRequest(WireModel):
     reason: str = Field(min_length=1, max_length=500)
 
 
+class NodePatch(WireModel):
+    """`PATCH /v1/nodes/{node}`: labels that are not named stay."""
+
+    labels: dict[str, str | None] = Field(
+        min_length=1, max_length=LABELS_PATCHED_MAX, examples=[{"disk": "ssd", "rack": None}]
+    )
+    """Label -> value; null removes it. Node filters of placements go by them."""
+
+
 class DrainRequest(WireModel):
     """`POST /v1/nodes/{node}/drain`."""
 
@@ -184,6 +197,8 @@ class NodeBody(WireModel):
     """Time until it surely holds no lease."""
     cordon: CordonBody | None
     """Null: it takes new regions."""
+    labels: Mapping[str, str] = {}
+    """Set by operators; node filters of placements go by them."""
     dead_since: str | None = None
     """RFC 3339, about; null: it is heard, or was until a moment ago."""
     principal: str | None = None

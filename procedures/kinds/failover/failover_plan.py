@@ -1,12 +1,14 @@
 """Selection of the regions to move and of their new nodes: a pure function of route and nodes."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from keys.catalog.tables.partition_groups import Groups
+from keys.model.placing.placements import NodeFilter
 from keys.model.tables import RegionRoute, RegionState, TableRoute
 from metasrv_base.engines import LSM, is_volatile
 from procedures.ports import NodeView
-from procedures.steps.placing import place, region_root, why_not
+from procedures.steps.placing import ANY_NODE, place_in_groups, region_root, why_not
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,11 @@ class DrainTarget:
     engine: str = LSM
     """The engine of the regions. Those of a volatile one stay with a leader that lives: a move
     would be the end of their rows."""
+    node_filter: NodeFilter = ANY_NODE
+    """The filter of the table's placement. It is strict: a region waits rather than leave it
+    (docs/decisions/0258)."""
+    groups: Groups = field(default_factory=dict)
+    """Partition groups of the regions of the table."""
 
 
 def reroute_plan(
@@ -55,7 +62,8 @@ def reroute_plan(
         and (region.leader not in alive or _is_to_leave(region, target))
     ]
     excluded = _excluded(leaving, nodes, target)
-    chosen = place(nodes, len(leaving), excluded, target.engine) if leaving else ()
+    groups = [target.groups.get(region.number, {}) for region in leaving]
+    chosen = place_in_groups(nodes, groups, excluded, target.engine, target.node_filter)
     return tuple(_onto(region, node) for region, node in zip(leaving, chosen, strict=True))
 
 
@@ -72,7 +80,7 @@ def _excluded(
     unwanted = all_nodes - set(target.targets) if target.targets else set[str]()
     elsewhere = unwanted | {target.source}
     may_return = all(region.region_id in target.moving for region in leaving)
-    is_alone = all(why_not(node, elsewhere, target.engine) for node in nodes)
+    is_alone = all(why_not(node, elsewhere, target.engine, target.node_filter) for node in nodes)
     return unwanted if may_return and is_alone else elsewhere
 
 

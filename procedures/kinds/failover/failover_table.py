@@ -8,6 +8,8 @@ Of a volatile engine there is nothing to open: the new leaders fence the old roo
 `lost`, and that is the end. A truncate gives empty regions (docs/decisions/0236).
 """
 
+from dataclasses import replace
+
 from keys.commit.change import change, route_changed
 from keys.commit.txn import Txn
 from keys.model.records import Lock, Resource
@@ -77,6 +79,10 @@ async def reroute(state: FailoverTable, context: Context) -> Outcome[FailoverTab
         if any(epoch != state.expected_epoch for epoch in epochs):
             raise Conflict("epoch-mismatch", expected=state.expected_epoch, found=epochs)
     target = DrainTarget(state.source, state.region_ids, state.targets, state.moving, engine)
+    if info is not None:
+        catalog = context.ports.applied()
+        node_filter = catalog.placing.placement_of(info).node_filter
+        target = replace(target, node_filter=node_filter, groups=catalog.partition_groups(info))
     plan = reroute_plan(route, nodes, target)
     if route is None or not (plan or state.moving):
         return Done(state, {"table_id": state.table_id, "regions": []})

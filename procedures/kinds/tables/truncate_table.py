@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from keys.commit.change import change, route_changed
 from keys.commit.txn import Txn
+from keys.model.placing.placements import NodeFilter
 from keys.model.records import Lock, Resource
 from keys.model.tables import (
     RegionRoute,
@@ -28,7 +29,7 @@ from procedures.locking.locks import whole_table
 from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
 from procedures.ports import NodeView
 from procedures.steps.open_and_publish import grant
-from procedures.steps.placing import place, region_root
+from procedures.steps.placing import ANY_NODE, place, region_root
 from procedures.steps.region_cleanup import (
     discard_roots,
     leader_is_gone,
@@ -70,6 +71,7 @@ def cut_plan(
     *,
     again: bool,
     engine: str = LSM,
+    node_filter: NodeFilter = ANY_NODE,
 ) -> tuple[Cut, ...]:
     """All of *regions*; *again*: only those whose leader is gone, before it was announced.
 
@@ -77,7 +79,7 @@ def cut_plan(
     """
     alive = {node.node_id: node for node in nodes if node.alive}
     gone = [region.region_id for region in regions if region.leader not in alive]
-    chosen = place(nodes, len(gone), engine=engine) if gone else ()
+    chosen = place(nodes, len(gone), (), engine, node_filter) if gone else ()
     replacements = dict(zip(gone, chosen, strict=True))
     return tuple(
         Cut(_anew(region, replacements.get(region.region_id) or alive[region.leader]), region)
@@ -111,8 +113,14 @@ async def cut(state: TruncateTable, context: Context) -> Outcome[TruncateTable]:
         require_same_table(context.client, name, snapshot.get(name))
         require_version(context.client, snapshot.must(info_key))
     route = snapshot.must(key)
-    nodes, engine = context.ports.placement.nodes(), snapshot.must(info_key).engine
-    cuts = cut_plan(route.region_routes, nodes, again=again, engine=engine)
+    nodes, info = context.ports.placement.nodes(), snapshot.must(info_key)
+    cuts = cut_plan(
+        route.region_routes,
+        nodes,
+        again=again,
+        engine=info.engine,
+        node_filter=context.ports.applied().placing.placement_of(info).node_filter,
+    )
     changed = tuple(region_cut.region for region_cut in cuts)
     txn = change(snapshot, route_changed(route, changed)) if changed else Txn()
     gone = {

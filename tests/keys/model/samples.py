@@ -288,6 +288,7 @@ NODE = NodeRecord(
     returned=Returned(removal=REMOVAL, folders=("4398046511104-1",), folder_count=1),
     engines=("lsm", "memory"),
     principal="dn-1",
+    labels={"disk": "ssd", "rack": "r7"},
 )
 RESTORED_FROM = RestoredFrom(cluster_id=CHILD, revision=40_017, made_at_ms=AT_MS + 1)
 

@@ -58,6 +58,25 @@ def test_given_a_returned_node_when_released_then_its_quarantine_ends(rest: Rest
     assert asked.body == {"reason": "nobody needs it"}
 
 
+def test_given_labels_when_changed_then_a_word_sets_one_and_a_dash_removes_one(
+    rest: Rest, run: Run
+) -> None:
+    labels = {"disk": "ssd", "zone-of": "a=b"}
+    rest.answers["PATCH", "/v1/nodes/dn-2"] = (200, {**NODE, "labels": labels})
+    words = ["node", "label", "dn-2", "--metasrv", rest.url, "--"]
+
+    done = run(*words, "disk=ssd", "zone-of=a=b", "rack-")
+    wrong = run(*words, "disk")
+    twice = run(*words, "disk=ssd", "disk-")
+
+    assert done.exit_code == 0, done.output
+    assert "dn-2: disk=ssd, zone-of=a=b" in done.output
+    (asked,) = rest.asked
+    assert asked.body == {"labels": {"disk": "ssd", "zone-of": "a=b", "rack": None}}
+    assert (wrong.exit_code, twice.exit_code) == (2, 2)
+    assert "disk is named twice" in twice.output
+
+
 def test_given_nodes_when_filtered_then_only_those_are_listed(rest: Rest, run: Run) -> None:
     dead = {**NODE, "id": "dn-3", "state": "dead"}
     far = {**NODE, "id": "dn-4", "state": "dead", "zone": "far"}

@@ -2,7 +2,9 @@
 
 import pytest
 
+from keys.model.placing.placements import NodeFilter
 from keys.model.tables import RegionRoute, RegionState, TableRoute
+from metasrv_base.engines import LSM
 from metasrv_base.errors import Unavailable
 from procedures.kinds.failover.failover_plan import DrainTarget, reroute_plan
 from procedures.ports import NodeView
@@ -43,6 +45,25 @@ def test_given_regions_that_had_left_then_the_source_takes_them_back_if_nobody_e
         with pytest.raises(Unavailable) as raised:
             reroute_plan(route, nodes, DrainTarget("dn-1", ids, targets, moving))
         assert "excluded" in str(raised.value.facts["reasons"])
+
+
+def test_given_a_filter_then_a_region_waits_rather_than_leave_it_also_for_a_wanted_target() -> None:
+    """A filter is how rows are kept in a country: no failover takes them out of it."""
+    route = table_route(TABLE, ("dn-1",))
+    ids = region_ids(TABLE, 1)
+    nodes = [view("dn-1", alive=False, zone="eu"), view("dn-2", zone="us")]
+    only = NodeFilter(zones=("eu",))
+
+    for targets, moving in (((), ()), (("dn-2",), ()), ((), ids)):
+        with pytest.raises(Unavailable) as raised:
+            reroute_plan(route, nodes, DrainTarget("dn-1", ids, targets, moving, LSM, only))
+        reasons = raised.value.facts["reasons"]
+        assert isinstance(reasons, dict)
+        assert reasons["dn-2"] == "outside the node filter: zone eu wanted"
+    (plan,) = reroute_plan(
+        route, [*nodes, view("dn-3", zone="eu")], DrainTarget("dn-1", ids, node_filter=only)
+    )
+    assert plan.region.leader == "dn-3"
 
 
 def test_given_roots_that_were_never_announced_then_the_route_says_so_until_they_are_left() -> None:
