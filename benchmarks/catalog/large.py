@@ -42,7 +42,7 @@ from metasrv_base.errors import MetaError
 from metasrv_base.ids import TableId, region_id
 from metasrv_base.rng import SystemRng
 from metasrv_base.wire.http.client import HttpClient
-from metasrv_base.wire.node.nodes import RegisterAnswer
+from metasrv_base.wire.node.nodes import RegionColumns, RegisterAnswer
 from serving.launch import program
 
 LOOK_S = 0.05
@@ -59,7 +59,20 @@ class Led(Stub):
         super().__init__(view.node_id, Path(view.root))
         led = range((number - NO_NUMBER) % filling.nodes, filling.tables, filling.nodes)
         ids = (TableId(FIRST["table_id"] + table) for table in led)
-        self.epochs = {str(region_id(table_id, 0)): FIRST_EPOCH for table_id in ids}
+        names = [str(region_id(table_id, 0)) for table_id in ids]
+        nothing = [0] * len(names)
+        self._led = RegionColumns(
+            region_id=names,
+            epoch=[FIRST_EPOCH] * len(names),
+            state=["open"] * len(names),
+            rows=nothing,
+            bytes=nothing,
+            wal_bytes=nothing,
+            files=nothing,
+            borrowed_bytes=nothing,
+            version=nothing,
+            root=[None] * len(names),
+        )
 
     async def granted(self, url: str) -> None:
         """Returns when one answer granted all its regions."""
@@ -76,15 +89,16 @@ class Led(Stub):
             "POST", f"{path}/register", json=body, deadline_ms=60_000, repeatable=True
         )
         joined = answer.body(RegisterAnswer)
+        beats = self._heartbeat(joined, address).model_copy(update={"regions": self._led})
         while True:
             self._sequence += 1
             answer = await client.request(
                 "PUT",
                 f"{path}/heartbeat",
-                json=self._heartbeat(joined, address),
+                json=beats.model_copy(update={"sequence": self._sequence}),
                 deadline_ms=60_000,
             )
-            if len(orjson.loads(answer.content)["grants"]) == len(self.epochs):
+            if len(orjson.loads(answer.content)["grants"]) == len(self._led.region_id):
                 return
             await asyncio.sleep(joined.heartbeat_ms / 1000)
 
