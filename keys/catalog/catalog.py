@@ -160,6 +160,14 @@ class Catalog:
         """Returns the number of regions of living tables that *node* leads."""
         return self.led.get(node, 0)
 
+    def profiles_in_use(self, placement_id: int) -> dict[str, str]:
+        """Storage profiles of a placement -> the full name of one living table that uses each. Of
+        many tables only so many are decoded."""
+        users: dict[str, int] = {}
+        for table_id, profile in self.placing.placed_in(placement_id).items():
+            users.setdefault(profile, table_id)
+        return {name: self.tables[table_id].info.full_name for name, table_id in users.items()}
+
     def partition_groups(self, info: TableInfo) -> Groups:
         """The groups that regions of a table belong to. A table in `default` has none."""
         if info.tablespace_id is None:

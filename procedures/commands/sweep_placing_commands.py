@@ -41,7 +41,9 @@ class SweptAlterPlacement(SweepCommand):
             for key in view.inside(PlacedTableKey, self.placement_id):
                 use = view.get(key)
                 assert use is not None
-                in_use[use.storage_profile or DEFAULT_PROFILE] = _name_of(key.table_id, view)
+                profile = use.storage_profile or DEFAULT_PROFILE
+                if profile not in in_use:
+                    in_use[profile] = _name_of(key.table_id, view)
         return AlterPlacementCommand(self.name, self.placement_id, self.changes, in_use).plan(view)
 
 

@@ -146,5 +146,6 @@ class LogCompaction:
         await delete_unread(self._term, pins, wall_ms)
         bound = compactable(old, pins, wall_ms)
         if bound < old:
-            log.info("store_compaction_held", wanted=old, compacted=bound, by=pins[0].value.what)
+            by = next(pin.value.what for pin in pins if pin.revision == bound)
+            log.info("store_compaction_held", wanted=old, compacted=bound, by=by)
         await self._kv.compact(bound, deadline_ms=self._deadline_ms)

@@ -120,7 +120,7 @@ def plan_create_placement(
 
 def plan_alter_placement(name: str, changes: PlacementChanges, facts: RequestFacts) -> Judged:
     info = placement_named(facts.catalog, name)
-    altered(info, changes, profiles_in_use(facts.catalog, info))
+    altered(info, changes, facts.catalog.profiles_in_use(info.placement_id))
     state = AlterPlacement(name=name, placement_id=info.placement_id, changes=changes)
     return ProcedureToSubmit(ALTER_PLACEMENT, state)
 
@@ -140,12 +140,6 @@ def plan_drop_placement(name: str, facts: RequestFacts) -> ProcedureToSubmit:
     refuse_if_used(f"placement {name}", users.keys(), facts.catalog)
     state = DropPlacement(name=name, placement_id=info.placement_id)
     return ProcedureToSubmit(DROP_PLACEMENT, state)
-
-
-def profiles_in_use(catalog: Catalog, info: PlacementInfo) -> dict[str, str]:
-    """Storage profile -> the full name of a table that has it."""
-    users = catalog.placing.placed_in(info.placement_id)
-    return {profile: catalog.tables[table].info.full_name for table, profile in users.items()}
 
 
 def placement_info(spec: PlacementSpec, placement_id: int, now_ms: int) -> PlacementInfo:

@@ -27,7 +27,7 @@ from metasrv_base.elements.graphs import TABLE
 from metasrv_base.wire.api.batches import BatchBody
 from procedures.commands.in_order import planned
 from procedures.context import Context
-from procedures.kinds.batch.large import LargePlan, plan_if_large
+from procedures.kinds.batch.large import CatalogPlan, is_large, plan_by_catalog
 from procedures.kinds.batch.members import Change, Member, command_of, locks_of
 from procedures.kinds.batch.reading import read
 from procedures.kinds.batch.staged_members import StagedMembers, members_in, staged
@@ -77,10 +77,10 @@ async def make(state: CommandBatch, context: Context) -> Outcome[CommandBatch]:
     state = await _with_members(state, context)
     await by_turns(_decoded(state.members))
     commands = [command_of(member, context.procedure) for member in state.members]
-    large = await plan_if_large(commands, state, context)
-    if large is not None:
-        return await _make_large(state, large, context)
-    snapshot = await read(commands, context)
+    plan = await plan_by_catalog(commands, context)
+    snapshot = None if is_large(plan, state, context) else await read(commands, context)
+    if snapshot is None:
+        return await _make_large(state, plan, context)
     plans = tuple(planned(commands, snapshot))
     entries = tuple(entry for some in plans for entry in some)
     state = state.model_copy(update={"applied": tuple(map(bool, plans))})
@@ -111,10 +111,13 @@ async def _with_members(state: CommandBatch, context: Context) -> CommandBatch:
 
 
 async def _make_large(
-    state: CommandBatch, large: LargePlan, context: Context
+    state: CommandBatch, large: CatalogPlan, context: Context
 ) -> Outcome[CommandBatch]:
-    """The same for what one transaction cannot hold: the version happens, then its keys follow."""
+    """The same for what one transaction cannot write or compare: the version happens, then its
+    keys follow."""
     state = state.model_copy(update={"applied": large.applied})
+    if not large.entries:
+        return _done(state)
     tables = _created(state)
     await _order(context, tables, create_order)
     registered = await while_registered([table.route for table in tables], context)

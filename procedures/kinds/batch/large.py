@@ -31,8 +31,8 @@ PLANNED_AT_ONCE = 64  # commands between two turns of the loop: some ms
 
 
 @dataclass(frozen=True, slots=True)
-class LargePlan:
-    """The commands of a batch, planned by the catalog."""
+class CatalogPlan:
+    """The commands of a batch, planned on the catalog that the leader has applied."""
 
     commands: Sequence[BatchCommand]
     plans: tuple[tuple[Entry, ...], ...]
@@ -50,24 +50,24 @@ class LargePlan:
         return large_change(self.entries, partial(_copies, self, context))
 
 
-async def plan_if_large(
-    commands: Sequence[BatchCommand], state: BaseModel, context: Context
-) -> LargePlan | None:
-    """The plan, if one transaction cannot hold what it comes to. *state*: what the record has.
-
-    Raises Refused("ddl-too-large") beyond OBJECTS_MAX, and as `planned`.
-    """
+async def plan_by_catalog(commands: Sequence[BatchCommand], context: Context) -> CatalogPlan:
+    """Raises Refused("ddl-too-large") beyond OBJECTS_MAX, and as `planned`."""
     view = CatalogByKey(context.ports.applied())
-    plans = await by_turns(_plans(commands, view))
-    plan = LargePlan(commands, plans)
+    plan = CatalogPlan(commands, await by_turns(_plans(commands, view)))
     if len(plan.entries) > OBJECTS_MAX:
         needs = f"a version that changes {len(plan.entries)} objects"
         raise Refused("ddl-too-large", needs=needs, limit=OBJECTS_MAX)
-    if len(plan.entries) > SURELY_LARGE * context.ports.limits.operations:
-        return plan
+    return plan
+
+
+def is_large(plan: CatalogPlan, state: BaseModel, context: Context) -> bool:
+    """Whether one transaction cannot hold what the plan writes. *state*: what the record has."""
+    limits, entries = context.ports.limits, plan.entries
+    if len(entries) > SURELY_LARGE * limits.operations:
+        return True
     record = len(state.model_dump_json()) + len(context.client.model_dump_json())
-    is_small = fits(size_of(plan.entries, view), record, context.ports.limits)
-    return None if is_small else plan
+    stored = size_of(entries, CatalogByKey(context.ports.applied()))
+    return not fits(stored, record, limits)
 
 
 def fits(stored: StoredSize, record_bytes: int, limits: TransactionLimits) -> bool:
@@ -86,7 +86,7 @@ def _plans(
     return tuple(plans)
 
 
-async def _copies(plan: LargePlan, context: Context, version: int | None) -> Copies | None:
+async def _copies(plan: CatalogPlan, context: Context, version: int | None) -> Copies | None:
     """The keys that the plan writes, if it is still the plan (LargeChange.copies)."""
     catalog = context.ports.applied()
     if version not in (None, catalog.version):

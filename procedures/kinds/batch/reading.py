@@ -12,7 +12,7 @@ from keys.model.placing.tablespaces import GroupedTable, GroupedTableKey, Tables
 from keys.model.tables import TableInfoKey, TableNameKey, TableNameRecord
 from keys.store.kv import TXN_OPS_MAX, Get, KeyValue, Request
 from keys.value import decode
-from metasrv_base.errors import Refused, Unavailable
+from metasrv_base.errors import Unavailable
 from procedures.commands.in_order import BatchCommand, ListedSnapshot, SweepCommand
 from procedures.context import Context
 
@@ -26,8 +26,8 @@ FAMILIES: tuple[type[Key[Any]], ...] = (
 )
 
 
-async def read(commands: Sequence[BatchCommand], context: Context) -> ListedSnapshot:
-    """Raises Refused("ddl-too-large") for more keys than a transaction compares."""
+async def read(commands: Sequence[BatchCommand], context: Context) -> ListedSnapshot | None:
+    """None: there are more keys than one transaction compares."""
     keys = dict.fromkeys(chain.from_iterable(command.keys() for command in commands))
     ranges = tuple(
         dict.fromkeys(
@@ -40,6 +40,8 @@ async def read(commands: Sequence[BatchCommand], context: Context) -> ListedSnap
     inside: tuple[Key[Any], ...] = ()
     for _ in range(LOOKS_MAX):
         snapshot = await _at_one_revision((*keys, *inside), ranges, context)
+        if snapshot is None:
+            return None
         standing = tuple(_inside(snapshot))
         if set(standing) <= {*keys, *inside}:
             return snapshot
@@ -49,11 +51,10 @@ async def read(commands: Sequence[BatchCommand], context: Context) -> ListedSnap
 
 async def _at_one_revision(
     keys: Iterable[Key[Any]], ranges: tuple[Range, ...], context: Context
-) -> ListedSnapshot:
+) -> ListedSnapshot | None:
     distinct = tuple(dict.fromkeys(keys))
     if len(distinct) + len(ranges) > TXN_OPS_MAX:
-        needs = f"{len(distinct) + len(ranges)} compares"
-        raise Refused("ddl-too-large", needs=needs, limit=TXN_OPS_MAX)
+        return None
     gets = (
         *(Get(bytes(key)) for key in distinct),
         *(Get(start, end, limit=TXN_OPS_MAX + 1) for start, end in ranges),

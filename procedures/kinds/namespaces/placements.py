@@ -60,8 +60,7 @@ def _create(state: CreatePlacement, catalog: Catalog) -> CreatePlacementCommand:
 
 
 def _alter(state: AlterPlacement, catalog: Catalog) -> AlterPlacementCommand:
-    users = catalog.placing.placed_in(state.placement_id)
-    in_use = {profile: catalog.tables[table].info.full_name for table, profile in users.items()}
+    in_use = catalog.profiles_in_use(state.placement_id)
     return AlterPlacementCommand(
         state.name, state.placement_id, state.changes, in_use, catalog.revision
     )
