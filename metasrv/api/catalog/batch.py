@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Response
 
-from metasrv.api.documents.documented import BODY, OF_TABLE, change
+from metasrv.api.documents.documented import OF_COMMANDS, change
 from metasrv.api.http.request_context import AskedFor, Server
 from metasrv.api.http.respond import changed
 from metasrv.service.ddl.batch import JUDGED_AT_ONCE, batch
@@ -19,17 +19,7 @@ router = APIRouter(prefix="/v1", tags=["batch"])
     responses=change(
         200,
         BatchBody,
-        *BODY,
-        *OF_TABLE,
-        "reserved-name",
-        "unsupported",
-        "not-in-batch",
-        "ddl-too-large",
-        "already-exists",
-        "schema-conflict",
-        "not-empty",
-        "invalid-schema-change",
-        "node-not-eligible",
+        *OF_COMMANDS,
     ),
 )
 async def run_batch(state: Server, context: AskedFor, request: BatchRequest) -> Response:

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from metasrv.api.documents import table_answers
-from metasrv.api.documents.documented import BODY, OF_TABLE, change
+from metasrv.api.documents.documented import OF_COMMANDS, change
 from metasrv.api.http.answers import answer, read_answer
 from metasrv.api.http.page_query import freshness
 from metasrv.api.http.query import ReadQuery
@@ -25,18 +25,8 @@ router = APIRouter(prefix="/v1", tags=["sql"])
     responses=change(
         200,
         SqlBody,
-        *BODY,
-        *OF_TABLE,
+        *OF_COMMANDS,
         "invalid-sql",
-        "reserved-name",
-        "unsupported",
-        "not-in-batch",
-        "ddl-too-large",
-        "already-exists",
-        "schema-conflict",
-        "not-empty",
-        "invalid-schema-change",
-        "node-not-eligible",
         "object-in-use",
         "not-found",
     ),

@@ -48,6 +48,20 @@ CHANGE = (
     "action-not-allowed",
 )
 OF_TABLE = ("invalid-identifier", "table-not-found")
+OF_COMMANDS = (
+    *BODY,
+    *OF_TABLE,
+    "reserved-name",
+    "unsupported",
+    "not-in-batch",
+    "ddl-too-large",
+    "already-exists",
+    "schema-conflict",
+    "not-empty",
+    "invalid-schema-change",
+    "node-not-eligible",
+)
+"""Refusals of several commands in one request."""
 
 _HEADERS: dict[str, dict[str, Any]] = {
     "Catalog-Version": {

@@ -2,12 +2,10 @@
 
 from typing import Any
 
-import httpx
 import pytest
 
 from keys.catalog.follower import Follower
 from keys.model.records import ProcedureHistory, ProcedureHistoryKey
-from keys.store.kv import TXN_OPS_MAX
 from keys.value import decode
 from metasrv.check.check_backup import STORE_RULES
 from metasrv.check.check_input import read_facts
@@ -16,41 +14,20 @@ from metasrv.leadership.log.unnamed_parts import UnnamedParts
 from metasrv.service.ddl import batch as ddl_batch
 from procedures.ports import TransactionLimits
 from tests.keys.catalog.snapshots import plain
-from tests.metasrv.api.rig import DEADLINE_MS, TABLES, Server, TermLimits, leader, spec
+from tests.metasrv.api.batch_requests import (
+    IN_PUBLIC,
+    WAIT,
+    batch,
+    comment,
+    create,
+    drop,
+    names,
+    rename,
+)
+from tests.metasrv.api.rig import DEADLINE_MS, TABLES, TermLimits, leader
 
 SMALL = TermLimits(one_transaction=TransactionLimits(operations=3))
 TINY = TermLimits(one_transaction=TransactionLimits(operations=3, record_bytes=1))
-WAIT = {"prefer": "wait=10"}
-IN_PUBLIC = {"catalog": "main", "schema": "public"}
-
-
-async def batch(
-    one: Server, *commands: dict[str, Any], headers: dict[str, str] | None = None, query: str = ""
-) -> httpx.Response:
-    body = {"commands": list(commands)}
-    return await one.client.post(f"/v1/batch{query}", json=body, headers=headers or WAIT)
-
-
-def create(name: str, schema: str = "public", **more: Any) -> dict[str, Any]:
-    return {"create_table": {"catalog": "main", "schema": schema, "table": spec(name, **more)}}
-
-
-def drop(name: str, **more: Any) -> dict[str, Any]:
-    return {"drop_table": {**IN_PUBLIC, "table": name, **more}}
-
-
-def rename(name: str, new_name: str, **more: Any) -> dict[str, Any]:
-    return {"rename_table": {**IN_PUBLIC, "table": name, "new_name": new_name, **more}}
-
-
-def comment(name: str, text: str) -> dict[str, Any]:
-    operations = [{"op": "set_options", "options": {"comment": text}}]
-    return {"alter_table": {**IN_PUBLIC, "table": name, "operations": operations}}
-
-
-async def names(one: Server) -> dict[str, int]:
-    listed = (await one.client.get(TABLES)).json()["tables"]
-    return {table["name"]: table["id"] for table in listed}
 
 
 @pytest.mark.case("catalog 13", "catalog 16")
@@ -358,37 +335,6 @@ async def test_given_more_commands_than_a_record_holds_then_they_are_in_parts_un
 
         kept = {item.key.split(b"/")[1] for item in one.kv.dump() if item.key[:8] == b"__batch/"}
         assert len(kept) == 1, "the log names the entries"
-
-
-async def test_given_more_compares_than_a_transaction_has_then_the_batch_goes_in_parts() -> None:
-    """Each miss compares a name, and few keys are written."""
-    misses = [drop(f"none{number}", if_exists=True) for number in range(TXN_OPS_MAX)]
-    async with leader() as one:
-        before = one.version
-        done = await batch(one, *misses, create("t"))
-        nothing = await batch(one, *misses)
-
-        assert (done.status_code, done.json()["applied"]) == (200, [False] * len(misses) + [True])
-        assert set(await names(one)) == {"t"}
-        assert (nothing.status_code, any(nothing.json()["applied"])) == (200, False)
-        assert one.version == before + 1
-
-
-async def test_given_many_users_of_a_placement_then_a_batch_alters_its_profiles() -> None:
-    hot, cold = ({"name": name, "engine": "lsm"} for name in ("hot", "cold"))
-    made = [{"create_placement": {"name": "fast", "storage_profiles": [hot, cold]}}]
-    tables = [create(f"t{number}", placement="fast") for number in range(TXN_OPS_MAX)]
-
-    def alter(*profiles: dict[str, Any]) -> dict[str, Any]:
-        return {"alter_placement": {"placement": "fast", "storage_profiles": list(profiles)}}
-
-    async with leader() as one:
-        await batch(one, *made, *tables)
-        refused = await batch(one, alter(cold))
-        done = await batch(one, alter(hot))
-
-        assert (refused.status_code, refused.json()["code"]) == (409, "object-in-use")
-        assert (done.status_code, done.json()["applied"]) == (200, [True])
 
 
 async def test_given_more_objects_than_one_version_changes_then_422_with_the_numbers(
