@@ -5,6 +5,9 @@ from metasrv_base.sql.faults import excerpt, position
 from metasrv_base.sql.grammar.statements import Statement
 from metasrv_base.wire.problem.problems import FieldError
 
+HOLDERS = ("/placement", "/tablespace")
+"""Pointers to the object of a statement that has no other name."""
+
 
 def with_place(
     error: MetaError, statement: Statement, number: int, pointer: str | None = None
@@ -23,8 +26,7 @@ def _of_object(error: MetaError, statement: Statement) -> str:
     """The pointer to the name of an object that the error is about; "" if the text has none."""
     if "errors" in error.facts:
         return ""
-    what = error.facts.get("what")
-    names = [f"/{what}", "/name"] if isinstance(what, str) else ["/name"]
+    names = (f"/{error.facts.get('what')}", "/name", *HOLDERS)
     return next((name for name in names if name in statement.places), "")
 
 

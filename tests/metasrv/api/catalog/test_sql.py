@@ -149,6 +149,13 @@ async def test_given_a_name_that_is_nearly_right_then_the_refusal_says_which() -
         assert problem["facts"]["column"] == 12
 
 
+async def test_given_an_object_in_use_then_its_name_is_pointed_at() -> None:
+    async with leader() as one:
+        await results(one, "create tablespace s; create table t (id int primary key) tablespace s")
+        problem = (await sql(one, "drop tablespace s")).json()
+        assert (problem["code"], problem["facts"]["column"]) == ("object-in-use", 17)
+
+
 async def test_given_if_exists_and_if_not_exists_then_a_miss_changes_nothing() -> None:
     async with leader() as one:
         text = "create table if not exists t (id int primary key)"
