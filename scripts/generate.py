@@ -20,6 +20,7 @@ GENERATORS: tuple[str, ...] = (
     "dataplane.datanode.http.documents:documents",
     "dataplane.frontend.http.app:documents",
     "metasrv.api.openapi:documents",
+    "metasrv.service.views.views_page:pages",
     "metasrv.check.invariants_page:pages",
     "scripts.documents.conformance:pages",
     "scripts.documents.planted:pages",

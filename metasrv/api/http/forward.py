@@ -14,10 +14,12 @@ from metasrv.api.http.answers import VERSION_HEADER
 from metasrv.service.catalog.reading import is_open
 from metasrv.service.requests.request_context import prefer_wait
 from metasrv.service.state.state import ServerState
+from metasrv.service.views.views import VIEWS
 from metasrv_base.errors import MetaError, Unavailable, Unknown
 from metasrv_base.wire.http import sse
 from metasrv_base.wire.http.addresses import is_weaker
 from metasrv_base.wire.http.transport import Transport
+from metasrv_base.wire.language.views import PATH as VIEWS_PATH
 
 MARK = "metasrv-forwarded"
 """Names the server that passed a request on. Who gets a marked one answers it or refuses it."""
@@ -34,6 +36,7 @@ _LEADERS = (
     "/v1/regions",
     "/v1/schema-leases",
     "/v1/catalog/pins",
+    *(f"{VIEWS_PATH}/{view.name}" for view in VIEWS.values() if view.is_leaders),
 )
 _ANYONES = ("/v1/backups",)
 """Not changes, whatever their method says."""

@@ -14,6 +14,7 @@ from metasrv.api.catalog import (
     tables,
     tablespaces,
     versions,
+    views,
 )
 from metasrv.api.catalog import events as catalog_events
 from metasrv.api.http import answers
@@ -40,6 +41,7 @@ ROUTERS = (
     batch.router,
     sql.router,
     versions.router,
+    views.router,
     snapshots.router,
     catalog_events.router,
     indexes.router,

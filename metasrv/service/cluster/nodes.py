@@ -138,7 +138,7 @@ async def region(
     state: ServerState, region_id: str, freshness: Freshness
 ) -> tuple[RegionBody, CatalogView]:
     """A region of a living table. Raises NotFound."""
-    reports = await _reports(state)
+    reports = await node_reports(state)
     catalog_view = await view(state, freshness)
     table, route = find_region(catalog_view.catalog, region_id)
     return _shape(table, route, await state.addresses.known(), reports), catalog_view
@@ -148,7 +148,7 @@ async def regions(
     state: ServerState, request: ListRequest, only: RegionFilter
 ) -> tuple[RegionList, CatalogView]:
     """Regions by id: those of a node, of a table, or all."""
-    reports = await _reports(state)
+    reports = await node_reports(state)
     name = await list_name(state, request, only.node, only.table_id)
     catalog_view, token = await page_view(state, request.freshness, name, request.token)
     after = token.after if token else None
@@ -165,7 +165,8 @@ async def regions(
     return body, catalog_view
 
 
-async def _reports(state: ServerState) -> Reports:
+async def node_reports(state: ServerState) -> Reports:
+    """The regions of all nodes, as each last reported them."""
     term = await state.leading()
     return {status.node.node_id: status.regions for status in term.nodes.statuses()}
 

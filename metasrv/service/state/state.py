@@ -18,7 +18,12 @@ from metasrv.service.state.addresses import Addresses
 from metasrv.service.state.closed_times import ClosedTimes
 from metasrv.service.state.feed_lines import FeedLines
 from metasrv.service.state.old_versions import OldVersions
-from metasrv.service.state.stream_places import STREAMS_MAX, WATCHERS_MAX, StreamPlaces
+from metasrv.service.state.stream_places import (
+    STREAMS_MAX,
+    VIEW_STREAMS_MAX,
+    WATCHERS_MAX,
+    StreamPlaces,
+)
 from metasrv.service.state.table_json_cache import TableTexts
 from metasrv_base.clock import Clock
 from metasrv_base.errors import NotLeader, Unavailable
@@ -106,6 +111,8 @@ class ServerState:
     """Streams of procedures and of the catalog's feed."""
     watchers: StreamPlaces = field(default_factory=lambda: StreamPlaces(WATCHERS_MAX))
     """Streams of events of the catalog."""
+    views: StreamPlaces = field(default_factory=lambda: StreamPlaces(VIEW_STREAMS_MAX, "view"))
+    """Views of the information schema that are being sent whole."""
     events: EventLines = field(default_factory=EventLines)
     backups: int = 0
     """Backups that are being made."""

@@ -7,14 +7,17 @@ from contextlib import contextmanager
 from metasrv_base.errors import Unavailable
 
 STREAMS_MAX = 1_000  # of procedures and of the feed; each is a connection and a task
+VIEW_STREAMS_MAX = 32
+"""Views of the information schema that are sent whole: each keeps the catalog of its version."""
 WATCHERS_MAX = 1_500  # of events; apart, so that watchers never take a frontend's place
 
 
 class StreamPlaces:
     """Streams of one kind. `open` is their number now."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, what: str = "event stream") -> None:
         self.most = most
+        self.what = what
         self.open = 0
         self.lost: Counter[str] = Counter()
         """Streams that were ended since the start because their readers were too slow, by reason.
@@ -23,7 +26,7 @@ class StreamPlaces:
     def must_have_room(self) -> None:
         """Raises Unavailable("not-ready")."""
         if self.open >= self.most:
-            raise Unavailable("not-ready", what="another event stream (too many are open)")
+            raise Unavailable("not-ready", what=f"another {self.what} (too many are open)")
 
     @contextmanager
     def counted(self) -> Iterator[None]:
