@@ -9,6 +9,7 @@ COMMANDS = (
     (sys.executable, "-m", "benchmarks.service.many_tables"),
     (sys.executable, "-m", "benchmarks.catalog.starts"),
     (sys.executable, "-m", "benchmarks.catalog.bounded"),
+    (sys.executable, "-m", "benchmarks.catalog.batches"),
     (sys.executable, "-m", "benchmarks.service.recovery"),
     (sys.executable, "-m", "benchmarks.data.failovers"),
     (sys.executable, "-m", "benchmarks.data.regions"),
