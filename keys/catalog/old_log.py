@@ -7,6 +7,7 @@ from functools import partial
 import orjson
 
 from keys.catalog.catalog import Catalog
+from keys.catalog.log.log_window import LogWindow, window_of
 from keys.catalog.rebuild import Rebuild
 from keys.commit.staging import MissingParts, whole_item
 from keys.model.log import CatalogUpdate, CatalogUpdateKey
@@ -19,6 +20,9 @@ from metasrv_base.errors import Corrupt, Refused
 PART_BYTES = 2 << 20
 """Bytes of the updates that are read at once, estimated by the part before: one may have 1.5 MB."""
 FIRST_PART = 64  # updates
+WINDOW_BYTES = 16 << 20
+"""JSON of the updates of a window; the last one may pass it."""
+WINDOW_FIRST_PART = 16  # updates, before their sizes are known: 24 MB at most
 
 Items = tuple[KeyValue, ...]
 
@@ -75,7 +79,26 @@ class OldLog:
                 raise Refused("unsupported", what=f"{what} differ from later ones,")
         return await asyncio.to_thread(at_once, fold.finished())
 
+    async def window(self, base: Catalog, to: int) -> LogWindow:
+        """The versions above *base* up to *to*, fewer where they have WINDOW_BYTES; decoded in a
+        thread. Raises MissingUpdate."""
+        assert base.version < to, "a window has an update"
+        items = list[KeyValue]()
+        part, size_bytes = _Part(base.version + 1, to, WINDOW_FIRST_PART), 0
+        while size_bytes < WINDOW_BYTES and (raw := await self._raw(part)):
+            part = part.after(raw)
+            for item in raw:
+                items.append(await self._whole(item))
+                size_bytes += len(items[-1].value)
+                if size_bytes >= WINDOW_BYTES:
+                    break
+        return await asyncio.to_thread(window_of, base, items)
+
     async def _read(self, part: _Part) -> Items:
+        return tuple([await self._whole(item) for item in await self._raw(part)])
+
+    async def _raw(self, part: _Part) -> Items:
+        """The updates as they are stored: the entries of a large one may be in parts."""
         if part.behind == part.first:
             return ()
         get = Get(bytes(CatalogUpdateKey(part.first)), bytes(CatalogUpdateKey(part.behind)))
@@ -85,7 +108,7 @@ class OldLog:
                 raise MissingUpdate(log="gap", version=version)
         if len(page.items) < part.behind - part.first:
             raise MissingUpdate(log="gap", version=part.first + len(page.items))
-        return tuple([await self._whole(item) for item in page.items])
+        return page.items
 
     async def _whole(self, item: KeyValue) -> KeyValue:
         try:

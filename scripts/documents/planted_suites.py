@@ -107,6 +107,13 @@ SUITES: Mapping[str, Suite] = {
         "::test_given_a_planted_bug_when_watchers_come_and_go_then_reads_show_other_tables",
         ("tests/metasrv/service/catalog/test_event_stream_planted.py::PLANTED",),
     ),
+    "old events": Suite(
+        "In the events of versions that the log alone holds; found by watchers that resume"
+        " anywhere, against what direct reads show.",
+        "tests/metasrv/service/past/test_catch_up.py"
+        "::test_given_a_planted_bug_when_resumed_anywhere_then_it_differs_from_reads",
+        ("tests/metasrv/service/past/test_catch_up.py::PLANTED",),
+    ),
     "leases": Suite(
         "In the arithmetic of region leases; found by two holders at one instant.",
         "tests/metasrv/nodes/test_lease_table_planted.py"

@@ -14,6 +14,7 @@ from metasrv.adapters.spark_jobs import SparkJobs
 from metasrv.api.http.handler_metrics import HandlerMetrics
 from metasrv.api.http.holder_metrics import HolderMetrics
 from metasrv.api.http.tenant_metrics import TenantMetrics
+from metasrv.api.http.watcher_metrics import WatcherMetrics
 from metasrv.leadership.term import Term
 from metasrv.nodes.status import NodeState
 from metasrv.service.cluster.failover_plan import FAILOVERS
@@ -71,6 +72,7 @@ class ServerMetrics:
         self.holders = HolderMetrics(self._registry, SECONDS)
         self._tenants = TenantMetrics(self._registry)
         self.handlers = HandlerMetrics(self._registry)
+        self._watchers = WatcherMetrics(self._registry)
         self._leader = self._gauge("leader", "1: this server leads")
         self._running = self._gauge("procedures_running", "Procedures that run now", "kind")
         self._waiting = self._gauge("procedures_waiting", "Waiting procedures by reason", "reason")
@@ -101,10 +103,6 @@ class ServerMetrics:
         self._spark_took = self._seconds("spark_job_duration_seconds", "Time of one Spark job")
         self._moved_rows = self._counter("spark_moved_rows", "Rows that Spark jobs have written")
         self._moved_bytes = self._counter("spark_moved_bytes", "Bytes that Spark jobs have written")
-        self._watchers = self._gauge("event_watchers", "Streams of catalog events that are open")
-        self._lost = self._gauge(
-            "event_watchers_lost", "Watchers disconnected because they were too slow", "reason"
-        )
         self._build = self._gauge("build_info", "1, with the version of this server", "version")
         self._answer = lru_cache(CHILDREN_KEPT)(self._answer_by)
         self._store_call = lru_cache(CHILDREN_KEPT)(self._store_took.labels)
@@ -187,9 +185,7 @@ class ServerMetrics:
         self._cordoned.set(sum(status.node.cordon is not None for status in statuses))
         self._skew.set(skew([catalog.led_by(status.node.node_id) for status in statuses]))
         self._build.labels(state.facts.version).set(1)
-        self._watchers.set(state.watchers.open)
-        for lost in ("stalled", "behind"):
-            self._lost.labels(lost).set(state.watchers.lost[lost])
+        self._watchers.look(state)
         self._of_term(state, term)
         return generate_latest(self._registry)
 

@@ -1,25 +1,31 @@
 """The catalog's events for watchers: a watcher is no more than a position.
 
 Fed from what this server has applied, so a watcher costs the store nothing. The bytes of a version
-are shared by all watchers; one holds the piece that is on its way. A watcher that falls behind what
-is kept is told so and disconnected; one that receives nothing is cut off. Nobody waits for either.
+are shared by all watchers; one holds the piece that is on its way. A watcher that resumes at a
+version that memory no longer holds is first told what follows from the log. One that falls behind
+later is told so and disconnected; one that receives nothing is cut off. Nobody waits for either.
 """
 
 import re
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from metasrv.service.events.event_filter import EventFilter
 from metasrv.service.events.event_lines import position_block, reset_block
+from metasrv.service.past.catch_up import (
+    FLUSH_BYTES,
+    VERSIONS_OF_A_FLUSH,
+    CatchUp,
+    is_behind,
+    pieces_of,
+)
 from metasrv.service.state.state import ServerState
 from metasrv_base.concurrency.turns import by_turns
-from metasrv_base.errors import Unavailable
+from metasrv_base.errors import Refused, Unavailable
 from metasrv_base.wire.events.events import BEAT_MS, EventsReset
 from metasrv_base.wire.http import sse
 
-FLUSH_BYTES = 256 << 10  # above it, and at the end of a version, what waits is sent
-VERSIONS_OF_A_FLUSH = 32  # also between two yields of the event loop: some ms
-PIECE_BYTES = 32 << 10  # of one send: with the connection's own buffer, all that a watcher holds
 FLUSHES_PER_S = 4_000
 """To all watchers together: of a thousand each has four, so that many changes leave the leader time
 for its own work."""
@@ -43,7 +49,8 @@ async def begun(
     goes before *since*.
 
     A version that this server does not have is waited for, until a look at the store says that
-    there is no such version. Raises Unavailable: another server may know more.
+    there is no such version. Raises Unavailable: another server may know more, and fewer watchers
+    may be told old versions there.
     """
     state.must_be_loaded()
     if last_id is not None and not _ID.fullmatch(last_id):
@@ -55,7 +62,11 @@ async def begun(
     if position > follower.catalog.version and not await _comes(state, position):
         return _reset(state, selection, "ahead")
     if is_behind(state, position):
-        return _reset(state, selection, "expired")
+        state.catching_up.must_have_room()
+        try:
+            await state.old.bases.find(position)
+        except Refused:
+            return _reset(state, selection, "expired")
     return EventWatch(position, selection)
 
 
@@ -81,12 +92,6 @@ def _reset(state: ServerState, selection: EventFilter, reason: str) -> EventWatc
     return EventWatch(version, selection, reset)
 
 
-def is_behind(state: ServerState, position: int) -> bool:
-    """Whether what follows *position* is not kept any more."""
-    follower = state.follower
-    return position < follower.catalog.version and follower.at(position) is None
-
-
 async def blocks(state: ServerState, watch: EventWatch) -> AsyncGenerator[bytes]:
     """Yields pieces of events from *watch* on, until this server ends or the watcher is too far
     behind. All events of a version are sent together.
@@ -97,6 +102,14 @@ async def blocks(state: ServerState, watch: EventWatch) -> AsyncGenerator[bytes]
     clock, position = state.clock, watch.position
     if watch.reset is not None:
         yield reset_block(watch.reset)
+    catch_up = CatchUp(state, watch.selection, position)
+    async with aclosing(catch_up.pieces()) as pieces:
+        async for piece in pieces:
+            yield piece
+    position = catch_up.position
+    if catch_up.gave_up:
+        yield sse.GOAWAY
+        return
     beat_due_ms, is_told = clock.mono_ms(), False
     while not state.is_stopping:
         if is_behind(state, position):
@@ -105,8 +118,8 @@ async def blocks(state: ServerState, watch: EventWatch) -> AsyncGenerator[bytes]
             yield reset_block(EventsReset(version=version, reason="behind"))
             return
         flush, position = await _flush(state, position, watch.selection)
-        for start in range(0, len(flush), PIECE_BYTES):
-            yield flush[start : start + PIECE_BYTES]
+        for piece in pieces_of(flush):
+            yield piece
         now_ms = clock.mono_ms()
         next_ms = now_ms + 1_000 * state.watchers.open // FLUSHES_PER_S
         if position == state.follower.catalog.version:

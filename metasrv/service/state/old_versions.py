@@ -179,7 +179,7 @@ class OldVersions:
             high = max(oldest, self._follower.oldest_version)
             version = await self._log.version_at(at_ms, oldest, high)
         except MissingUpdate as error:
-            raise await self._explained(error) from error
+            raise await self.explained(error) from error
         self._times[at_ms] = version
         if len(self._times) > TIMES_MAX:
             self._times.popitem(last=False)
@@ -192,7 +192,7 @@ class OldVersions:
         try:
             update, revision = await self._log.update(version)
         except MissingUpdate as error:
-            raise await self._explained(error) from error
+            raise await self.explained(error) from error
         return update, before, before.apply(update, revision)
 
     async def _rebuild(self, version: int) -> None:
@@ -218,7 +218,7 @@ class OldVersions:
         try:
             catalog = await self._log.rebuilt(fold, REBUILT_BYTES)
         except MissingUpdate as error:
-            raise await self._explained(error) from error
+            raise await self.explained(error) from error
         self._keep(version, catalog, fold.held_bytes + TABLE_BYTES * len(catalog.tables))
         return catalog
 
@@ -230,7 +230,7 @@ class OldVersions:
             _, (_, size) = self._kept.popitem(last=False)
             total -= size
 
-    async def _explained(self, error: MissingUpdate) -> MetaError:
+    async def explained(self, error: MissingUpdate) -> MetaError:
         """The error to raise for an update that is missing: history-expired, if a snapshot was made
         meanwhile and the log begins above it now."""
         missing = error.facts["version"]

@@ -8,6 +8,7 @@ from typing import Protocol, Self
 
 from keys.catalog.follower import Follower
 from keys.catalog.log.revision_pins import RevisionPins
+from keys.catalog.old_log import OldLog
 from keys.commit.txn import snapshot
 from keys.model.cluster import ClusterKey, ClusterRecord, LeaderRecord
 from keys.store.kv import Kv
@@ -18,7 +19,9 @@ from metasrv.service.state.addresses import Addresses
 from metasrv.service.state.closed_times import ClosedTimes
 from metasrv.service.state.feed_lines import FeedLines
 from metasrv.service.state.old_versions import OldVersions
+from metasrv.service.state.old_windows import OldWindows
 from metasrv.service.state.stream_places import (
+    CATCHING_UP_MAX,
     STREAMS_MAX,
     VIEW_STREAMS_MAX,
     WATCHERS_MAX,
@@ -97,6 +100,7 @@ class ServerState:
     ids: Ids
     addresses: Addresses
     old: OldVersions = field(init=False)
+    windows: OldWindows = field(init=False)
     closing: ClosedTimes = field(default_factory=ClosedTimes)
     texts: TableTexts = field(default_factory=TableTexts)
     feed: FeedLines = field(default_factory=FeedLines)
@@ -113,6 +117,8 @@ class ServerState:
     """Streams of events of the catalog."""
     views: StreamPlaces = field(default_factory=lambda: StreamPlaces(VIEW_STREAMS_MAX, "view"))
     """Views of the information schema that are being sent whole."""
+    catching_up: StreamPlaces = field(default_factory=lambda: StreamPlaces(CATCHING_UP_MAX))
+    """Watchers that are told versions from the log."""
     events: EventLines = field(default_factory=EventLines)
     backups: int = 0
     """Backups that are being made."""
@@ -128,6 +134,8 @@ class ServerState:
         deadline_ms = self.facts.store_deadline_ms
         pins = RevisionPins(self.kv, self.clock, self.ids, self.facts.server, deadline_ms)
         self.old = OldVersions(self.kv, self.follower, deadline_ms, pins)
+        log = OldLog(self.kv, deadline_ms)
+        self.windows = OldWindows(log, self.follower, self.old)
 
     @classmethod
     def of(cls, world: StateDeps, url: str) -> Self:

@@ -10,6 +10,7 @@ STREAMS_MAX = 1_000  # of procedures and of the feed; each is a connection and a
 VIEW_STREAMS_MAX = 32
 """Views of the information schema that are sent whole: each keeps the catalog of its version."""
 WATCHERS_MAX = 1_500  # of events; apart, so that watchers never take a frontend's place
+CATCHING_UP_MAX = 4  # of those; each holds a window of the log, and a thread decodes it
 
 
 class StreamPlaces:
@@ -21,7 +22,8 @@ class StreamPlaces:
         self.open = 0
         self.lost: Counter[str] = Counter()
         """Streams that were ended since the start because their readers were too slow, by reason.
-        `stalled`: received nothing; `behind`: what follows is not kept any more."""
+        `stalled`: received nothing; `behind`: what follows is not kept any more; `slow`: took
+        too long over versions from the log, and was sent to another server."""
 
     def must_have_room(self) -> None:
         """Raises Unavailable("not-ready")."""

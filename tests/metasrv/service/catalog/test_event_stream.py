@@ -12,6 +12,7 @@ from metasrv.service.catalog import event_stream
 from metasrv.service.catalog.event_stream import begun
 from metasrv.service.events import event_lines
 from metasrv.service.events.event_filter import EventFilter
+from metasrv.service.past.catch_up import PIECE_BYTES
 from metasrv.service.state.state import ServerState
 from metasrv_base.errors import Unavailable
 from metasrv_base.wire.events.events import EventsReset, VersionEvents
@@ -198,19 +199,6 @@ async def test_given_a_silent_store_when_resumed_in_the_future_then_another_may_
 
 
 @pytest.mark.slow
-async def test_given_a_position_below_what_is_kept_then_reset_with_where_to_begin() -> None:
-    one = fresh()
-    make(one, VERSIONS_KEPT + 10)
-    newest, oldest = one.follower.catalog.version, one.follower.oldest_version
-    late, just = await Watcher.at(one, oldest - 1), await Watcher.at(one, oldest)
-    await late.until(newest)
-    await just.until(newest)
-
-    assert late.told == [EventsReset(version=newest, reason="expired"), newest]
-    assert just.versions == list(range(oldest + 1, newest + 1))
-
-
-@pytest.mark.slow
 async def test_given_a_watcher_that_reads_slowly_then_reset_and_the_end_and_no_queue() -> None:
     one = fresh()
     watcher = await Watcher.at(one)
@@ -333,7 +321,7 @@ async def test_given_a_large_version_when_sent_then_in_pieces_with_turns_for_oth
             pieces.append(await anext(watcher.stream))
         running.cancel()
 
-    assert max(map(len, pieces)) <= event_stream.PIECE_BYTES
+    assert max(map(len, pieces)) <= PIECE_BYTES
     assert len(pieces) > 1
     assert others >= 100 // event_lines.EVENTS_OF_A_TURN
 
