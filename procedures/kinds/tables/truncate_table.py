@@ -7,8 +7,9 @@ old rows any more, one transaction says of all regions that they are open. The o
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from keys.catalog.tables.partition_groups import Groups
 from keys.commit.change import change, route_changed
 from keys.commit.txn import Txn
 from keys.model.placing.placements import NodeFilter
@@ -29,7 +30,7 @@ from procedures.locking.locks import whole_table
 from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
 from procedures.ports import NodeView
 from procedures.steps.open_and_publish import grant
-from procedures.steps.placing import ANY_NODE, place, region_root
+from procedures.steps.placing import ANY_NODE, place_in_groups, region_root
 from procedures.steps.region_cleanup import (
     discard_roots,
     leader_is_gone,
@@ -53,6 +54,20 @@ class TruncateTable(ProcedureState):
 
 
 @dataclass(frozen=True, slots=True)
+class NewHomes:
+    """What decides about the new nodes of regions whose leader is gone."""
+
+    engine: str = LSM
+    node_filter: NodeFilter = ANY_NODE
+    """The filter of the table's placement."""
+    groups: Groups = field(default_factory=dict)
+    """Partition groups of the regions of the table."""
+
+
+ANYWHERE = NewHomes()
+
+
+@dataclass(frozen=True, slots=True)
 class Cut:
     """A region with a new, empty root."""
 
@@ -70,17 +85,17 @@ def cut_plan(
     nodes: Sequence[NodeView],
     *,
     again: bool,
-    engine: str = LSM,
-    node_filter: NodeFilter = ANY_NODE,
+    homes: NewHomes = ANYWHERE,
 ) -> tuple[Cut, ...]:
     """All of *regions*; *again*: only those whose leader is gone, before it was announced.
 
     Raises Unavailable("node-not-eligible") with the reason of every node if there is no room.
     """
     alive = {node.node_id: node for node in nodes if node.alive}
-    gone = [region.region_id for region in regions if region.leader not in alive]
-    chosen = place(nodes, len(gone), (), engine, node_filter) if gone else ()
-    replacements = dict(zip(gone, chosen, strict=True))
+    gone = [region for region in regions if region.leader not in alive]
+    groups = [homes.groups.get(region.number, {}) for region in gone]
+    chosen = place_in_groups(nodes, groups, (), homes.engine, homes.node_filter)
+    replacements = {region.region_id: node for region, node in zip(gone, chosen, strict=True)}
     return tuple(
         Cut(_anew(region, replacements.get(region.region_id) or alive[region.leader]), region)
         for region in regions
@@ -113,14 +128,12 @@ async def cut(state: TruncateTable, context: Context) -> Outcome[TruncateTable]:
         require_same_table(context.client, name, snapshot.get(name))
         require_version(context.client, snapshot.must(info_key))
     route = snapshot.must(key)
-    nodes, info = context.ports.placement.nodes(), snapshot.must(info_key)
-    cuts = cut_plan(
-        route.region_routes,
-        nodes,
-        again=again,
-        engine=info.engine,
-        node_filter=context.ports.applied().placing.placement_of(info).node_filter,
+    info, catalog = snapshot.must(info_key), context.ports.applied()
+    homes = NewHomes(
+        info.engine, catalog.placing.placement_of(info).node_filter, catalog.partition_groups(info)
     )
+    nodes = context.ports.placement.nodes()
+    cuts = cut_plan(route.region_routes, nodes, again=again, homes=homes)
     changed = tuple(region_cut.region for region_cut in cuts)
     txn = change(snapshot, route_changed(route, changed)) if changed else Txn()
     gone = {

@@ -10,7 +10,7 @@ import structlog
 from keys.model.tables import RegionState
 from metasrv_base.errors import MetaError, Unavailable
 from procedures.context import Context
-from procedures.kinds.tables.truncate_table import cut_plan
+from procedures.kinds.tables.truncate_table import NewHomes, cut_plan
 from procedures.ports import NodeView
 from tests.crash.enumeration import submit
 from tests.fakes.cluster import Cluster
@@ -234,6 +234,16 @@ def test_given_a_leader_that_is_gone_when_cut_again_then_only_its_regions_move()
 
     assert (only.region.region_id, only.region.leader) == (REGIONS[0], "dn-2")
     assert only.region.state is RegionState.OPENING
+
+
+def test_given_partition_groups_when_leaders_are_gone_then_each_region_goes_to_its_group() -> None:
+    nodes = (node("dn-1", alive=False), node("dn-2"), node("dn-3"), node("dn-4"))
+    regions = table_route(TABLE, ("dn-1", "dn-1", "dn-1")).region_routes
+    groups = {0: {"dn-4": 2, "dn-3": 1}, 1: {"dn-3": 1}, 2: {"dn-1": 9, "dn-4": 1}}
+
+    cuts = cut_plan(regions, nodes, again=False, homes=NewHomes(groups=groups))
+
+    assert [one.region.leader for one in cuts] == ["dn-4", "dn-3", "dn-4"]
 
 
 def test_given_nobody_alive_when_cut_then_it_is_not_begun() -> None:
