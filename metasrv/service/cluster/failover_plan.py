@@ -9,6 +9,7 @@ from keys.catalog.tables.catalog_table import CatalogTable
 from keys.model.tables import RegionRoute
 from metasrv.nodes.guard import census
 from metasrv.nodes.status import GONE, NodeState, NodeStatus
+from metasrv.service.cluster.room import Room, must_take, must_take_all
 from metasrv.service.named import (
     find_region,
     is_node_id,
@@ -80,10 +81,13 @@ def validate(request: FailoverRequest) -> None:
 
 
 def plan_node(request: FailoverRequest, situation: Situation) -> Leaving:
-    """The whole node, by one procedure. Raises NotFound, Conflict."""
+    """The whole node, by one procedure. Raises NotFound; Conflict, also where a table may go to
+    none of the targets. Without targets its regions wait for a node that may take them."""
     assert request.node_id is not None
     must_be_registered([request.node_id, *request.targets], situation)
     _must_be_allowed(request, [request.node_id], situation)
+    if request.targets:
+        must_take_all(Room(situation.views, request.node_id, request.targets), situation.catalog)
     state = FailoverNode(
         node=request.node_id,
         reason=request.reason,
@@ -96,8 +100,8 @@ def plan_node(request: FailoverRequest, situation: Situation) -> Leaving:
 
 def plan_drain(node_id: str, request: DrainRequest, situation: Situation) -> Leaving:
     """A node that lives is left in order: its leases are waited for, and no guard applies, for it
-    is a person who asks. Raises NotFound; Conflict("node-not-eligible") if there is nowhere to go.
-    """
+    is a person who asks. Raises NotFound; Conflict("node-not-eligible") if there is nowhere to go,
+    for all of them or for the tables of a placement."""
     must_be_registered([node_id, *request.targets], situation)
     wish = FailoverRequest(
         node_id=node_id, reason=request.reason, targets=request.targets, force=False
@@ -108,6 +112,7 @@ def plan_drain(node_id: str, request: DrainRequest, situation: Situation) -> Lea
     if situation.catalog.led_by(node_id) and None not in reasons.values():
         said = "; ".join(f"{node} is {reason}" for node, reason in reasons.items())
         raise Conflict("node-not-eligible", reason=said, reasons=reasons)
+    must_take_all(Room(situation.views, node_id, request.targets), situation.catalog)
     return Leaving(
         FAILOVER_NODE,
         FailoverNode(node=node_id, reason=request.reason, targets=request.targets),
@@ -141,6 +146,10 @@ def plan_regions(
             errors=(FieldError(pointer="/targets", detail=f"{same[0]} leads one of the regions"),),
         )
     _must_be_allowed(request, leaders, situation)
+    if request.targets:
+        for (table_id, leader), _ in sorted(groups.items()):
+            room = Room(situation.views, leader, request.targets)
+            must_take(room, situation.catalog, (tables[table_id],))
     return tuple(
         Leaving(
             FAILOVER_TABLE,

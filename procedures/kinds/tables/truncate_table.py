@@ -55,7 +55,7 @@ class TruncateTable(ProcedureState):
 
 @dataclass(frozen=True, slots=True)
 class NewHomes:
-    """What decides about the new nodes of regions whose leader is gone."""
+    """Rules by which regions whose leader is gone get new nodes."""
 
     engine: str = LSM
     node_filter: NodeFilter = ANY_NODE

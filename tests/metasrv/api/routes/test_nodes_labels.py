@@ -7,6 +7,7 @@ from tests.metasrv.api.rig import TABLES, Server, beat, leader, registration, sp
 from tests.metasrv.api.routes.failover_requests import ask
 
 WAIT = {"Prefer": "wait=10"}
+LSM = {"name": "lsm", "engine": "lsm"}
 SSD = {"labels": [{"label": "disk", "equals": "ssd"}]}
 
 
@@ -105,6 +106,105 @@ async def test_given_a_filter_that_no_living_node_meets_then_a_failover_waits_fo
         assert begun.status_code == 202, begun.text
         assert (still, kept) == ({source}, {source})
         assert "label disk=ssd wanted" in why
+
+
+async def drain(one: Server, node: str, query: str = "", **body: Any) -> Any:
+    wish = {"reason": "a new disk", **body}
+    return await one.client.post(f"/v1/nodes/{node}/drain{query}", json=wish, headers=WAIT)
+
+
+async def make_fast(one: Server, **more: Any) -> None:
+    """A table `fast` on nodes with disk=ssd."""
+    placement = {"name": "fast", "storage_profiles": [LSM], "node_filter": SSD}
+    made = await one.client.post("/v1/placements", json=placement, headers=WAIT)
+    assert made.status_code == 201, made.text
+    await one.make("fast", placement="fast", **more)
+
+
+def long_after(one: Server) -> None:
+    """The grace of the election is over, and every node has been heard since."""
+    one.clock.ahead_ms += 120_000
+    for status in one.term.nodes.statuses():
+        one.term.nodes.heartbeat(beat(status.node.node_id, 2))
+
+
+async def test_given_a_table_that_no_other_node_may_take_when_drained_then_409_names_it() -> None:
+    async with leader(nodes=3) as one:
+        await label(one, "dn-1", {"disk": "ssd"})
+        await one.make(partition={"by": "hash", "columns": ["id"], "count": 3})
+        await make_fast(one)
+        long_after(one)
+
+        refused = await drain(one, "dn-1")
+        tried = await drain(one, "dn-1", "?dry_run=true")
+        cordon = (await one.client.get("/v1/nodes/dn-1")).json()["cordon"]
+        other = await drain(one, "dn-2")
+        await label(one, "dn-3", {"disk": "ssd"})
+        elsewhere = await drain(one, "dn-1", targets=["dn-2"])
+        await one.client.post("/v1/nodes/dn-2/uncordon")
+        astray = await drain(one, "dn-1", targets=["dn-2"])
+        done = await drain(one, "dn-1", targets=["dn-2", "dn-3"])
+
+        found = refused.json()["facts"]
+        assert (refused.status_code, refused.json()["code"]) == (409, "node-not-eligible")
+        assert (found["tables"], found["placements"]) == (["main.public.fast"], ["fast"])
+        outside = "outside the node filter: label disk=ssd wanted"
+        assert found["reasons"] == {"dn-2": outside, "dn-3": outside}
+        said = f"table main.public.fast of placement fast: dn-2 is {outside}; dn-3 is {outside}"
+        assert said in refused.json()["detail"]
+        assert (tried.status_code, cordon) == (409, None)
+        assert (other.status_code, other.json()["result"]["left"]) == (200, []), "nothing is fast"
+        assert (elsewhere.status_code, elsewhere.json()["facts"]["node_id"]) == (409, "dn-2"), (
+            "it is cordoned"
+        )
+        assert (astray.status_code, astray.json()["facts"]["tables"]) == (409, ["main.public.fast"])
+        assert (done.status_code, done.json()["result"]["left"]) == (200, [])
+        assert (await one.client.get("/v1/nodes/dn-1")).json()["leads"] == 0
+
+
+async def test_given_the_filter_of_the_default_placement_when_drained_then_its_tables_count() -> (
+    None
+):
+    async with leader(nodes=2) as one:
+        await label(one, "dn-1", {"disk": "ssd"})
+        await make_fast(one)
+        await keep_on(one, {"zones": ["nowhere"]})
+        await label(one, "dn-2", {"disk": "ssd"})
+        long_after(one)
+
+        only_fast = await drain(one, "dn-1", "?dry_run=true")
+        await keep_on(one, {"labels": []})
+        await one.make("plain", partition={"by": "hash", "columns": ["id"], "count": 2})
+        await keep_on(one, {"zones": ["nowhere"]})
+        refused = await drain(one, "dn-1")
+
+        assert only_fast.status_code == 200, "the default placement has no table there"
+        assert (refused.status_code, refused.json()["facts"]["tables"]) == (
+            409,
+            ["main.public.plain"],
+        )
+        assert "zone nowhere wanted" in refused.text
+
+
+async def test_given_targets_outside_the_filter_when_a_dead_node_is_left_then_409() -> None:
+    """Without targets the failover waits (docs/decisions/0258); these would never be right."""
+    async with leader(nodes=3) as one:
+        await label(one, "dn-1", {"disk": "ssd"})
+        await make_fast(one)
+        region = (await one.client.get(f"{TABLES}/fast/route")).json()["regions"][0]["region_id"]
+        one.clock.ahead_ms += 120_000
+        for node in ("dn-2", "dn-3"):
+            one.term.nodes.heartbeat(beat(node, 2))
+
+        whole = await ask(one, node_id="dn-1", targets=["dn-2", "dn-3"])
+        single = await ask(one, region_ids=[region], targets=["dn-2"], force=True)
+        await label(one, "dn-3", {"disk": "ssd"})
+        fits = await ask(one, region_ids=[region], targets=["dn-2", "dn-3"])
+
+        for refused in (whole, single):
+            assert (refused.status_code, refused.json()["code"]) == (409, "node-not-eligible")
+            assert refused.json()["facts"]["tables"] == ["main.public.fast"]
+        assert fits.status_code == 202, fits.text
 
 
 async def told(one: Server) -> str:
