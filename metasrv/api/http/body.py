@@ -8,12 +8,17 @@ from metasrv_base.errors import Refused
 from metasrv_base.wire.api.batches import BATCH_BYTES_MAX
 from metasrv_base.wire.http import strict_json
 from metasrv_base.wire.http.asgi import Receive, Scope, read_body, replaying
+from metasrv_base.wire.language.apply import APPLY_BYTES_MAX
 from metasrv_base.wire.language.sql import SQL_BYTES_MAX
 from serving.json_body import parsed
 
 JSON = b"application/json"
 HEARTBEAT_BYTES_MAX = 32 << 20  # 100,000 region statistics of 250 bytes, and some
-_LARGE = {"/v1/batch": BATCH_BYTES_MAX, "/v1/sql": SQL_BYTES_MAX}
+_LARGE = {
+    "/v1/apply": APPLY_BYTES_MAX,
+    "/v1/batch": BATCH_BYTES_MAX,
+    "/v1/sql": SQL_BYTES_MAX,
+}
 """Routes whose bodies may be larger than others'."""
 _WITHOUT = frozenset({"GET", "HEAD"})
 

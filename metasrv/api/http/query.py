@@ -93,6 +93,12 @@ class EventsQuery(Query):
     """Only events of this table, under whatever name; and of what it is in."""
 
 
+class ExportQuery(ReadQuery):
+    catalog: str = Field(default="main", max_length=128)
+    schema_name: str | None = Field(default=None, alias="schema", max_length=128)
+    """Default: all schemas of the catalog."""
+
+
 class DiffQuery(Query):
     from_: Whole = Field(alias="from", ge=0)
     """A version of the catalog."""

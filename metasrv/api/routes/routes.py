@@ -5,6 +5,7 @@ from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
 from metasrv.api.catalog import (
+    apply,
     batch,
     catalogs,
     indexes,
@@ -40,6 +41,7 @@ ROUTERS = (
     tables.router,
     batch.router,
     sql.router,
+    apply.router,
     versions.router,
     views.router,
     snapshots.router,

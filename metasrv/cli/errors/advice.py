@@ -10,6 +10,10 @@ AGAIN = "repeat the command"
 ADVICE: Mapping[str, str] = {
     "invalid-request": "correct it and repeat the command; nothing was changed",
     "invalid-sql": "correct the text at that place; nothing was changed",
+    "not-in-place": "declare it as it is there, or declare another object and copy the rows",
+    "destructive-plan": "if that is meant, repeat it with --allow-destructive; declare a changed "
+    "name with renamed_from",
+    "plan-changed": "look at the new plan, and decide again",
     "invalid-schema-change": "correct the command; `metasrv table get {table}` shows the table",
     "already-exists": "choose another name; --if-not-exists accepts an equal object",
     "row-missing": "`metasrv row upsert` inserts it; the other rows of its region were not updated "

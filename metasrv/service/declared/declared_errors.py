@@ -14,12 +14,13 @@ from metasrv_base.wire.api.table_rules import (
     validate_schema,
     validate_spec,
 )
-from metasrv_base.wire.api.tables import IndexSpec, SchemaSpec
+from metasrv_base.wire.api.tables import HashPartition, IndexSpec, SchemaSpec
 from metasrv_base.wire.api.tenants import TenantLimits, TenantSettings, tenant_errors
 from metasrv_base.wire.language.declared import (
     OBJECTS_MAX,
     DeclaredCatalog,
     DeclaredConstraint,
+    DeclaredIndex,
     DeclaredPlacement,
     DeclaredSchema,
     DeclaredTable,
@@ -110,6 +111,13 @@ def table_errors(table: DeclaredTable) -> Iterator[FieldError]:
             name=index.name, columns=index.columns, unique=index.unique, not_valid=index.not_valid
         )
         yield from _at(f"/indexes/{number}", index_errors(spec))
+        if index.unique and not _is_in_one_region(table, index):
+            columns = ", ".join(table.partition.columns if table.partition else ())
+            yield FieldError(
+                pointer=f"/indexes/{number}/columns",
+                code="unique-needs-partition-columns",
+                detail=f"a unique index contains the partition columns ({columns})",
+            )
         for position, column in enumerate(index.columns):
             if column not in names:
                 pointer = f"/indexes/{number}/columns/{position}"
@@ -117,6 +125,14 @@ def table_errors(table: DeclaredTable) -> Iterator[FieldError]:
     yield from _twice([each.name for each in table.constraints], "/constraints")
     for number, constraint in enumerate(table.constraints):
         yield from _at(f"/constraints/{number}", _constraint_errors(table, constraint))
+
+
+def _is_in_one_region(table: DeclaredTable, index: DeclaredIndex) -> bool:
+    """Whether rows with the same values of the index are in one region."""
+    partition = table.partition
+    if partition is None or (isinstance(partition, HashPartition) and partition.count == 1):
+        return True  # with partitions of its placement, the index itself is refused
+    return set(partition.columns) <= set(index.columns)
 
 
 def _constraint_errors(

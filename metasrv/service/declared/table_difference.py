@@ -1,7 +1,7 @@
 """The difference of a table and its declaration, as operations that can be done in order. Pure.
 
-What takes a name or a rule away comes first, then changes of type, then what is new: each a phase,
-and a request of its own, so that no operation meets another that is still under way.
+Drops and renames come first, then changes of type, new columns, new rules: each a phase, and a
+request of its own, so that no operation meets another that is still under way.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ from metasrv_base.wire.api.changes import AlterOperation
 from metasrv_base.wire.api.tables import ColumnSpec
 from metasrv_base.wire.language.declared import DeclaredColumn, DeclaredTable
 
-AWAY, TYPES, NEW = 1, 2, 3
+AWAY, TYPES, NEW, RULES = 1, 2, 3, 4
 """Phases of the alters of one table."""
 
 
@@ -76,6 +76,8 @@ def table_operations(pair: TablePair, plan: DeclaredPlan) -> None:
         plan.alter(name, TYPES, operation, loss)
     for operation in _new(before, desired):
         plan.alter(name, NEW, operation)
+    for operation in added_constraints(before, desired):
+        plan.alter(name, RULES, operation)
     create_indexes(name, indexes, desired, plan)
 
 
@@ -160,7 +162,6 @@ def _new(before: DeclaredTable, desired: DeclaredTable) -> Iterator[AlterOperati
             yield changes.SetDefault(op="set_default", name=new.name, default=default)
         if old.nullable != new.nullable:
             yield changes.SetNullable(op="set_nullable", name=new.name, nullable=new.nullable)
-    yield from added_constraints(before, desired)
 
 
 def _added(before: DeclaredTable, desired: DeclaredTable) -> Iterator[AlterOperation]:

@@ -51,12 +51,47 @@ REFUSALS = (
         Refused,
         "The SQL text is not valid",
         (
+            "{file}: line {line}, column {column}: found {found}, expected {expected}.",
             "Line {line}, column {column}: found {found}, expected {expected}.",
             "Line {line}, column {column}: {reason}.",
             "The SQL text is not valid.",
         ),
         "Correct the text at that place; `excerpt` shows it. A text that cannot be read changes "
         "nothing.",
+    ),
+    ProblemKind(
+        "not-in-place",
+        422,
+        Refused,
+        "A declared difference cannot be made in place",
+        ("What is declared and what is there differ in what no operation changes.",),
+        "Declare it as it is there, or make another object and copy the rows; `errors` has each "
+        "place with the reason. Nothing was changed.",
+    ),
+    ProblemKind(
+        "destructive-plan",
+        422,
+        Refused,
+        "The plan loses values, rules or indexes",
+        (
+            "{count} operations of the plan lose something.",
+            "Operations of the plan lose something.",
+        ),
+        "Look at `errors`. If that is meant, say `allow_destructive`; if a name has changed, "
+        "declare `renamed_from`. Nothing was changed.",
+    ),
+    ProblemKind(
+        "plan-changed",
+        409,
+        Conflict,
+        "The plan is another one by now",
+        (
+            "The catalog has changed: the plan has {count} operations now, and the digest "
+            "{plan_hash}.",
+            "The catalog has changed, and the plan with it.",
+        ),
+        "Look at the new plan, then send its `plan_hash`. Steps of the earlier plan that were done "
+        "stay done.",
     ),
     ProblemKind(
         "invalid-request",

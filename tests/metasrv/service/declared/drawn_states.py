@@ -52,11 +52,12 @@ def tables(draw: st.DrawFn, name: str, spaces: tuple[str, ...]) -> DeclaredTable
     key = DeclaredColumn(name="id", type="int64", nullable=False)
     names = tuple(each.name for each in others)
     numbers = [each.name for each in others if each.type in NUMBERS]
+    count = draw(st.sampled_from((None, None, None, 2)))
     indexes = [
         DeclaredIndex(
             name=index,
             columns=tuple(draw(st.lists(st.sampled_from(names), min_size=1, unique=True))),
-            unique=draw(booleans),
+            unique=count is None and draw(booleans),
         )
         for index in draw(some(("i", "j")))
     ]
@@ -68,7 +69,6 @@ def tables(draw: st.DrawFn, name: str, spaces: tuple[str, ...]) -> DeclaredTable
         )
         for rule in (draw(some(("k", "l"))) if numbers else ())
     ]
-    count = draw(st.sampled_from((None, None, None, 2)))
     settable: list[str] = draw(some(("comment", "app.o")))
     options: dict[str, str] = {each: draw(st.sampled_from(("x", "y"))) for each in settable}
     partition = None if count is None else HashPartition(by="hash", columns=("id",), count=count)
