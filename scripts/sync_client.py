@@ -84,6 +84,11 @@ FILES = (
         _renamed(f"{CONTROL}/events.py", "EventStream"),
     ),
     SyncFile(
+        "metasrv/sdk/sync_views.py",
+        "The information schema of a `Client`",
+        _renamed(f"{CONTROL}/views.py", "InformationSchema"),
+    ),
+    SyncFile(
         "metasrv/sdk/sync_table.py",
         "The rows of one table, for a `Client`",
         {"Table": ((f"{ROWS}/rows.py", "AsyncRows"), (f"{ROWS}/table.py", "AsyncTable"))},

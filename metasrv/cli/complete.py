@@ -7,10 +7,13 @@ completes nothing.
 import os
 from urllib.parse import quote
 
+import typer
+
 from metasrv.cli.plain_read import Params, document
 from metasrv.cli.playground_url import playground_url
 
 NAMES_MAX = 100
+VIEWS = "/v1/information-schema"
 
 
 def table_names(incomplete: str) -> list[str]:
@@ -36,16 +39,39 @@ def procedure_ids(incomplete: str) -> list[str]:
     return _beginning(ids, incomplete)
 
 
+def view_names(incomplete: str) -> list[str]:
+    return _beginning(_names(VIEWS, "views", "name", {}), incomplete)
+
+
+def view_columns(context: typer.Context, incomplete: str) -> list[str]:
+    """The last of some columns with commas between, of the view that the line names."""
+    before, comma, prefix = incomplete.rpartition(",")
+    columns = _columns_of(str(context.params.get("view") or ""))
+    return [f"{before}{comma}{name}" for name in _beginning(columns, prefix)]
+
+
+def view_conditions(context: typer.Context, incomplete: str) -> list[str]:
+    """The last word of a filter, if it may be a column of the view that the line names."""
+    before, blank, prefix = incomplete.rpartition(" ")
+    columns = _columns_of(str(context.params.get("view") or ""))
+    return [f"{before}{blank}{name}" for name in _beginning(columns, prefix)]
+
+
+def _columns_of(view: str) -> list[str]:
+    return _names(f"{VIEWS}/{quote(view, safe='')}", "columns", None, {"page_size": 1})
+
+
 def _beginning(names: list[str], incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
-def _names(path: str, items: str, field: str, params: Params) -> list[str]:
+def _names(path: str, items: str, field: str | None, params: Params) -> list[str]:
+    """*field*: of each item; None: the items are names."""
     from http.client import HTTPException
 
     urls = os.environ.get("METASRV_URL") or playground_url(os.environ) or ""
     try:
         answer = document(urls, path, params, os.environ.get("METASRV_TOKEN"))
-        return [str(item[field]) for item in answer[items]]
+        return [str(item if field is None else item[field]) for item in answer[items]]
     except (OSError, ValueError, KeyError, TypeError, HTTPException):
         return []

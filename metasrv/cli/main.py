@@ -75,6 +75,7 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
         "Carry out the commands of a file in one version of the catalog, or none.",
     ),
     ("sql", "metasrv.cli.language.sql", "Carry out statements of SQL about the catalog."),
+    ("show", "metasrv.cli.language.show", "Show a view of the information schema."),
     ("import", "metasrv.cli.rows.import_rows", "Load a Parquet, CSV or NDJSON file into a table."),
     ("export", "metasrv.cli.rows.export", "Write a table to a Parquet, CSV or NDJSON file."),
     ("scan", "metasrv.cli.rows.scan", "Read the rows of a table."),

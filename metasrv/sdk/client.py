@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from metasrv.sdk.control.placements import Placements, Tablespaces
     from metasrv.sdk.control.sql import SqlOptions
     from metasrv.sdk.control.tables import Indexes, Tables
+    from metasrv.sdk.control.views import InformationSchema, ViewOptions, ViewRows
     from metasrv.sdk.rows.access import RowAccess
     from metasrv.sdk.rows.table import AsyncTable
     from metasrv_base.wire.language.sql import StatementResult
@@ -151,6 +152,12 @@ class AsyncClient:
         return Settings(self._service)
 
     @cached_property
+    def information_schema(self) -> "InformationSchema":
+        from metasrv.sdk.control.views import InformationSchema
+
+        return InformationSchema(self._service)
+
+    @cached_property
     def backups(self) -> "Backups":
         from metasrv.sdk.control.backups import Backups
 
@@ -174,6 +181,11 @@ class AsyncClient:
         from metasrv.sdk.control.sql import run_sql
 
         return await run_sql(self._service, text, options)
+
+    async def show(self, view: str, **options: "Unpack[ViewOptions]") -> "ViewRows":
+        """Reads the rows of a view of the information schema, as `tables` or `procedures`. Raises
+        NotFound for a view that there is not, Refused for what a filter means wrongly."""
+        return await self.information_schema.rows(view, **options)
 
     def events(
         self,

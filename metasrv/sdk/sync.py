@@ -23,10 +23,12 @@ from metasrv.sdk.sync_tables import SyncBatches, SyncCatalogs, SyncIndexes, Sync
 if TYPE_CHECKING:
     from metasrv.sdk.control.events import EventFilters
     from metasrv.sdk.control.sql import SqlOptions
+    from metasrv.sdk.control.views import ViewOptions, ViewRows
     from metasrv.sdk.sync_backups import SyncBackups
     from metasrv.sdk.sync_events import SyncEventStream
     from metasrv.sdk.sync_placements import SyncPlacements, SyncTablespaces
     from metasrv.sdk.sync_table import Table
+    from metasrv.sdk.sync_views import SyncInformationSchema
     from metasrv_base.wire.language.sql import StatementResult
 
 
@@ -98,6 +100,12 @@ class Client:
         return SyncSettings(self._portal, self._client.settings)
 
     @cached_property
+    def information_schema(self) -> "SyncInformationSchema":
+        from metasrv.sdk.sync_views import SyncInformationSchema
+
+        return SyncInformationSchema(self._portal, self._client.information_schema)
+
+    @cached_property
     def backups(self) -> "SyncBackups":
         from metasrv.sdk.sync_backups import SyncBackups
 
@@ -113,6 +121,11 @@ class Client:
         """Carries out statements of SQL about the catalog, in order, and returns the result of
         each; BEGIN; ..; COMMIT is one batch. Errors: `metasrv.sdk.control.sql.run_sql`."""
         return self._portal.call(self._client.sql(text, **options))
+
+    def show(self, view: str, **options: "Unpack[ViewOptions]") -> "ViewRows":
+        """Reads the rows of a view of the information schema, as `tables` or `procedures`. Raises
+        NotFound for a view that there is not, Refused for what a filter means wrongly."""
+        return self._portal.call(self._client.show(view, **options))
 
     def events(
         self,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from metasrv_base.wire.api.procedures import ProcedureBody, ProcedureList
     from metasrv_base.wire.api.tables import CatalogList, SchemaList, TableList
     from metasrv_base.wire.api.versions import VersionList
+    from metasrv_base.wire.language.views import ViewPage
 
 M = TypeVar("M", bound=BaseModel)
 P = TypeVar(
@@ -38,6 +39,7 @@ P = TypeVar(
     "VersionList",
     "PlacementList",
     "TablespaceList",
+    "ViewPage",
 )
 PAGE = 500
 """Items of one answer of a list."""

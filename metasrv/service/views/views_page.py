@@ -14,7 +14,8 @@ Generated from `metasrv/service/views/` by `make generate`; do not edit.
 
 What the cluster holds, as rows: `GET /v1/information-schema` lists the views, and
 `GET /v1/information-schema/{{view}}` answers one as JSON, CSV or Arrow
-([rest.md](rest.md#11-the-information-schema)). Names of columns are those of the SQL standard's
+([rest.md](rest.md#11-the-information-schema)). `metasrv show VIEW` prints one, and `show(VIEW)` of
+the [SDK](sdk.md#further-calls) returns one. Names of columns are those of the SQL standard's
 information schema where it has them, else the API's.
 
 - **One moment.** Rows of a view *of a version* are all of one version of the catalog, also those

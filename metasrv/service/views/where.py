@@ -15,7 +15,7 @@ from metasrv_base.expressions.parse import parse
 from metasrv_base.expressions.tokens import Sort, tokens
 from metasrv_base.expressions.typed import Typed, computed, typed
 from metasrv_base.schema.arrays import arrow_array
-from metasrv_base.sql.faults import excerpt
+from metasrv_base.sql.faults import excerpt, position
 
 WHERE = "where"
 _PLACE = re.compile(r"at character ([0-9]+)$")
@@ -53,8 +53,7 @@ class ViewFilter:
             return [True] * len(rows)
         types = self.view.types
         columns = {
-            position: arrow_array(types[position], [row[position] for row in rows])
-            for position in self.columns
+            index: arrow_array(types[index], [row[index] for row in rows]) for index in self.columns
         }
         try:
             mask = computed(self.condition, columns)
@@ -88,4 +87,6 @@ def _placed(error: Refused, text: str) -> Refused:
     offset = len(text) if actual == "the end" else int(match[1]) if match else None
     if offset is None:
         return error
-    return Refused(error.code, **error.facts, excerpt=excerpt(text, offset))
+    line, column = position(text, offset)
+    marked = {"line": line, "column": column, "excerpt": excerpt(text, offset)}
+    return Refused(error.code, **error.facts, **marked)
