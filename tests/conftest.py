@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 
 from scripts.parts import MARKS, marks_of
-from serving.left_out import leave_out_httpx_command, leave_out_pandas
+from serving.left_out import leave_out_httpx_command, leave_out_pandas, leave_out_sniffio
 from tests.etcd.process import EtcdProcess
 
 # The same examples each time, fifty where a test does not say: a longer search is a run of its own.
@@ -33,6 +33,7 @@ settings.load_profile("house")
 
 leave_out_httpx_command()  # as the programs do: half of the import of httpx
 leave_out_pandas()  # as the programs do: each forked process of lives would import it anew
+leave_out_sniffio()  # as the programs do: each request to an application would search for it
 
 YOUNG_MAX = 50_000
 """New objects before garbage is looked for: by default 700, which was a quarter of all the time."""

@@ -33,7 +33,7 @@ from metasrv_base.log import log_to_stderr
 from metasrv_base.ready import announce
 from metasrv_base.rng import SystemRng
 from metasrv_base.wire.http.addresses import own_url
-from serving.left_out import leave_out_pandas
+from serving.left_out import leave_out_pandas, leave_out_sniffio
 from serving.open_files import raise_open_files
 from serving.server import Server
 from serving.tokens import guarded, secrets_of
@@ -57,6 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_CONFIG
     log_to_stderr(server=config.server_id)
     leave_out_pandas()
+    leave_out_sniffio()
     raise_open_files()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(run(config))

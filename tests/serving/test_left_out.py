@@ -5,7 +5,7 @@ from importlib import import_module
 
 import pytest
 
-from serving.left_out import leave_out_httpx_command, leave_out_pandas
+from serving.left_out import leave_out_httpx_command, leave_out_pandas, leave_out_sniffio
 
 
 def test_given_a_program_without_pandas_when_imported_then_it_is_as_if_not_installed(
@@ -33,3 +33,22 @@ def test_given_a_program_without_the_command_of_httpx_then_only_that_is_not_foun
     with pytest.raises(ModuleNotFoundError):
         import_module("httpx._main")
     assert import_module("httpx").get.__name__ == "get"
+
+
+def test_given_a_program_without_sniffio_when_asked_for_then_no_folder_is_searched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    searched: list[str] = []
+
+    class Finder:
+        def find_spec(self, name: str, _path: object, _target: object = None) -> None:
+            searched.append(name)
+
+    monkeypatch.setattr(sys, "meta_path", [Finder(), *sys.meta_path])
+    monkeypatch.delitem(sys.modules, "sniffio")
+
+    leave_out_sniffio()
+
+    with pytest.raises(ModuleNotFoundError):
+        import_module("sniffio")
+    assert searched == []
