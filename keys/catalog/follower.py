@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 from keys.catalog.catalog import Catalog
 from keys.catalog.log.handlers import DONE, LogEvent, SnapshotEntry
+from keys.catalog.log.revision_pins import RevisionPins
 from keys.catalog.log.update_log import UpdateLog
 from keys.model.log import CatalogUpdate
 from keys.store.kv import Kv
@@ -22,8 +23,11 @@ class Follower:
     next update was compacted away the log gives it the newest snapshot instead.
     """
 
-    def __init__(self, kv: Kv, clock: Clock, *, deadline_ms: int) -> None:
-        self.log = UpdateLog(kv, clock, deadline_ms=deadline_ms, counted=self._counted)
+    def __init__(
+        self, kv: Kv, clock: Clock, *, deadline_ms: int, pins: RevisionPins | None = None
+    ) -> None:
+        """*pins*: as of `UpdateLog`."""
+        self.log = UpdateLog(kv, clock, deadline_ms=deadline_ms, counted=self._counted, pins=pins)
         self.log.register_update_handler("catalog", self._apply)
         self._kept: OrderedDict[int, Catalog] = OrderedDict({0: Catalog()})
         self._updates: OrderedDict[int, CatalogUpdate] = OrderedDict()

@@ -1,6 +1,7 @@
 """Reads snapshots from the store: which ones are kept, and the catalog that one of them holds."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 from keys.catalog.catalog import Catalog
 from keys.catalog.snapshot_codec import CatalogBuilder
@@ -37,12 +38,22 @@ async def read_snapshots(
     return snapshots_in(page.items[0].value) if page.items else None
 
 
+async def _none() -> None:
+    return
+
+
 async def load_snapshot(
-    kv: ReadableStore, ref: SnapshotRef, *, deadline_ms: int, revision: int
+    kv: ReadableStore,
+    ref: SnapshotRef,
+    *,
+    deadline_ms: int,
+    revision: int,
+    page_read: Callable[[], Awaitable[None]] = _none,
 ) -> Catalog:
     """The catalog that *ref* holds, read at *revision*, at which `read_snapshots` named it.
 
-    Other tasks run between two parts. Raises Conflict("history-expired") once that revision is
+    Other tasks run between two parts. *page_read* is awaited after each read of some parts: a pin
+    of the revision is renewed there. Raises Conflict("history-expired") once that revision is
     compacted: read which snapshots there are again. Raises Corrupt if it is not whole.
     """
     builder, digest = CatalogBuilder(ref), PartsDigest()
@@ -53,6 +64,7 @@ async def load_snapshot(
             digest.add(item.value)
             builder.add(item.value)
             await asyncio.sleep(0)
+        await page_read()
     catalog = builder.finished()
     if str(digest) != ref.digest:
         raise Corrupt(snapshot=ref.version, expected=ref.digest, found=str(digest))

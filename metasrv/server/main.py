@@ -14,6 +14,7 @@ import uvloop
 
 from keys.catalog.follower import Follower
 from keys.catalog.log.handlers import RunningHandler
+from keys.catalog.log.revision_pins import RevisionPins
 from keys.store.measured import MeasuredKv
 from metasrv.adapters.measured_jobs import MeasuredJobs
 from metasrv.adapters.spark_jobs import SparkJobs, SparkSettings, driver_command
@@ -73,13 +74,15 @@ async def run(config: ServerConfig) -> None:
     clock, metrics = SystemClock(), ServerMetrics()
     store = await config.store.connect(config.key_prefix.encode())
     kv = MeasuredKv(store, clock, metrics.store_answered)
-    follower = Follower(kv, clock, deadline_ms=config.store_deadline_ms)
+    ids, deadline_ms = RandomIds(clock), config.store_deadline_ms
+    pins = RevisionPins(kv, clock, ids, config.server_id, deadline_ms)
+    follower = Follower(kv, clock, deadline_ms=deadline_ms, pins=pins)
     follower.log.on_slow(partial(tell_slow, metrics))
     jobs = spark_jobs(config, clock)
     metrics.watch_spark(jobs)
     measured = MeasuredJobs(jobs, clock, metrics.job_ended)
-    world = ServerDeps(config, kv, clock, RandomIds(clock), SystemRng(), follower, measured, token)
-    state = ServerState.of(world, url)
+    world = ServerDeps(config, kv, clock, ids, SystemRng(), follower, measured, token)
+    state = ServerState.of(world, url, pins)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

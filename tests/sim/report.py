@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 from tests.sim.checks import catalog_watcher
 from tests.sim.clients import index_scans, logs, queues
 from tests.sim.clients.steering import RACED
-from tests.sim.cluster import outage
+from tests.sim.cluster import faults, outage
 from tests.sim.scenario import Outcome
 
 SHOWN_MAX = 12
 
 SOMETIMES = (
     catalog_watcher.TOLD,
+    faults.COMPACTED,
     "a write in doubt had been done",
     "a put without space",
     "a node that stopped by its own clock",
@@ -48,6 +49,7 @@ RARELY = (
     "a frontend that stopped by its own clock",
     "a statement sent again, through any frontend",
     "a stream broke",
+    "began again behind a compaction: watch",
     "twice: rows",
 )
 """Rarer ones, of which a long run must have reached each."""

@@ -139,6 +139,10 @@ class Plot:
         shaping = sum(alterer.changes for alterer in self.alterers)
         changes = sum(owner.changes for owner in self.owners) + shaping
         changes += sum(forgetter.changes for forgetter in self.forgetters)
+        restarts = sum((server.restarts for server in world.servers), Counter())
+        world.weather.sometimes.update(
+            {f"began again behind a compaction: {what}": n for what, n in restarts.items()}
+        )
         return Outcome(
             life=self.life,
             digest=world.loop.digest(),

@@ -5,9 +5,10 @@ A pin is a courtesy: no answer is wrong without it. Who reads at a revision that
 by an operator or because its pin had expired, begins again at a new one, `RESTARTS_MAX` times.
 """
 
+from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -17,7 +18,7 @@ from keys.store.readable import readable, untold
 from keys.store.scan import scan
 from keys.value import encode
 from metasrv_base.clock import Clock
-from metasrv_base.errors import MetaError
+from metasrv_base.errors import Conflict, MetaError
 from metasrv_base.ids import Ids
 
 PIN_MS = 120_000
@@ -26,8 +27,15 @@ PIN_MS_MAX = 60 * 60_000
 """The longest life of a pin, renewed or not: history that etcd keeps fills its disk."""
 RESTARTS_MAX = 5
 """Times that a reader begins again because the revision that it read was compacted."""
+PINNED_BYTES = 4 << 20
+"""Size of a snapshot from which on its revision is pinned: a smaller one is read in a second."""
 
 log = structlog.get_logger()
+
+
+def is_compacted(error: MetaError) -> bool:
+    """Whether the revision that was to be read is gone from the store."""
+    return isinstance(error, Conflict) and error.code == "history-expired"
 
 
 @dataclass(slots=True)
@@ -65,6 +73,16 @@ class RevisionPins:
     ids: Ids
     server: str
     deadline_ms: int
+    held: dict[RevisionPinKey, HeldPin] = field(default_factory=dict)
+    """Pins that were taken and are not released yet, the oldest first."""
+    restarts: Counter[str] = field(default_factory=Counter)
+    """Times that etcd was compacted under a reader with such a pin, by what it reads: a `rebuild`,
+    a `backup`."""
+
+    @property
+    def oldest_ms(self) -> int | None:
+        """Wall clock at which the oldest pin that is held was taken; None: none is."""
+        return min((held.value.since_ms for held in self.held.values()), default=None)
 
     async def take(self, what: str, reads: Sequence[Get] = ()) -> Pinned:
         """Pins the newest revision, for *what*, and does *reads* in the same transaction. Never
@@ -80,7 +98,7 @@ class RevisionPins:
         except MetaError as error:
             log.info("revision_not_pinned", what=what, error=error.code)
             return Pinned(None, ())
-        held = HeldPin(key, value, answer.revision, answer.revision - 1)
+        held = self.held[key] = HeldPin(key, value, answer.revision, answer.revision - 1)
         return Pinned(held, answer.ranges)
 
     async def renew(self, held: HeldPin | None) -> None:
@@ -102,6 +120,7 @@ class RevisionPins:
     async def release(self, held: HeldPin | None) -> None:
         """Deletes the pin; one that stays behind expires."""
         if held is not None:
+            self.held.pop(held.key, None)
             delete = Request(writes=(Delete(bytes(held.key)),))
             with suppress(MetaError):
                 await self.kv.txn(delete, deadline_ms=self.deadline_ms)

@@ -5,6 +5,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from keys.catalog.log.collection import uncollected
 from keys.catalog.log.handlers import (
@@ -15,6 +16,8 @@ from keys.catalog.log.handlers import (
     SnapshotEntry,
     UpdateHandler,
 )
+from keys.catalog.log.loading import PAUSE_MS, HeadReader, LogHead, Retries
+from keys.catalog.log.revision_pins import RevisionPins
 from keys.catalog.log.watched import (
     WATCHED,
     LogNews,
@@ -41,7 +44,6 @@ from keys.value import decode
 from metasrv_base.clock import Clock
 from metasrv_base.errors import Corrupt, MetaError, NotLeader, Refused, Unavailable
 
-PAUSE_MS = 200  # between attempts to reach a silent store
 APPLIED_AT_ONCE = 128  # updates between two yields of the event loop: some 10 ms of small tables
 
 
@@ -63,13 +65,22 @@ class UpdateLog:
     """
 
     def __init__(
-        self, kv: Kv, clock: Clock, *, deadline_ms: int, counted: Callable[[], None] | None = None
+        self,
+        kv: Kv,
+        clock: Clock,
+        *,
+        deadline_ms: int,
+        counted: Callable[[], None] | None = None,
+        pins: RevisionPins | None = None,
     ) -> None:
-        """*counted* is called with each event as it counts, before anybody who waits for it."""
+        """*counted* is called with each event as it counts, before anybody who waits for it.
+        *pins*: keep what is loaded from being compacted; None: nothing does."""
         self._kv = kv
         self._clock = clock
         self._deadline_ms = deadline_ms
         self._tell_counted = counted
+        self._heads = HeadReader(kv, deadline_ms, pins)
+        self.retries = Retries(clock)
         self._queue = HandlerQueue(clock, self._counted)
         self._committer: Committer | None = None
         self._begin_draining: Callable[[], object] | None = None
@@ -134,7 +145,7 @@ class UpdateLog:
         assert not self._is_started, "the log is started once"
         assert not self._queue.is_empty, "a log without a handler cannot be started"
         self._is_started = True
-        return await self._load_at_last()
+        return await self.retries.until_done(self.load)
 
     # Handlers ------------------------------------------------------------------------------------
 
@@ -242,29 +253,32 @@ class UpdateLog:
         of a range that has many pages etcd counts all that is left for each of them.
         """
         before = self._clock.mono_ms()
-        head = await self._kv.range(Get(VERSION_KEY), deadline_ms=self._deadline_ms)
-        newest = newest_in(head.items[0].value).version if head.items else 0
-        with uncollected():
-            await self._jump(head.revision)
-            counted = min(self.taken, self.sizes.newest)  # a leader's own are not counted
-            for first in range(counted + 1, newest + 1, PAGE_KEYS_MAX):
-                await self._load_part(first, head.revision)
-        if self.taken < newest:
-            raise Corrupt(log="gap", expected=newest, found=self.taken)
+        async with self._heads.head(self.taken) as head:
+            with uncollected():
+                await self._jump(head)
+                counted = min(self.taken, self.sizes.newest)  # a leader's own are not counted
+                for first in range(counted + 1, head.newest + 1, PAGE_KEYS_MAX):
+                    await self._load_part(first, head)
+        if self.taken < head.newest:
+            raise Corrupt(log="gap", expected=head.newest, found=self.taken)
         await self._settle()
         self.heard_at_ms = before
         self.loaded.set()
         return head.revision
 
-    async def _jump(self, revision: int) -> None:
+    async def _jump(self, head: LogHead) -> None:
         """Takes the newest snapshot where nothing was taken yet, or the log does not reach back to
         what was."""
-        snapshots = await read_snapshots(self._kv, deadline_ms=self._deadline_ms, revision=revision)
+        snapshots = head.snapshots
         self._note(snapshots)
         if snapshots is None or (self.taken and self.taken >= snapshots.floor):
             return
         catalog = await load_snapshot(
-            self._kv, snapshots.newest, deadline_ms=self._deadline_ms, revision=revision
+            self._kv,
+            snapshots.newest,
+            deadline_ms=self._deadline_ms,
+            revision=head.revision,
+            page_read=partial(self._heads.renew, head),
         )
         if catalog.version > self.taken:
             self._put(SnapshotEntry(catalog), catalog.revision)
@@ -274,8 +288,8 @@ class UpdateLog:
         if snapshots is not None:
             self.sizes.forget(snapshots.newest.version)
 
-    async def _load_part(self, first: int, revision: int) -> None:
-        behind = CatalogUpdateKey(first + PAGE_KEYS_MAX)
+    async def _load_part(self, first: int, head: LogHead) -> None:
+        behind, revision = CatalogUpdateKey(first + PAGE_KEYS_MAX), head.revision
         part = Range(bytes(CatalogUpdateKey(first)), bytes(behind))
         async for page in pages(self._kv, part, deadline_ms=self._deadline_ms, revision=revision):
             for number, item in enumerate(page.items, start=1):
@@ -289,19 +303,11 @@ class UpdateLog:
                 if number % APPLIED_AT_ONCE == 0:
                     await asyncio.sleep(0)
                     await self._settle(BEHIND_MAX)
-
-    async def _load_at_last(self) -> int:
-        while True:
-            try:
-                return await self.load()
-            except Corrupt:
-                raise
-            except MetaError:  # silent, or compacted under us, or it refuses us for a moment
-                await self._clock.sleep_ms(PAUSE_MS)
+                    await self._heads.renew(head)
 
     async def follow(self) -> None:
-        """Starts, then follows for ever. Raises Corrupt if the log contradicts itself, and what a
-        handler raises."""
+        """Starts, then follows for ever. Raises Corrupt if the log contradicts itself, what a
+        handler raises, and as `Retries.until_done`."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 self._begin_draining = lambda: tasks.create_task(self._queue.drain())
@@ -312,7 +318,8 @@ class UpdateLog:
             self._begin_draining = None
 
     async def _follow(self) -> None:
-        revision = await (self._load_at_last() if self._is_started else self.start())
+        load = self.retries.until_done
+        revision = await (load(self.load) if self._is_started else self.start())
         while True:
             try:
                 watch = self._kv.watch(*WATCHED, start_revision=revision + 1)
@@ -326,9 +333,10 @@ class UpdateLog:
                         await self._settle(BEHIND_MAX)
             except Corrupt:
                 raise
-            except MetaError:  # as in `_load_at_last`
+            except MetaError as error:  # silent, or compacted under us
+                self.retries.watch_ended(error)
                 await self._clock.sleep_ms(PAUSE_MS)
-            revision = await self._load_at_last()
+            revision = await load(self.load)
 
     async def listen(self) -> None:
         """Runs for ever: checks at intervals that this log is not older than the store."""

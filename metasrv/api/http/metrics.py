@@ -11,7 +11,7 @@ from keys.model.records import ProcedureHistory
 from keys.model.tables import RegionState
 from metasrv.adapters.measured_jobs import JobEnd
 from metasrv.adapters.spark_jobs import SparkJobs
-from metasrv.api.http.handler_metrics import HandlerMetrics
+from metasrv.api.http.handler_metrics import HandlerMetrics, ReaderMetrics
 from metasrv.api.http.holder_metrics import HolderMetrics
 from metasrv.api.http.tenant_metrics import TenantMetrics
 from metasrv.api.http.watcher_metrics import WatcherMetrics
@@ -73,6 +73,7 @@ class ServerMetrics:
         self._tenants = TenantMetrics(self._registry)
         self.handlers = HandlerMetrics(self._registry)
         self._watchers = WatcherMetrics(self._registry)
+        self._readers = ReaderMetrics(self._registry)
         self._leader = self._gauge("leader", "1: this server leads")
         self._running = self._gauge("procedures_running", "Procedures that run now", "kind")
         self._waiting = self._gauge("procedures_waiting", "Waiting procedures by reason", "reason")
@@ -167,6 +168,7 @@ class ServerMetrics:
         self._stale.set(int(state.is_stale))
         self._lag.set(state.follower.log.lag_revisions)
         self.handlers.look(state.handling_ms)
+        self._readers.look(state)
         dropped = sum(map(len, catalog.gone.values()))
         self._tables.labels("living").set(len(catalog.tables) - dropped)
         self._tables.labels("dropped").set(dropped)

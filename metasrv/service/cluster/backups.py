@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from keys.catalog.log.revision_pins import HeldPin, RevisionPins
+from keys.catalog.log.revision_pins import HeldPin, is_compacted
 from keys.commit.copying import uncopied_of
 from keys.key import Range
 from keys.model.cluster import ClusterKey, ClusterRecord
@@ -53,12 +53,14 @@ class Backup:
         """Yields the file, part by part. One that cannot be finished ends with the reason."""
         writer = BackupWriter()
         yield writer.begin(self.header)
-        pins = _pins(self.state)
+        pins = self.state.pins
         try:
             async for part in self._keys(writer):
                 yield part
                 await pins.renew(self.pin)
         except MetaError as error:
+            if is_compacted(error):
+                pins.restarts["backup"] += 1  # the client begins again
             log.warning("backup_failed", revision=self.header.revision, reason=str(error))
             yield writer.fail(BackupFailure(failed=error.code, reason=str(error)))
         else:
@@ -91,11 +93,6 @@ async def begun(state: ServerState) -> Backup:
     return backup
 
 
-def _pins(state: ServerState) -> RevisionPins:
-    facts = state.facts
-    return RevisionPins(state.kv, state.clock, state.ids, facts.server, facts.store_deadline_ms)
-
-
 def _give_place_back(state: ServerState) -> None:
     state.backups -= 1
 
@@ -104,7 +101,7 @@ async def _begun(state: ServerState) -> Backup:
     """Waits for a revision at which no version is being written to its keys. Raises Unavailable
     after LOOKS_MAX looks: no leader is there to write them."""
     reads = (Get(bytes(ClusterKey())), Get(*LargeUpdateKey.under()))
-    pins, deadline_ms = _pins(state), state.facts.store_deadline_ms
+    pins, deadline_ms = state.pins, state.facts.store_deadline_ms
     for _ in range(LOOKS_MAX):
         answer = await state.kv.txn(Request(reads=reads), deadline_ms=deadline_ms)
         revision, ranges = answer.revision, answer.ranges

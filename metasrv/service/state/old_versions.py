@@ -12,7 +12,13 @@ import structlog
 
 from keys.catalog.catalog import Catalog
 from keys.catalog.follower import Follower
-from keys.catalog.log.revision_pins import RESTARTS_MAX, RevisionPins
+from keys.catalog.log.revision_pins import (
+    PINNED_BYTES,
+    RESTARTS_MAX,
+    HeldPin,
+    RevisionPins,
+    is_compacted,
+)
 from keys.catalog.old_log import MissingUpdate, OldLog
 from keys.catalog.rebuild import TABLE_BYTES, Rebuild
 from keys.catalog.snapshot_loading import load_snapshot, snapshots_in
@@ -24,8 +30,6 @@ from metasrv_base.errors import Conflict, MetaError, Refused, Unavailable
 REBUILDS_MAX = 2  # at once: each is a thread, and there are two cores
 REBUILT_BYTES = 256 << 20
 """Memory of all that is rebuilt or kept, as far as it is not shared with the newest catalog."""
-PINNED_BYTES = 4 << 20
-"""Size of a snapshot from which on its revision is pinned: a smaller one is read in a second."""
 TIMES_MAX = 1_024  # of which the version is known
 WAIT_MS = 4_000
 """The time that a request waits for a rebuild: less than the 5 s for which a client lets one server
@@ -83,10 +87,15 @@ class StoredBases:
             try:
                 return await self._load(version)
             except Conflict as error:
-                if error.code != "history-expired":
+                if not is_compacted(error):
                     raise
-                log.info("rebuild_begins_again", version=version, attempt=attempt + 1)
+                self._note(version, attempt, error)
         raise Unavailable("not-ready", what=f"the catalog of version {version}")
+
+    def _note(self, version: int, attempt: int, error: Conflict) -> None:
+        if self.pins is not None:
+            self.pins.restarts["rebuild"] += 1
+        log.info("rebuild_begins_again", version=version, attempt=attempt + 1, reason=str(error))
 
     async def _load(self, version: int) -> Catalog:
         ref, revision = await self._ref(version)
@@ -96,10 +105,18 @@ class StoredBases:
             return await self._read(ref, revision)
         async with self.pins.pinned(f"a rebuild from version {version}") as pinned:
             ref, revision = await self._ref(version, pinned.revision)
-            return Catalog() if ref is None else await self._read(ref, revision)
+            if ref is None:
+                return Catalog()
+            return await self._read(ref, revision, pinned.held)
 
-    async def _read(self, ref: SnapshotRef, revision: int) -> Catalog:
-        return await load_snapshot(self.kv, ref, deadline_ms=self.deadline_ms, revision=revision)
+    async def _read(self, ref: SnapshotRef, revision: int, held: HeldPin | None = None) -> Catalog:
+        async def renew() -> None:
+            if self.pins is not None:
+                await self.pins.renew(held)
+
+        return await load_snapshot(
+            self.kv, ref, deadline_ms=self.deadline_ms, revision=revision, page_read=renew
+        )
 
     async def _ref(self, version: int, revision: int = 0) -> tuple[SnapshotRef | None, int]:
         """The snapshot of *version*, and the revision at which it is there. None: there is none of

@@ -99,6 +99,8 @@ class ServerState:
     clock: Clock
     ids: Ids
     addresses: Addresses
+    pins: RevisionPins
+    """Pins of revisions of the store, of all readers of this server."""
     old: OldVersions = field(init=False)
     windows: OldWindows = field(init=False)
     closing: ClosedTimes = field(default_factory=ClosedTimes)
@@ -132,20 +134,24 @@ class ServerState:
 
     def __post_init__(self) -> None:
         deadline_ms = self.facts.store_deadline_ms
-        pins = RevisionPins(self.kv, self.clock, self.ids, self.facts.server, deadline_ms)
-        self.old = OldVersions(self.kv, self.follower, deadline_ms, pins)
+        self.old = OldVersions(self.kv, self.follower, deadline_ms, self.pins)
         log = OldLog(self.kv, deadline_ms)
         self.windows = OldWindows(log, self.follower, self.old)
 
     @classmethod
-    def of(cls, world: StateDeps, url: str) -> Self:
+    def of(cls, world: StateDeps, url: str, pins: RevisionPins | None = None) -> Self:
+        """*pins*: those of a follower that pins what it loads; None: it pins nothing."""
         config = world.config
+        deadline_ms = config.store_deadline_ms
+        if pins is None:
+            server = config.server_id
+            pins = RevisionPins(world.kv, world.clock, world.ids, server, deadline_ms)
         facts = ServerFacts(
             server=config.server_id,
             url=url,
             version=VERSION,
             lease_ms=config.leader_ttl_ms,
-            store_deadline_ms=config.store_deadline_ms,
+            store_deadline_ms=deadline_ms,
         )
         return cls(
             facts=facts,
@@ -153,7 +159,8 @@ class ServerState:
             follower=world.follower,
             clock=world.clock,
             ids=world.ids,
-            addresses=Addresses(world.kv, world.clock, config.store_deadline_ms),
+            addresses=Addresses(world.kv, world.clock, deadline_ms),
+            pins=pins,
         )
 
     # Told by the election ----------------------------------------------------------------------

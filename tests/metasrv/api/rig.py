@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 
 from keys.catalog.follower import Follower
+from keys.catalog.log.revision_pins import RevisionPins
 from keys.commit.bootstrap import bootstrap_request
 from keys.commit.committer import Committer
 from keys.commit.log_head import read_log_head
@@ -137,7 +138,9 @@ def state_of(name: str, kv: Kv, clock: ShiftedClock) -> ServerState:
     )
     follower = Follower(kv, clock, deadline_ms=DEADLINE_MS)
     addresses = Addresses(kv, clock, DEADLINE_MS)
-    return ServerState(facts, kv, follower, clock, RandomIds(clock), addresses)
+    ids = RandomIds(clock)
+    pins = RevisionPins(kv, clock, ids, facts.server, DEADLINE_MS)
+    return ServerState(facts, kv, follower, clock, ids, addresses, pins)
 
 
 @dataclass(frozen=True, slots=True)

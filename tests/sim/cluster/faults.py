@@ -31,6 +31,8 @@ class Stage(Protocol):
     async def sleep_ms(self, ms: float) -> None: ...
 
 
+COMPACTED = "etcd was compacted by an operator"
+
 Fault = Callable[[Stage], Awaitable[None]]
 
 
@@ -190,6 +192,7 @@ async def network_storms(stage: Stage) -> None:
 async def store_forgets(stage: Stage) -> None:
     """Compaction of all that is past: a watch that is behind must read anew."""
     await stage.kv.compact(stage.kv.revision, deadline_ms=1)
+    stage.weather.sometimes[COMPACTED] += 1
 
 
 async def frontend_dies(stage: Stage) -> None:

@@ -1,6 +1,7 @@
 """A metasrv in the simulation: the real server on a store, a network and jobs that fail."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
@@ -50,6 +51,8 @@ class Metasrv:
     clock: Clock
     node: str = ""
     state: ServerState | None = None
+    restarts: Counter[str] = field(default_factory=Counter)
+    """Times that its processes began to read again because etcd was compacted."""
     _numbers: "count[int]" = field(default_factory=lambda: count(1))
 
     @property
@@ -90,6 +93,7 @@ class Metasrv:
             outside.loop, outside.kv, weather, self.name, outside.ghost, outside.alter
         )
         follower = Follower(store, clock, deadline_ms=config.store_deadline_ms)
+        follower.log.retries.restarts = self.restarts
         jobs = SimJobs(outside.disks, outside.loop, self.node, weather)
         ids, rng = SeededIds(clock, seed), SeededRng(seed)
         world = ServerDeps(config, store, clock, ids, rng, follower, jobs, transport=wire)

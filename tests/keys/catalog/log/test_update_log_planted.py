@@ -9,9 +9,10 @@ import pytest
 from keys.catalog import snapshot_writing
 from keys.catalog.catalog import Catalog
 from keys.catalog.log.handlers import HandlerQueue, LogEvent, SnapshotEntry
+from keys.catalog.log.loading import LogHead
 from keys.catalog.log.update_log import UpdateLog
 from keys.catalog.snapshot_codec import parts_of
-from keys.catalog.snapshot_loading import load_snapshot, read_snapshots
+from keys.catalog.snapshot_loading import load_snapshot
 from keys.model.snapshot.snapshots import SnapshotRef
 from metasrv.leadership.log import log_policy
 from metasrv.leadership.log.log_policy import HistoryLimits, LogPin
@@ -33,9 +34,9 @@ def without_the_last(catalog: Catalog) -> Any:
     return parts_of(stamped)
 
 
-async def only_when_empty(self: UpdateLog, revision: int) -> None:
+async def only_when_empty(self: UpdateLog, head: LogHead) -> None:
     """A follower that has anything at all reads on from there."""
-    snapshots = await read_snapshots(self._kv, deadline_ms=DEADLINE_MS, revision=revision)
+    snapshots, revision = head.snapshots, head.revision
     self._note(snapshots)
     if snapshots is not None and not self.taken:
         catalog = await load_snapshot(
@@ -44,9 +45,9 @@ async def only_when_empty(self: UpdateLog, revision: int) -> None:
         self._put(SnapshotEntry(catalog), catalog.revision)
 
 
-async def each_time(self: UpdateLog, revision: int) -> None:
+async def each_time(self: UpdateLog, head: LogHead) -> None:
     """Takes the newest snapshot with each load, also where the log goes on."""
-    snapshots = await read_snapshots(self._kv, deadline_ms=DEADLINE_MS, revision=revision)
+    snapshots, revision = head.snapshots, head.revision
     self._note(snapshots)
     if snapshots is not None:
         catalog = await load_snapshot(
