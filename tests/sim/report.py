@@ -49,7 +49,6 @@ RARELY = (
     "a frontend that stopped by its own clock",
     "a statement sent again, through any frontend",
     "a stream broke",
-    "began again behind a compaction: watch",
     "twice: rows",
 )
 """Rarer ones, of which a long run must have reached each."""
