@@ -35,7 +35,7 @@ from tests.sim.clients.writers import Writer, read_all
 from tests.sim.cluster.faults import FAULTS, Fault
 from tests.sim.cluster.frontends import Frontend
 from tests.sim.cluster.nodes import Datanode
-from tests.sim.cluster.servers import Metasrv
+from tests.sim.cluster.servers import Metasrv, begun_again
 from tests.sim.cluster.world import World
 from tests.sim.length import Life
 from tests.sim.loop import WORLD, SimLoop, run
@@ -139,15 +139,11 @@ class Plot:
         shaping = sum(alterer.changes for alterer in self.alterers)
         changes = sum(owner.changes for owner in self.owners) + shaping
         changes += sum(forgetter.changes for forgetter in self.forgetters)
-        restarts = sum((server.restarts for server in world.servers), Counter())
-        world.weather.sometimes.update(
-            {f"began again behind a compaction: {what}": n for what, n in restarts.items()}
-        )
         return Outcome(
             life=self.life,
             digest=world.loop.digest(),
             violations=tuple(world.violations),
-            sometimes=world.weather.sometimes,
+            sometimes=world.weather.sometimes + begun_again(world.servers),
             operations=world.oracle.statements + changes,
             changes=shaping,
             faults=tuple(self.faults),

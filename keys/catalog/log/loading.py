@@ -30,7 +30,7 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class LogHead:
+class LogEnd:
     """The end of the log, and its snapshots, at one revision of the store."""
 
     revision: int
@@ -59,7 +59,7 @@ class HeadReader:
     pins: RevisionPins | None = None
 
     @asynccontextmanager
-    async def head(self, taken: int) -> AsyncGenerator[LogHead]:
+    async def head(self, taken: int) -> AsyncGenerator[LogEnd]:
         """The end of the log for a server that has version *taken*. A pin ends with the block.
 
         Nothing is written where there is no cluster: an empty prefix stays empty, and so does one
@@ -80,7 +80,7 @@ class HeadReader:
         finally:
             await self.pins.release(pinned.held)
 
-    async def renew(self, head: LogHead) -> None:
+    async def renew(self, head: LogEnd) -> None:
         """Call it between two pages."""
         if self.pins is not None:
             await self.pins.renew(head.pin)
@@ -95,10 +95,10 @@ def _head(
     version: tuple[KeyValue, ...],
     snapshots: tuple[KeyValue, ...],
     pin: HeldPin | None = None,
-) -> LogHead:
+) -> LogEnd:
     newest = newest_in(version[0].value).version if version else 0
     kept = snapshots_in(snapshots[0].value) if snapshots else None
-    return LogHead(revision, newest, kept, pin)
+    return LogEnd(revision, newest, kept, pin)
 
 
 @dataclass(slots=True)

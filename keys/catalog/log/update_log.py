@@ -16,7 +16,7 @@ from keys.catalog.log.handlers import (
     SnapshotEntry,
     UpdateHandler,
 )
-from keys.catalog.log.loading import PAUSE_MS, HeadReader, LogHead, Retries
+from keys.catalog.log.loading import PAUSE_MS, HeadReader, LogEnd, Retries
 from keys.catalog.log.revision_pins import RevisionPins
 from keys.catalog.log.watched import (
     WATCHED,
@@ -266,7 +266,7 @@ class UpdateLog:
         self.loaded.set()
         return head.revision
 
-    async def _jump(self, head: LogHead) -> None:
+    async def _jump(self, head: LogEnd) -> None:
         """Takes the newest snapshot where nothing was taken yet, or the log does not reach back to
         what was."""
         snapshots = head.snapshots
@@ -288,7 +288,7 @@ class UpdateLog:
         if snapshots is not None:
             self.sizes.forget(snapshots.newest.version)
 
-    async def _load_part(self, first: int, head: LogHead) -> None:
+    async def _load_part(self, first: int, head: LogEnd) -> None:
         behind, revision = CatalogUpdateKey(first + PAGE_KEYS_MAX), head.revision
         part = Range(bytes(CatalogUpdateKey(first)), bytes(behind))
         async for page in pages(self._kv, part, deadline_ms=self._deadline_ms, revision=revision):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -104,3 +104,12 @@ class Metasrv:
             tasks.create_task(follower.log.listen())
             tasks.create_task(state.old.run())
             tasks.create_task(candidate(world, state, ServerIdentity(self.name, self.url, VERSION)))
+
+
+BEGUN_AGAIN = "began again behind a compaction: "
+
+
+def begun_again(servers: Iterable[Metasrv]) -> Counter[str]:
+    """Restarts of readers of all servers, by words of what they read."""
+    total = sum((server.restarts for server in servers), Counter[str]())
+    return Counter({f"{BEGUN_AGAIN}{what}": count for what, count in total.items()})

@@ -9,7 +9,7 @@ import pytest
 from keys.catalog import snapshot_writing
 from keys.catalog.catalog import Catalog
 from keys.catalog.log.handlers import HandlerQueue, LogEvent, SnapshotEntry
-from keys.catalog.log.loading import LogHead
+from keys.catalog.log.loading import LogEnd
 from keys.catalog.log.update_log import UpdateLog
 from keys.catalog.snapshot_codec import parts_of
 from keys.catalog.snapshot_loading import load_snapshot
@@ -34,7 +34,7 @@ def without_the_last(catalog: Catalog) -> Any:
     return parts_of(stamped)
 
 
-async def only_when_empty(self: UpdateLog, head: LogHead) -> None:
+async def only_when_empty(self: UpdateLog, head: LogEnd) -> None:
     """A follower that has anything at all reads on from there."""
     snapshots, revision = head.snapshots, head.revision
     self._note(snapshots)
@@ -45,7 +45,7 @@ async def only_when_empty(self: UpdateLog, head: LogHead) -> None:
         self._put(SnapshotEntry(catalog), catalog.revision)
 
 
-async def each_time(self: UpdateLog, head: LogHead) -> None:
+async def each_time(self: UpdateLog, head: LogEnd) -> None:
     """Takes the newest snapshot with each load, also where the log goes on."""
     snapshots, revision = head.snapshots, head.revision
     self._note(snapshots)

@@ -74,17 +74,18 @@ async def _filled(kv: CompactingStore, clock: Clock) -> Filled:
     head = await read_log_head(kv, fence, deadline_ms=DEADLINE_MS)
     committer = Committer(kv, clock, head, deadline_ms=DEADLINE_MS)
     follower.log.lead(committer)
-    running = asyncio.ensure_future(committer.run())
     snapshot = 0
-    for number in range(2, 2 + UPDATES):
-        info = SchemaInfo(schema_id=number, catalog="main", name=f"s{number}", created_at_ms=1)
-        read = Snapshot(0, {bytes(SchemaNameKey("main", info.name)): Read(None, 0)})
-        await committer.commit(change(read, SchemaCreated(info=info)))
-        if number == UPDATES // 2:
-            writer = SnapshotWriter(kv, committer, deadline_ms=DEADLINE_MS)
-            snapshot = follower.catalog.version
-            assert await writer.save(follower.catalog, log_bytes=1, now_ms=1)
-    running.cancel()
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(committer.run())
+        for number in range(2, 2 + UPDATES):
+            info = SchemaInfo(schema_id=number, catalog="main", name=f"s{number}", created_at_ms=1)
+            read = Snapshot(0, {bytes(SchemaNameKey("main", info.name)): Read(None, 0)})
+            await committer.commit(change(read, SchemaCreated(info=info)))
+            if number == UPDATES // 2:
+                writer = SnapshotWriter(kv, committer, deadline_ms=DEADLINE_MS)
+                snapshot = follower.catalog.version
+                assert await writer.save(follower.catalog, log_bytes=1, now_ms=1)
+        running.cancel()
     writes = tuple(Put(b"__setting/s%05d" % number, b"{}") for number in range(100))
     for first in range(0, KEYS, 100):
         puts = tuple(put._replace(key=b"%s-%d" % (put.key, first)) for put in writes)
