@@ -32,11 +32,11 @@ if TYPE_CHECKING:
         Settings,
     )
     from metasrv.sdk.control.placements import Placements, Tablespaces
-    from metasrv.sdk.control.sql import SqlOptions
     from metasrv.sdk.control.tables import Indexes, Tables
     from metasrv.sdk.control.views import InformationSchema, ViewOptions, ViewRows
     from metasrv.sdk.rows.access import RowAccess
     from metasrv.sdk.rows.table import AsyncTable
+    from metasrv.sdk.sql.run_sql import SqlOptions
     from metasrv_base.wire.language.sql import StatementResult
 
 PATIENCE_MS = 15_000
@@ -176,11 +176,12 @@ class AsyncClient:
     async def sql(
         self, text: str, **options: "Unpack[SqlOptions]"
     ) -> "tuple[StatementResult, ...]":
-        """Carries out statements of SQL about the catalog, in order, and returns the result of
-        each; BEGIN; ..; COMMIT is one batch. Errors: `metasrv.sdk.control.sql.run_sql`."""
-        from metasrv.sdk.control.sql import run_sql
+        """Carries out statements of SQL, in order, and returns the result of each: about the
+        catalog by metasrv, about rows by frontends. BEGIN; ..; COMMIT is one batch. Errors:
+        `metasrv.sdk.sql.run_sql.run_sql`."""
+        from metasrv.sdk.sql.run_sql import run_sql
 
-        return await run_sql(self._service, text, options)
+        return await run_sql(self._service, lambda: self._rows, self.clock, text, options)
 
     async def show(self, view: str, **options: "Unpack[ViewOptions]") -> "ViewRows":
         """Reads the rows of a view of the information schema, as `tables` or `procedures`. Raises

@@ -22,8 +22,8 @@ from metasrv.sdk.sync_tables import SyncBatches, SyncCatalogs, SyncIndexes, Sync
 
 if TYPE_CHECKING:
     from metasrv.sdk.control.events import EventFilters
-    from metasrv.sdk.control.sql import SqlOptions
     from metasrv.sdk.control.views import ViewOptions, ViewRows
+    from metasrv.sdk.sql.run_sql import SqlOptions
     from metasrv.sdk.sync_backups import SyncBackups
     from metasrv.sdk.sync_events import SyncEventStream
     from metasrv.sdk.sync_placements import SyncPlacements, SyncTablespaces
@@ -118,8 +118,9 @@ class Client:
         return Table(self._portal, self._client.table(name))
 
     def sql(self, text: str, **options: "Unpack[SqlOptions]") -> "tuple[StatementResult, ...]":
-        """Carries out statements of SQL about the catalog, in order, and returns the result of
-        each; BEGIN; ..; COMMIT is one batch. Errors: `metasrv.sdk.control.sql.run_sql`."""
+        """Carries out statements of SQL, in order, and returns the result of each: about the
+        catalog by metasrv, about rows by frontends. BEGIN; ..; COMMIT is one batch. Errors:
+        `metasrv.sdk.sql.run_sql.run_sql`."""
         return self._portal.call(self._client.sql(text, **options))
 
     def show(self, view: str, **options: "Unpack[ViewOptions]") -> "ViewRows":

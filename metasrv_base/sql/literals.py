@@ -9,6 +9,9 @@ from metasrv_base.sql.reader import Reader
 from metasrv_base.sql.tokens import SqlSort
 
 EXPECTED = "a constant"
+NUMBER_CHARS_MAX = 400
+"""Enough for each float without an exponent; an integer of thousands of digits takes quadratic
+time."""
 _TYPED = ("DATE", "TIMESTAMP", "TIMESTAMPTZ")
 """Words that may stand before a string, as in DATE '2013-01-31'."""
 _SQL_INSTANT = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d(?:\.\d{1,9})?)(?:Z|\+00(?::?00)?)")
@@ -43,6 +46,8 @@ def _value(reader: Reader, type: ColumnType | None) -> JsonScalar:
                 reader.takes("+")
             if reader.token.sort is not SqlSort.NUMBER:
                 raise reader.unexpected("a number")
+            if len(reader.token.text) > NUMBER_CHARS_MAX:
+                raise reader.unexpected(f"a number of at most {NUMBER_CHARS_MAX} characters")
             return _number(sign + reader.take().text, type)
     raise reader.unexpected(EXPECTED)
 

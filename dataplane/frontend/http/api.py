@@ -112,7 +112,7 @@ def _named(request: Request) -> Name:
 async def write_rows(request: Request) -> Response:
     """Insert, upsert, update or delete rows: JSON with the `op` in it, or an Arrow IPC stream with
     `?op=`, which is applied batch by batch as it arrives."""
-    statement_id, sent_ms = _statement_id(request), _sent_ms(request)
+    statement_id, sent_ms = _statement_id(request), sent_ms_of(request)
     service, name = await _asked(request)
     query = request.scope["query_string"]
     if media_type(request.scope) == MediaType.ARROW:
@@ -120,7 +120,7 @@ async def write_rows(request: Request) -> Response:
         stream = WriteStream(service.writes, op, statement_id, sent_ms)
         return _written(await stream.run(name, partial(_batches, request)))
     read_query(query, NONE)
-    body = await _json_body(request, RowsRequest)
+    body = await json_body(request, RowsRequest)
     op, written = Op(body.op), service.writes.rows
     return _written(await written(name, op, body.rows, statement_id, sent_ms))
 
@@ -164,7 +164,7 @@ async def get_rows_by_keys(request: Request) -> Response:
     service, name = await _asked(request)
     form = _form(request)
     read_query(request.scope["query_string"], NONE)
-    body = await _json_body(request, KeysRequest)
+    body = await json_body(request, KeysRequest)
     keys = body.keys
     page = await service.reads.by_keys(name, lambda layout: keys_of(layout.key, keys), len(keys))
     return page_answer(page, form, service.pages)
@@ -262,7 +262,7 @@ def _batches(request: Request, left_s: Callable[[], float]) -> AsyncIterator[pa.
     return ArrowIn(request.receive, left_s).batches()
 
 
-async def _json_body(request: Request, model: type[M]) -> M:
+async def json_body(request: Request, model: type[M]) -> M:
     media = media_type(request.scope)
     body = await read_body(request.receive, strict_json.BODY_BYTES_MAX)
     if body and media != MediaType.JSON:
@@ -297,7 +297,7 @@ def _statement_id(request: Request) -> str:
     return id_of_key(given)
 
 
-def _sent_ms(request: Request) -> int:
+def sent_ms_of(request: Request) -> int:
     """The time at which the first sender made the statement. For a client that does not say it, the
     time of this call, before any wait."""
     given = request.headers.get(SENT_MS)

@@ -8,6 +8,7 @@ from fastapi import FastAPI, Request
 from dataplane.frontend.http import direct
 from dataplane.frontend.http.api import BY_ID, BY_NAME, admin, rows
 from dataplane.frontend.http.documents import completed
+from dataplane.frontend.http.sql import sql
 from dataplane.frontend.service import FrontendService
 from metasrv_base.wire.http.asgi import App
 from serving.answers import PROBLEM, answer_errors
@@ -51,6 +52,7 @@ def bare_app() -> FastAPI:
     app = FastAPI(title=TITLE, version="1", docs_url=None, redoc_url=None, openapi_url=None)
     app.include_router(rows, prefix=BY_NAME, responses=dict(PROBLEM))
     app.include_router(rows, prefix=BY_ID, responses=dict(PROBLEM))
+    app.include_router(sql, responses=dict(PROBLEM))
     app.include_router(admin, responses=dict(PROBLEM))
     app.include_router(pages_router(START, _document, {}), responses=dict(PROBLEM))
     answer_errors(app)

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from dataplane.frontend.http.answers import MediaType
 from dataplane.frontend.http.api import BY_ID, BY_NAME
+from dataplane.frontend.http.sql import SQL
 from dataplane.frontend.statements.parameters import (
     INDEX,
     KEY,
@@ -29,6 +30,7 @@ from metasrv_base.wire.frontend.rows import (
     KeysRequest,
     RowsRequest,
 )
+from metasrv_base.wire.language.sql import RowSqlRequest
 from metasrv_base.wire.problem.problems import MEDIA_TYPE
 from serving.openapi import share_answers
 
@@ -93,6 +95,10 @@ def completed(made: dict[str, Any]) -> dict[str, Any]:
                 document["components"]["schemas"] |= _schemas(parts.body)
             if parts.gives_rows:
                 _give_rows(operation["responses"]["200"])
+    operation = document["paths"][SQL]["post"]
+    operation["parameters"] = [_KEY_HEADER, _SENT_HEADER]
+    operation["requestBody"] = _body(RequestParts(), RowSqlRequest)
+    document["components"]["schemas"] |= _schemas(RowSqlRequest)
     for operations in document["paths"].values():
         for operation in operations.values():
             content = operation["responses"]["default"]["content"]

@@ -42,6 +42,8 @@ class EntryMerge:
     numbers: Iterable[int]
     first: bytes
     limit: int
+    by: str = "_entry"
+    """The column of an answer that has its order: `_entry` of an index, `_key` of rows."""
     taken: list[pa.Table] = field(default_factory=list)
     """Rows that the page shows, in order."""
     _shares: list[PageShare] = field(default_factory=list)
@@ -69,7 +71,7 @@ class EntryMerge:
         share.is_last = is_last
         if rows.num_rows:
             share.waiting = rows.replace_schema_metadata(None)
-            share.key = rows.column("_entry")[-1].as_py() + b"\x00"
+            share.key = rows.column(self.by)[-1].as_py() + b"\x00"
             share.rows = min(2 * share.rows, self.limit)
             share.bytes_max = min(2 * share.bytes_max, PAGE_BYTES_MAX)
 
@@ -81,14 +83,14 @@ class EntryMerge:
         for share in self._shares:
             if share.waiting is None:
                 continue
-            keys = share.waiting.column("_entry")
+            keys = share.waiting.column(self.by)
             count = len(keys) if end is None else pc.sum(pc.less(keys, end)).as_py()
             parts.append(share.waiting.slice(0, count))
             share.waiting = share.waiting.slice(count) if count < len(keys) else None
         if not parts:
             return
         rows = pa.concat_tables(parts).combine_chunks()
-        rows = rows.take(pc.sort_indices(rows.column("_entry")))
+        rows = rows.take(pc.sort_indices(rows.column(self.by)))
         self.taken.append(rows.slice(0, self.limit - self._rows))
         self._rows += rows.num_rows
         self._bytes += rows.nbytes
@@ -101,5 +103,5 @@ class EntryMerge:
         shown = [part for part in self.taken if part.num_rows]
         if not shown or (is_over and not is_cut):
             return None
-        last: bytes = shown[-1].column("_entry")[-1].as_py()
+        last: bytes = shown[-1].column(self.by)[-1].as_py()
         return last + b"\x00"

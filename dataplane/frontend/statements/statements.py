@@ -40,13 +40,17 @@ class Statements:
     async def bound(self, transaction: Transaction, name: Name) -> Schema:
         """Binds to the newest version known. A table that is not known may have been made a moment
         ago."""
-        try:
-            schema = self.catalog.named(name)
-        except NotFound:
-            await self._catch_up()
-            schema = self.catalog.named(name)
+        schema = await self.known(name)
         self.bind(transaction, schema)
         return schema
+
+    async def known(self, name: Name) -> Schema:
+        """The newest version known, bound to nothing. Raises NotFound."""
+        try:
+            return self.catalog.named(name)
+        except NotFound:
+            await self._catch_up()
+            return self.catalog.named(name)
 
     def bind(self, transaction: Transaction, schema: Schema) -> None:
         """Binds to that version, or a newer one of the same table."""

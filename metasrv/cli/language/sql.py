@@ -40,12 +40,12 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Carry out statements of SQL about the catalog, in order.
+    """Carry out statements of SQL, in order.
 
     CREATE, ALTER, RENAME, DROP, TRUNCATE and UNDROP TABLE; CREATE, ALTER and DROP INDEX, SCHEMA,
     CATALOG, PLACEMENT and TABLESPACE; COMMENT ON; SHOW, SHOW CREATE TABLE, DESCRIBE; EXPLAIN of a
-    change. BEGIN; ..; COMMIT is one version of the catalog, or nothing. All of the text is read
-    before anything is done; a statement that fails ends it.
+    change. BEGIN; ..; COMMIT is one version of the catalog, or nothing. INSERT, UPDATE, DELETE and
+    SELECT of rows by primary key or index go through frontends. A statement that fails ends it.
     """
     if text and str(file) != STDIN:
         raise typer.BadParameter("say either FILE or --command")
@@ -71,7 +71,8 @@ def _read(path: Path) -> str:
 
 
 def _show(results: "tuple[StatementResult, ...]") -> None:
-    """Rows as a table, one result after the other; of all changes together a line."""
+    """Rows as a table, one result after the other; a line of all rows written together, and one of
+    all changes."""
     from metasrv.cli.plan import show_plans
 
     for result in results:
@@ -83,6 +84,9 @@ def _show(results: "tuple[StatementResult, ...]") -> None:
                 typer.echo(f"there are more than these {counted(len(result.rows), 'row')}")
         elif result.plan is not None:
             show_plans([result.plan], as_json=False)
+    if any(result.rows_written is not None for result in results):
+        written = sum(result.rows_written or 0 for result in results)
+        typer.echo(f"{counted(written, 'row')} written")
     changes = [result for result in results if result.applied is not None]
     if changes:
         applied = [result for result in changes if result.applied]

@@ -35,6 +35,10 @@ class RowAccess:
         binding = Binding(self._service, TableName.parse(name))
         return AsyncTable(binding, self._frontends, self._nodes, self._rng, clock)
 
+    @property
+    def frontends(self) -> Frontends:
+        return self._frontends
+
     async def close(self) -> None:
         await self._nodes.close()
         await self._frontends.close()

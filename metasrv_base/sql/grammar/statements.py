@@ -21,6 +21,10 @@ from metasrv_base.wire.problem.problems import fault_of
 Read: TypeAlias = Callable[[Reader], Command]
 
 _ROWS = ("SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "COPY", "VALUES")
+_NO_ROWS = (
+    "a statement about the catalog: it reads and writes no rows, which POST /v1/sql of frontends"
+    " does"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,7 @@ def statement(text: StatementText, type_of: TypeOf) -> Statement:
 
 def _command(reader: Reader, type_of: TypeOf) -> Command:
     if reader.token.word in _ROWS:
-        raise reader.unexpected("a statement about schemas: it reads and writes no rows")
+        raise reader.unexpected(_NO_ROWS)
     if reader.is_next("EXPLAIN"):
         return _explain(reader, type_of)
     if reader.takes("ALTER", "TABLE"):

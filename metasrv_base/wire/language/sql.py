@@ -28,6 +28,14 @@ class SqlRequest(WireModel):
     """Holds the tables that are named without a schema."""
 
 
+class RowSqlRequest(SqlRequest):
+    """`POST /v1/sql` of a frontend: statements about rows, in order, with semicolons between
+    them."""
+
+    min_catalog_version: Int64 | None = Field(default=None, ge=0)
+    """The frontend knows the catalog at this version, or a newer one, before it begins."""
+
+
 class StatementResult(WireModel):
     """The result of one statement; of a batch, that of all from BEGIN to COMMIT."""
 
@@ -46,9 +54,14 @@ class StatementResult(WireModel):
     """The plan, of EXPLAIN."""
     columns: Listed[str] = ()
     """Names of the columns of `rows`."""
+    types: Listed[str] = ()
+    """Types of the columns, of a query of a table."""
     rows: Listed[Listed[JsonValue]] = ()
     is_cut: bool = False
-    """Whether there are more rows than one result holds."""
+    """Whether there are more rows than one result holds; never of a query of a table."""
+    rows_written: Int64 | None = None
+    """Rows that an INSERT has written, or an UPDATE (0: there is none with the key); of a DELETE 1,
+    whether the row was there or not. Null: the statement writes no rows."""
 
 
 class SqlBody(WireModel):

@@ -1,0 +1,37 @@
+"""Errors of statements about rows, with their places in the text. Pure."""
+
+from metasrv_base.errors import MetaError, NotFound, Refused
+from metasrv_base.sql.faults import excerpt, fault_at, position
+from metasrv_base.sql.rows.row_commands import RowStatement
+from metasrv_base.wire.problem.problems import FieldError
+
+
+def fault_of(statement: RowStatement, pointer: str, expected: str, **facts: object) -> Refused:
+    """The refusal `invalid-sql` of what the text says for *pointer*."""
+    source, span = statement.text.source, statement.places.get(pointer)
+    if span is None:
+        end = statement.text.end
+        return fault_at(source, end, actual="", expected=expected, **facts)
+    actual = source[span.start : span.end]
+    return fault_at(source, span.start, actual=actual, expected=expected, **facts)
+
+
+def with_place(error: MetaError, statement: RowStatement, number: int) -> MetaError:
+    """The same error, with the number of its statement, from 1, and its place in the text. The
+    statements before it are done."""
+    if error.code == "invalid-sql":
+        return error
+    offset = statement.place_of(_pointer(error))
+    line, column = position(statement.text.source, offset)
+    places = {"line": line, "column": column, "excerpt": excerpt(statement.text.source, offset)}
+    return type(error)(error.code, **{**error.facts, "statement": number, **places})
+
+
+def _pointer(error: MetaError) -> str:
+    errors = error.facts.get("errors")
+    if isinstance(errors, tuple) and errors and isinstance(errors[0], FieldError):
+        return errors[0].pointer
+    pointer = error.facts.get("pointer")
+    if isinstance(pointer, str):
+        return pointer
+    return "/table" if isinstance(error, NotFound) else ""

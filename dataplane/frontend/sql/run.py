@@ -1,0 +1,215 @@
+"""Statements about rows carried out, in order, each as the statement of the routes that says it."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from dataplane.frontend.catalog.catalog import Name
+from dataplane.frontend.catalog.schema import Schema
+from dataplane.frontend.planning.row_input import JsonRows, Op
+from dataplane.frontend.service import FrontendService
+from dataplane.frontend.sql.faults import with_place
+from dataplane.frontend.sql.reading import RowQuery, rows_of
+from dataplane.frontend.sql.selection import EXPLAINED, explained, selection
+from metasrv_base.concurrency.run_in_thread import is_small, run_in_thread
+from metasrv_base.errors import Conflict, MetaError, Unavailable
+from metasrv_base.rows.convert import json_column
+from metasrv_base.rows.layout import Layout, LayoutColumn
+from metasrv_base.rows.statement_ids import id_of_key
+from metasrv_base.schema.scalars import JsonScalar
+from metasrv_base.sql.commands import QualifiedTable
+from metasrv_base.sql.faults import fault_at
+from metasrv_base.sql.rows.row_commands import (
+    DeleteRow,
+    ExplainSelect,
+    InsertRows,
+    RowStatement,
+    SelectRows,
+    UpdateRow,
+)
+from metasrv_base.sql.rows.row_grammar import row_statements
+from metasrv_base.wire.language.sql import RowSqlRequest, SqlBody, StatementResult
+
+STATEMENTS_MAX = 1_000
+"""The most statements of one request."""
+RESULT_BYTES_MAX = 16 << 20
+"""The bound on the rows of all results of one request, in bytes of Arrow: a frontend has them in
+memory until the last is there."""
+RUN_MS_MAX = 5_000
+"""The time after which no further statement of a request is begun: the rest is sent again."""
+SHORT_CHARS = 2_048
+"""A text that is read on the event loop: within some 5 ms."""
+CATCH_UP_S_MAX = 2.0
+"""The longest wait for the version of the catalog that the client has seen, in s."""
+
+
+@dataclass(frozen=True, slots=True)
+class SqlKey:
+    """Names the request in all its copies."""
+
+    text: str
+    sent_ms: int
+
+    def of(self, statement: RowStatement) -> str:
+        """The id of one statement. It has the place of the statement: the rest of a text is
+        carried out under the same key."""
+        return id_of_key(f"{self.text}\n{statement.text.start}")
+
+
+async def run(service: FrontendService, request: RowSqlRequest, key: SqlKey) -> SqlBody:
+    """Reads all of the text, then carries its statements out, until the time of one request is
+    over.
+
+    Raises Refused `invalid-sql` before anything is done; else the error of the first statement that
+    fails, with its number and place: those before it are done.
+    """
+    service.statements.holder.check()
+    await _catch_up(service, request.min_catalog_version)
+    statements = await _read(service, request)
+    clock = service.statements.clock
+    until_ms = clock.mono_ms() + RUN_MS_MAX
+    results: list[StatementResult] = []
+    runner = _StatementRun(service, request, key)
+    for number, statement in enumerate(statements, 1):
+        if results and clock.mono_ms() >= until_ms:
+            return SqlBody(results=tuple(results), rest=statement.text.start)
+        try:
+            results.append(await runner.of(statement))
+        except MetaError as error:
+            raise with_place(error, statement, number) from error
+    return SqlBody(results=tuple(results))
+
+
+async def _catch_up(service: FrontendService, version: int | None) -> None:
+    """Raises Unavailable if this frontend does not hear of *version* soon."""
+    if version is None:
+        return
+    try:
+        async with asyncio.timeout(CATCH_UP_S_MAX):
+            await service.statements.catalog.reached(version)
+    except TimeoutError as error:
+        facts = {"what": "the catalog of this frontend", "wanted": version}
+        raise Unavailable("not-ready", **facts) from error
+
+
+async def _read(service: FrontendService, request: RowSqlRequest) -> Sequence[RowStatement]:
+    """Reads the text twice: without its tables, then, where all of them are known, with the types
+    of their columns."""
+    is_short = len(request.text) <= SHORT_CHARS
+    statements = await run_in_thread(is_short, _statements, request.text, {})
+    layouts: dict[QualifiedTable, Layout] = {}
+    for number, statement in enumerate(statements, 1):
+        if statement.table not in layouts:
+            try:
+                schema = await service.statements.known(name_of(request, statement.table))
+            except MetaError as error:
+                raise with_place(error, statement, number) from error
+            layouts[statement.table] = schema.layout
+    return await run_in_thread(is_short, _statements, request.text, layouts)
+
+
+def _statements(source: str, layouts: Mapping[QualifiedTable, Layout]) -> Sequence[RowStatement]:
+    statements: list[RowStatement] = []
+    for statement in row_statements(source, layouts.get):
+        if len(statements) == STATEMENTS_MAX:
+            actual = f"more than {STATEMENTS_MAX} statements"
+            raise fault_at(
+                source, statement.text.start, actual=actual, expected="fewer in one text"
+            )
+        statements.append(statement)
+    return statements
+
+
+def name_of(request: RowSqlRequest, table: QualifiedTable) -> Name:
+    return table.catalog or request.catalog, table.schema or request.schema_name, table.table
+
+
+@dataclass(slots=True)
+class _StatementRun:
+    """The statements of one request, one after the other."""
+
+    service: FrontendService
+    request: RowSqlRequest
+    key: SqlKey
+    left_bytes: int = RESULT_BYTES_MAX
+    """The bytes that further results may have."""
+
+    async def of(self, statement: RowStatement) -> StatementResult:
+        match statement.command:
+            case InsertRows(rows=rows):
+                return await self._write(statement, Op.INSERT, rows)
+            case UpdateRow(row=row):
+                return await self._update(statement, row)
+            case DeleteRow(key=key):
+                return await self._write(statement, Op.DELETE, [key])
+            case SelectRows() as select:
+                return await self._select(statement, select)
+            case ExplainSelect(select):
+                schema = await self.service.statements.known(self._name(statement))
+                path = explained(selection(schema, statement, select), select)
+                return StatementResult(
+                    offset=statement.text.start,
+                    columns=EXPLAINED,
+                    rows=(path,),
+                    catalog_version=self._version,
+                )
+
+    def _name(self, statement: RowStatement) -> Name:
+        return name_of(self.request, statement.table)
+
+    @property
+    def _version(self) -> int | None:
+        return self.service.statements.catalog.version
+
+    async def _update(self, statement: RowStatement, row: Mapping[str, object]) -> StatementResult:
+        """SQL counts the rows that there are, where the route refuses an update of none."""
+        try:
+            return await self._write(statement, Op.UPDATE, [row])
+        except Conflict as error:
+            if error.code != "row-missing":
+                raise
+        return StatementResult(
+            offset=statement.text.start, rows_written=0, catalog_version=self._version
+        )
+
+    async def _write(self, statement: RowStatement, op: Op, rows: JsonRows) -> StatementResult:
+        id, sent_ms = self.key.of(statement), self.key.sent_ms
+        done = await self.service.writes.rows(self._name(statement), op, rows, id, sent_ms)
+        return StatementResult(
+            offset=statement.text.start, rows_written=done.rows, catalog_version=self._version
+        )
+
+    async def _select(self, statement: RowStatement, select: SelectRows) -> StatementResult:
+        """All pages are one transaction, under one version of the schema."""
+        statements = self.service.statements
+        with statements.running() as transaction:
+
+            async def read(schema: Schema) -> tuple[Schema, pa.RecordBatch]:
+                query = RowQuery(statement, select, self.left_bytes)
+                call = statements.call(transaction)
+                return schema, await rows_of(self.service.reads.regions, schema, query, call)
+
+            schema = await statements.bound(transaction, self._name(statement))
+            selection(schema, statement, select)
+            schema, rows = await statements.finished(
+                transaction, schema, read, lambda newer: selection(newer, statement, select)
+            )
+        self.left_bytes -= rows.nbytes
+        columns = schema.layout.chosen(select.columns)
+        is_short = is_small(rows.num_rows, rows.nbytes)
+        return StatementResult(
+            offset=statement.text.start,
+            columns=tuple(column.name for column in columns),
+            types=tuple(column.type.text for column in columns),
+            rows=await run_in_thread(is_short, _json_rows, columns, rows),
+            catalog_version=self._version,
+        )
+
+
+def _json_rows(
+    columns: Sequence[LayoutColumn], rows: pa.RecordBatch
+) -> tuple[tuple[JsonScalar | None, ...], ...]:
+    values = [json_column(column.type, rows.column(column.name)) for column in columns]
+    return tuple(zip(*values, strict=True))

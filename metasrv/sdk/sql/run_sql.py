@@ -1,0 +1,179 @@
+"""SQL text, through metasrv and frontends: sent again from where it stopped, until all of it is
+done."""
+
+import asyncio
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypedDict
+
+from metasrv.sdk.control.procedure import OnProgress
+from metasrv.sdk.control.service import DEFAULT_WAIT_S, ChangeOptions, ControlService
+from metasrv.sdk.sql.sql_parts import SqlPart, parts_of
+from metasrv_base.clock import Clock
+from metasrv_base.errors import MetaError
+
+if TYPE_CHECKING:
+    from metasrv.sdk.rows.access import RowAccess
+    from metasrv_base.wire.language.sql import SqlBody, StatementResult
+
+PATH = "/v1/sql"
+SHORT_CHARS = 65_536
+"""A text that is divided on the event loop."""
+
+
+class SqlOptions(TypedDict, total=False):
+    """Keyword arguments of `client.sql`."""
+
+    catalog: str
+    """Holds the schemas that are named without a catalog; by default `main`."""
+    schema: str
+    """Holds the tables that are named without a schema; by default `public`."""
+    wait_s: float
+    """Seconds to wait for the end of all, by default 60. Then Unknown with `procedure_id` is
+    raised; that change goes on, and the statements behind it are not begun."""
+    on_progress: OnProgress
+    idempotency_key: str
+    """Default: a new one. The same text with the same key is carried out once."""
+
+
+@dataclass(frozen=True, slots=True)
+class SqlRun:
+    """One call of `client.sql`."""
+
+    service: ControlService
+    rows: "Callable[[], RowAccess]"
+    clock: Clock
+    options: SqlOptions
+    key: str
+    until: float
+    """Seconds of the loop's clock."""
+
+    @property
+    def left_s(self) -> float:
+        return max(0.0, self.until - asyncio.get_running_loop().time())
+
+
+async def run_sql(
+    service: ControlService,
+    rows: "Callable[[], RowAccess]",
+    clock: Clock,
+    text: str,
+    options: SqlOptions,
+) -> "tuple[StatementResult, ...]":
+    """The results of the statements of *text*, in order; a batch from BEGIN to COMMIT has one.
+    Statements about the catalog go to metasrv, those about rows to frontends.
+
+    Raises the error of the first statement that fails, with the facts `statement` (its number),
+    `line`, `column` and `excerpt`: those before it are done. Refused `invalid-sql`: none of the
+    statements about the catalog, or about rows, that stand together with it is done.
+    """
+    loop = asyncio.get_running_loop()
+    key = options.get("idempotency_key") or str(uuid.uuid4())
+    until = loop.time() + options.get("wait_s", DEFAULT_WAIT_S)
+    run = SqlRun(service, rows, clock, options, key, until)
+    results: list[StatementResult] = []
+    parts = parts_of(text) if len(text) <= SHORT_CHARS else await asyncio.to_thread(_listed, text)
+    for part in parts:
+        send = _rows_sent if part.of_rows else _changes_sent
+        try:
+            done = await send(run, part, _seen(results))
+        except MetaError as error:
+            raise part.placed(error) from error
+        results += [
+            each.model_copy(update={"offset": each.offset + part.begin}) if part.begin else each
+            for each in done
+        ]
+    return tuple(results)
+
+
+def _listed(text: str) -> list[SqlPart]:
+    return list(parts_of(text))
+
+
+def _seen(results: "Sequence[StatementResult]") -> int:
+    """The newest version of the catalog that a result shows; 0: none does."""
+    return max((result.catalog_version or 0 for result in results), default=0)
+
+
+async def _changes_sent(run: SqlRun, part: SqlPart, shown_version: int) -> "list[StatementResult]":
+    results: list[StatementResult] = []
+    begin = 0
+    while True:
+        start = part.begin + begin
+        conditions = ChangeOptions(
+            wait_s=run.left_s, idempotency_key=f"{run.key}-{start}" if start else run.key
+        )
+        if "on_progress" in run.options:
+            conditions["on_progress"] = run.options["on_progress"]
+        body = await _send(run, _rest(part.text, begin), conditions)
+        results += body.results
+        last = results[-1] if results else None
+        if last is not None and last.procedure is not None:
+            results[-1] = await _over(run.service, last, run.left_s, run.options.get("on_progress"))
+        if body.rest is None:
+            return results
+        begin = body.rest
+
+
+async def _rows_sent(run: SqlRun, part: SqlPart, shown_version: int) -> "list[StatementResult]":
+    """Sent again under the same key, as long as it is unknown whether it was done: regions know
+    each statement, so that none is done twice."""
+    from metasrv.sdk.rows.attempts import Copies
+    from metasrv_base.wire.frontend.rows import SENT_MS
+    from metasrv_base.wire.language.sql import SqlBody
+
+    results: list[StatementResult] = []
+    frontends, sent_ms = run.rows().frontends, run.clock.wall_ms()
+    headers = {"idempotency-key": f"{run.key}-{part.begin}", SENT_MS: str(sent_ms)}
+    begin: int | None = 0
+    while begin is not None:
+        request: dict[str, object] = {"text": _rest(part.text, begin), **_session(run.options)}
+        if newest_version := max(shown_version, _seen(results)):
+            request["min_catalog_version"] = newest_version
+        copies = Copies()
+        with copies.settled():
+            answer = await frontends.ask(
+                "POST", PATH, run.until, copies, json=request, headers=headers
+            )
+        body = answer.body(SqlBody)
+        results += body.results
+        begin = body.rest
+    return results
+
+
+def _rest(text: str, begin: int) -> str:
+    """The text from a statement on. What is before it is sent as blanks, so that places in the text
+    stay what they are."""
+    return "".join(char if char == "\n" else " " for char in text[:begin]) + text[begin:]
+
+
+def _session(options: SqlOptions) -> dict[str, str]:
+    return {
+        "catalog": options.get("catalog", "main"),
+        "schema": options.get("schema", "public"),
+    }
+
+
+async def _send(run: SqlRun, text: str, conditions: ChangeOptions) -> "SqlBody":
+    from metasrv_base.wire.language.sql import SqlBody
+
+    request = {"text": text, **_session(run.options)}
+    answer = await run.service.ask("POST", PATH, request, **conditions)
+    return answer.body(SqlBody)
+
+
+async def _over(
+    service: ControlService,
+    result: "StatementResult",
+    wait_s: float,
+    on_progress: OnProgress | None,
+) -> "StatementResult":
+    """The result once its procedure has ended."""
+    assert result.procedure is not None
+    ended = await service.follow(result.procedure.id, wait_s, on_progress)
+    applied = (ended.result or {}).get("applied") is not False
+    version = ended.catalog_version
+    return result.model_copy(
+        update={"procedure": None, "applied": applied, "catalog_version": version}
+    )

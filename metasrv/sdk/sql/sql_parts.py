@@ -1,0 +1,77 @@
+"""SQL text divided among those who carry it out: statements about the catalog are metasrv's, those
+about rows a frontend's. Pure.
+
+Each part is sent by itself. What a server says of places in its part is told of the whole text.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from metasrv_base.errors import MetaError
+from metasrv_base.sql.rows.statement_kinds import is_of_rows
+from metasrv_base.sql.split import StatementText, split
+
+ROWS_CHARS_MAX = 256 << 10
+"""The bound on the statements about rows that are sent at once, if they are several: a frontend
+takes bodies of 1 MiB."""
+ROWS_STATEMENTS_MAX = 1_000
+"""The most statements that a frontend takes at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class SqlPart:
+    """Statements that follow one another, and are carried out by one server."""
+
+    source: str
+    """All of the text."""
+    begin: int
+    end: int
+    of_rows: bool
+    number: int
+    """Statements before it."""
+
+    @property
+    def text(self) -> str:
+        return self.source[self.begin : self.end]
+
+    def placed(self, error: MetaError) -> MetaError:
+        """The same error, with the statement and the place in the whole text."""
+        facts = dict(error.facts)
+        line, column, statement = (facts.get(name) for name in ("line", "column", "statement"))
+        if isinstance(line, int) and isinstance(column, int):
+            before = self.source[: self.begin]
+            if line == 1:
+                facts["column"] = column + self.begin - (before.rfind("\n") + 1)
+            facts["line"] = line + before.count("\n")
+        if isinstance(statement, int):
+            facts["statement"] = statement + self.number
+        return type(error)(error.code, **facts)
+
+
+def parts_of(source: str) -> Iterator[SqlPart]:
+    """Yields the parts in order. The first begins where the text does, each other with its first
+    statement. Raises Refused `invalid-sql` for a string, a name or a comment that does not end."""
+    part: SqlPart | None = None
+    is_in_batch = False
+    for number, text in enumerate(split(source)):
+        word = source[text.start : text.start + 6].upper()
+        of_rows = not is_in_batch and is_of_rows(text)
+        is_in_batch = (is_in_batch or word.startswith("BEGIN")) and word != "COMMIT"
+        if part is not None and _goes_on(part, text, of_rows, number):
+            part = SqlPart(source, part.begin, text.end, of_rows, part.number)
+            continue
+        if part is not None:
+            yield part
+        begin = 0 if part is None else text.start
+        part = SqlPart(source, begin, text.end, of_rows, number)
+    if part is None:
+        yield SqlPart(source, 0, len(source), of_rows=False, number=0)
+    else:
+        yield part
+
+
+def _goes_on(part: SqlPart, text: StatementText, of_rows: bool, number: int) -> bool:
+    if of_rows != part.of_rows:
+        return False
+    is_short = text.end - part.begin <= ROWS_CHARS_MAX
+    return not of_rows or (is_short and number - part.number < ROWS_STATEMENTS_MAX)

@@ -1,0 +1,21 @@
+"""Tells statements about rows from those about the catalog, by their first words."""
+
+import re
+
+from metasrv_base.sql.split import StatementText
+
+ROW_WORDS = ("SELECT", "INSERT", "UPDATE", "DELETE")
+"""First words of the statements that frontends carry out."""
+_NOT_HERE = ("WITH", "VALUES", "COPY", "MERGE", "REPLACE", "UPSERT")
+"""First words of statements about rows that nobody carries out: frontends say so."""
+_FIRST = re.compile(
+    rf"(?:EXPLAIN\s+)?(?:{'|'.join((*ROW_WORDS, *_NOT_HERE))})\b", re.IGNORECASE | re.ASCII
+)
+_VIEW = re.compile(r'\bFROM\s+(?:\w+\s*\.\s*)?"?information_schema\b', re.IGNORECASE | re.ASCII)
+_LOOKED_AT_CHARS = 4_096
+
+
+def is_of_rows(text: StatementText) -> bool:
+    """Whether a statement is a frontend's. A query of the information schema is metasrv's."""
+    head = text.source[text.start : min(text.end, text.start + _LOOKED_AT_CHARS)]
+    return _FIRST.match(head) is not None and _VIEW.search(head) is None

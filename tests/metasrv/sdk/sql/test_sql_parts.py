@@ -1,0 +1,127 @@
+"""SQL by the SDK: statements about the catalog go to metasrv, those about rows to frontends."""
+
+import httpx
+import orjson
+import pytest
+
+from metasrv.sdk.client import AsyncClient
+from metasrv.sdk.sql import sql_parts
+from metasrv.sdk.sql.sql_parts import parts_of
+from metasrv_base.errors import Conflict, NotFound, Refused
+from metasrv_base.wire.http.strict_json import BODY_BYTES_MAX
+from tests.metasrv.sdk.catalog import URL, answer
+from tests.metasrv.sdk.scene import Frontends, scene
+
+FILL = "insert into t values (1, 10, 'x'), (2, 20, 'y')"
+
+
+def _client(frontends: Frontends) -> AsyncClient:
+    client = AsyncClient([URL], transport=frontends, patience_ms=10_000)
+    assert frontends.bench is not None
+    client.clock = frontends.bench.clock
+    return client
+
+
+def _divided(text: str) -> list[tuple[str, bool]]:
+    return [(part.text.strip(), part.of_rows) for part in parts_of(text)]
+
+
+def test_given_a_text_then_it_is_divided_by_who_carries_it_out() -> None:
+    text = (
+        "/* all */ create table t (id int primary key); INSERT into t values (1); explain\n select"
+        " * from t; explain drop table t; begin; insert into t values (2); commit; select * from"
+        " information_schema.tables; with x as (select 1) select 1"
+    )
+
+    assert _divided(text) == [
+        ("/* all */ create table t (id int primary key)", False),
+        ("INSERT into t values (1); explain\n select * from t", True),
+        (
+            "explain drop table t; begin; insert into t values (2); commit; select * from"
+            " information_schema.tables",
+            False,
+        ),
+        ("with x as (select 1) select 1", True),
+    ]
+    assert _divided("  ") == [("", False)]
+
+
+def test_given_many_statements_about_rows_then_each_request_takes_some(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sql_parts, "ROWS_CHARS_MAX", 100)
+    text = ";".join([FILL] * 5)
+
+    parts = list(parts_of(text))
+
+    assert [part.number for part in parts] == [0, 2, 4]
+    assert all(part.of_rows and len(part.text) <= 100 for part in parts)
+    monkeypatch.setattr(sql_parts, "ROWS_STATEMENTS_MAX", 1)
+    assert len(list(parts_of(text))) == 5
+    assert sql_parts.SqlPart(text, 0, 100, True, 0).text == text[:100]
+
+
+async def test_given_rows_then_they_are_written_and_read_at_frontends_alone() -> None:
+    async with scene() as (frontends, table), _client(frontends) as client:
+        frontends.asked.clear()
+        written, read = await client.sql(f"{FILL}; select b, id from t order by id")
+        by_arrow = await table.get(2)
+
+    assert written.rows_written == 2
+    assert read.rows == (("x", 1), ("y", 2))
+    assert by_arrow == {"id": 2, "a": 20, "b": "y"}
+    assert not [request for request in frontends.asked if request.url.path == "/v1/sql"]
+
+
+async def test_given_both_then_they_run_in_order_and_a_frontend_knows_what_was_changed() -> None:
+    result = {"offset": 0, "applied": True, "catalog_version": 1}
+    async with scene() as (frontends, _), _client(frontends) as client:
+        frontends.script += [answer(200, {"results": [result]})] * 2
+        text = f"{FILL};\ntruncate u;\nselect id from t order by id;drop table u"
+        done = await client.sql(text, idempotency_key="k")
+
+    assert [each.applied for each in done] == [None, True, None, True]
+    assert [each.offset for each in done] == [
+        text.index(word) for word in ("insert", "truncate", "select", "drop")
+    ]
+    sent = [orjson.loads(each.content) for each in frontends.asked if each.method == "POST"]
+    assert [each["text"] for each in sent] == ["truncate u", "drop table u"]
+    keys = {each.headers["idempotency-key"] for each in frontends.asked if each.method == "POST"}
+    assert len(keys) == 2
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_given_a_lost_answer_then_an_insert_is_done_once(when: str) -> None:
+    async with scene() as (frontends, table), _client(frontends) as client:
+        frontends.faults.append((when, httpx.ReadError("lost")))
+        written = await client.sql(FILL, idempotency_key="k")
+        again = await client.sql(FILL, idempotency_key="k")
+        rows = await table.count()
+
+    assert (written[0].rows_written, rows) == (2, 2)
+    assert again == written
+
+
+async def test_given_a_fault_then_its_place_is_that_in_the_whole_text() -> None:
+    result = {"offset": 0, "applied": True, "catalog_version": 1}
+    async with scene() as (frontends, _), _client(frontends) as client:
+        frontends.script += [answer(200, {"results": [result]})] * 2
+        with pytest.raises(Refused) as unread:
+            await client.sql("truncate u;\n  select nam from t")
+        with pytest.raises(Conflict) as there:
+            await client.sql(f"truncate u; {FILL}; {FILL}")
+        with pytest.raises(Refused) as open_text:
+            await client.sql("truncate u; insert into t values ('x")
+        frontends.script.append(NotFound("table-not-found", name="u", line=1, column=12))
+        with pytest.raises(NotFound) as missing:
+            await client.sql("delete from t where id = 7;\n\n drop  table u")
+
+    assert (unread.value.facts["line"], unread.value.facts["column"]) == (2, 10)
+    assert (there.value.code, there.value.facts["statement"]) == ("already-exists", 3)
+    assert there.value.facts["column"] == len(f"truncate u; {FILL}; ") + 1
+    assert (open_text.value.code, open_text.value.facts["column"]) == ("invalid-sql", 35)
+    assert (missing.value.facts["line"], missing.value.facts["column"]) == (3, 13)
+
+
+def test_given_the_bounds_then_a_part_of_ascii_fits_into_a_body() -> None:
+    assert sql_parts.ROWS_CHARS_MAX * 2 < BODY_BYTES_MAX
