@@ -83,7 +83,7 @@ NOT_IN_A_LIFE = {
     "catalog/log/revision_pins:take": "a reader of the whole store (test_revision_pins)",
     "catalog/log/revision_pins:renew": "a reader of the whole store (test_revision_pins)",
     "catalog/log/revision_pins:release": "a reader of the whole store (test_revision_pins)",
-    "catalog/old_log:_read": "a read of an old version, which no procedure asks for (test_rebuild)",
+    "catalog/old_log:_raw": "a read of an old version, which no procedure asks for (test_rebuild)",
     "catalog/snapshot_loading:read_snapshots": "a server's start (test_snapshot_writing)",
     "catalog/snapshot_writing:read": "the leader's own chore (test_snapshot_writing)",
     "catalog/snapshot_writing:_keys": "the leader's own chore (test_snapshot_writing)",
