@@ -54,6 +54,7 @@ from tests.procedures.harness.importing import (
     with_repeated_keys,
 )
 from tests.procedures.harness.online import ADDS, column_added, never_altered
+from tests.procedures.harness.placing.filter_scenarios import ON_NODES
 from tests.procedures.harness.placing.scenarios import PLACING_SCENARIOS
 from tests.procedures.harness.scenario import FULL, Scenario
 from tests.procedures.harness.tables import (
@@ -66,7 +67,6 @@ from tests.procedures.harness.tables import (
     table_info,
     table_route,
 )
-from tests.procedures.kinds.failover.memory_scenarios import MEMORY_SCENARIOS
 
 # ---- what is there before
 
@@ -396,5 +396,5 @@ SCENARIOS = (
         {FULL: decommissioned},
         undone=still_registered,
     ),
-    *MEMORY_SCENARIOS,
+    *ON_NODES,
 )
