@@ -188,6 +188,26 @@ class DescribeTable:
 
 
 @dataclass(frozen=True, slots=True)
+class ViewOrder:
+    column: str
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SelectView:
+    """Rows of a view of the information schema."""
+
+    view: str
+    columns: tuple[str, ...] | None = None
+    """None: all."""
+    where: str | None = None
+    """A condition, as it is written (metasrv_base/expressions/)."""
+    order_by: tuple[ViewOrder, ...] = ()
+    """Empty: in the order of the view."""
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Begin:
     """The statements up to COMMIT are one batch."""
 
@@ -230,4 +250,5 @@ class Explain:
     change: Change
 
 
-Command: TypeAlias = Change | Show | ShowCreateTable | DescribeTable | Explain | Begin | Commit
+Reads: TypeAlias = Show | ShowCreateTable | DescribeTable | SelectView
+Command: TypeAlias = Change | Reads | Explain | Begin | Commit

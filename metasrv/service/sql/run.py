@@ -13,6 +13,7 @@ from metasrv.service.sql.listings import listing
 from metasrv.service.sql.script import StatementBlock, Unit, must_be_readable, units
 from metasrv.service.sql.session import SqlSession, type_of
 from metasrv.service.sql.sql_requests import batch_request, request_of
+from metasrv.service.sql.views import selected
 from metasrv.service.state.state import ServerState
 from metasrv_base.concurrency.run_in_thread import run_in_thread
 from metasrv_base.errors import MetaError
@@ -74,6 +75,8 @@ class _Run:
         if isinstance(unit, StatementBlock):
             return await self._batch(unit)
         statement = unit.statement
+        if isinstance(statement.command, sql.SelectView):
+            return await self._view(statement, statement.command)
         try:
             return await self._statement(statement)
         except MetaError as error:
@@ -87,8 +90,8 @@ class _Run:
                 return await self._change(offset, request_of(context, self.session, change))
             case sql.Show() | sql.ShowCreateTable() | sql.DescribeTable():
                 return self._listing(offset, command)
-            case sql.Begin() | sql.Commit():
-                raise AssertionError("a script makes blocks of them")
+            case sql.Begin() | sql.Commit() | sql.SelectView():
+                raise AssertionError("a script makes blocks of them, and `of` reads views")
             case _:
                 context = self._context(statement.text.text)
                 return await self._change(offset, request_of(context, self.session, command))
@@ -107,6 +110,16 @@ class _Run:
         """The request of one statement, which is what the log keeps of it."""
         session = {"catalog": self.session.catalog, "schema": self.session.schema}
         return replace(self.context, body={"text": text, **session}, body_bytes=len(text))
+
+    async def _view(self, statement: Statement, command: sql.SelectView) -> StatementResult:
+        shown = await selected(self.state, statement, command, self.number)
+        return StatementResult(
+            offset=statement.text.start,
+            catalog_version=shown.catalog_version,
+            columns=shown.columns,
+            rows=shown.rows,
+            is_cut=shown.is_cut and command.limit is None,
+        )
 
     def _listing(
         self, offset: int, command: sql.Show | sql.ShowCreateTable | sql.DescribeTable

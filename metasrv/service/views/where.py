@@ -88,5 +88,5 @@ def _placed(error: Refused, text: str) -> Refused:
     if offset is None:
         return error
     line, column = position(text, offset)
-    marked = {"line": line, "column": column, "excerpt": excerpt(text, offset)}
+    marked = {"line": line, "column": column, "offset": offset, "excerpt": excerpt(text, offset)}
     return Refused(error.code, **error.facts, **marked)

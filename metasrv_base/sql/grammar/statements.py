@@ -13,6 +13,7 @@ from metasrv_base.sql.faults import fault_at
 from metasrv_base.sql.grammar import namespaces, placing, shows, tables
 from metasrv_base.sql.grammar.alter_table import TypeOf, alter_table
 from metasrv_base.sql.grammar.create_table import create_table
+from metasrv_base.sql.grammar.select_view import reads_view, select_view
 from metasrv_base.sql.reader import Reader
 from metasrv_base.sql.split import StatementText, split
 from metasrv_base.sql.tokens import TextSpan
@@ -61,6 +62,8 @@ def statement(text: StatementText, type_of: TypeOf) -> Statement:
 
 
 def _command(reader: Reader, type_of: TypeOf) -> Command:
+    if reads_view(reader.statement) and reader.takes("SELECT"):
+        return select_view(reader)
     if reader.token.word in _ROWS:
         raise reader.unexpected(_NO_ROWS)
     if reader.is_next("EXPLAIN"):

@@ -47,8 +47,24 @@ def text_of(command: sql.Command) -> str:
             return f"SHOW CREATE TABLE {table_text(table)}"
         case sql.DescribeTable(table):
             return f"DESCRIBE {table_text(table)}"
+        case sql.SelectView():
+            return _select_view(command)
         case _:
             return _change(command)
+
+
+def _select_view(command: sql.SelectView) -> str:
+    columns = "*" if command.columns is None else ", ".join(map(identifier, command.columns))
+    text = f"SELECT {columns} FROM information_schema.{identifier(command.view)}"
+    if command.where is not None:
+        text += f" WHERE {command.where}"
+    if command.order_by:
+        terms = (
+            identifier(order.column) + (" DESC" if order.descending else "")
+            for order in command.order_by
+        )
+        text += f" ORDER BY {', '.join(terms)}"
+    return text if command.limit is None else f"{text} LIMIT {command.limit}"
 
 
 def _show(command: sql.Show) -> str:

@@ -264,6 +264,14 @@ all_changes: st.SearchStrategy[sql.Change] = st.one_of(
     st.builds(sql.DropTablespaceStatement, names_in_catalog, booleans),
 )
 of_catalog = st.builds(sql.NameInCatalog, names)
+select_views = st.builds(
+    sql.SelectView,
+    names,
+    st.none() | st.lists(names, min_size=1, max_size=3).map(tuple),
+    st.none() | st.sampled_from(("a = 1", "not (b is null or c in ('x', 'order by'))")),
+    st.lists(st.builds(sql.ViewOrder, names, booleans), max_size=2).map(tuple),
+    st.none() | st.integers(0, 10_000),
+)
 shows: st.SearchStrategy[sql.Command] = st.one_of(
     st.sampled_from((sql.Show("catalogs"), sql.Show("placements"))),
     st.builds(sql.Show, st.just("schemas"), st.none() | of_catalog),
@@ -272,6 +280,7 @@ shows: st.SearchStrategy[sql.Command] = st.one_of(
     st.builds(sql.Show, st.just("indexes"), table_names()),
     st.builds(sql.ShowCreateTable, table_names()),
     st.builds(sql.DescribeTable, table_names()),
+    select_views,
 )
 all_commands: st.SearchStrategy[sql.Command] = st.one_of(
     all_changes,

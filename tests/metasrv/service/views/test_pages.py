@@ -10,7 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from metasrv.api.http.forward import is_the_leaders
 from metasrv.service.state.stream_places import VIEW_STREAMS_MAX
+from metasrv.service.views.views import VIEWS as ALL
 from tests.metasrv.api.rig import TABLES, Server, leader
 from tests.metasrv.service.views.everything import VIEWS, WAIT, everything, page, rows
 
@@ -273,3 +275,20 @@ async def test_given_a_read_that_stands_when_asked_again_then_304() -> None:
         await one.make("more")
         other = await one.client.get(f"{VIEWS}/tables", headers={"if-none-match": tag})
         assert (same.status_code, other.status_code) == (304, 200)
+
+
+def test_given_a_follower_then_it_forwards_what_only_the_leader_knows() -> None:
+    forwarded = {name for name in ALL if is_the_leaders("GET", f"{VIEWS}/{name}")}
+    assert forwarded == {"regions", "nodes", "frontends", "procedures", "locks"}
+    assert not is_the_leaders("GET", VIEWS)
+
+
+async def test_given_a_version_that_is_not_here_then_a_read_waits_for_it() -> None:
+    async with leader() as one:
+        ahead = one.version + 1
+        async with asyncio.TaskGroup() as tasks:
+            read = one.client.get(f"{VIEWS}/tables?min_version={ahead}")
+            reading = tasks.create_task(read)
+            await one.make()
+        answer = reading.result()
+        assert (answer.status_code, len(answer.json()["rows"])) == (200, 1)

@@ -8,6 +8,7 @@ from keys.catalog.tables.catalog_table import CatalogTable
 from keys.catalog.tables.table_map import TableMap
 from metasrv.service.catalog.listing import ListRequest
 from metasrv.service.catalog.reading import Freshness
+from metasrv.service.sql.selecting import ViewSelection, select
 from metasrv.service.state.state import ServerState
 from metasrv.service.views.pages import LOOKED_AT_MAX, view_page
 from metasrv.service.views.streams import BATCH_ROWS, ViewStreamRequest, stream
@@ -104,3 +105,15 @@ async def test_given_a_limit_then_a_file_looks_no_further(limit: int) -> None:
 
     assert text.count(b"\n") == limit + 1
     assert tables.looked_at <= limit + TABLES_OF_A_TURN
+
+
+async def test_given_many_tables_when_ordered_then_the_first_are_answered() -> None:
+    async with leader(given=with_tables(MANY)) as one:
+        tables = one.state.follower.catalog.tables
+        names = sorted((table.info.name for table in tables.values()), reverse=True)
+        selection = ViewSelection("tables", ("table_name",), None, (("table_name", True),), 3_000)
+
+        selected = await select(one.state, selection)
+
+    assert [row[0] for row in selected.rows] == names[:3_000]
+    assert selected.is_cut
