@@ -62,6 +62,8 @@ def serving() -> Iterator[Rest]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        # An answer leaves as one packet: of two, the second may wait 40 ms for an acknowledgement.
+        wbufsize = -1
 
         def handle_any(self) -> None:
             length = int(self.headers.get("content-length", 0))
@@ -81,7 +83,7 @@ def serving() -> Iterator[Rest]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True
         rest.url = f"http://127.0.0.1:{server.server_address[1]}"
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.002})
         thread.start()
         yield rest
         server.shutdown()
