@@ -31,8 +31,11 @@ def rest() -> Iterator[Rest]:
 
 @pytest.fixture
 def impatient(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For a command that no server ever answers: longer patience changes nothing that it says."""
+    """For a command that gets no answer, or the same refusal each time: longer patience changes
+    nothing that it says."""
     monkeypatch.setattr("metasrv.cli.options.PATIENCE_MS", 100)
+    monkeypatch.setattr("metasrv.cli.plain_read.PATIENCE_S", 0.1)
+    monkeypatch.setattr("metasrv.sdk.control.service.LEARN_MS_MAX", 100)
 
 
 @pytest.fixture

@@ -85,6 +85,7 @@ def test_given_a_command_that_makes_no_sense_then_the_exit_code_is_2(
     assert run(*words).exit_code == 2
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize(
     ("error", "said"),
     [

@@ -63,6 +63,7 @@ def test_given_no_service_when_listed_then_there_is_no_answer(url: str) -> None:
     assert listed(url, "/v1/x", "tables", {}, None) is None
 
 
+@pytest.mark.usefixtures("impatient")
 def test_given_a_server_that_is_silent_when_listed_then_the_command_does_not_hang() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
@@ -96,6 +97,7 @@ def test_given_tables_when_listed_then_both_ways_show_the_same(
     assert ("include_dropped=true" in rest.asked[0].path) == ("--dropped" in words)
 
 
+@pytest.mark.usefixtures("impatient")
 def test_given_a_refusal_when_tables_are_listed_then_it_is_told_as_ever(
     run: Run, rest: Rest
 ) -> None:

@@ -4,6 +4,7 @@ import re
 from typing import Any
 from urllib.parse import unquote
 
+import pytest
 from rich.console import Console
 
 from keys.model.records import ProcedureOutcome
@@ -118,6 +119,7 @@ def test_given_nobody_leads_when_looked_at_then_it_says_so(run: Run, rest: Rest)
     assert rest.asked == []
 
 
+@pytest.mark.usefixtures("impatient")
 def test_given_a_leader_that_goes_meanwhile_when_looked_at_then_the_rest_still_shows(
     run: Run, rest: Rest
 ) -> None:

@@ -55,6 +55,7 @@ def test_given_a_server_that_is_silent_then_it_says_that_no_answer_came(
     assert f"{silent} gave no answer in time" in shown.stderr
 
 
+@pytest.mark.usefixtures("impatient")
 def test_given_https_when_the_server_has_no_tls_then_it_says_tls(run: Run, rest: Rest) -> None:
     shown = run("table", "list", "--metasrv", rest.url.replace("http:", "https:"))
 
@@ -111,6 +112,7 @@ def test_given_a_document_of_something_else_then_the_url_is_named_and_nothing_wa
     assert "request ." not in json.loads(as_json.stderr)["detail"]
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("status", [301, 401, 418, 500, 502])
 def test_given_an_answer_of_a_proxy_then_its_status_is_said(
     run: Run, rest: Rest, status: int
