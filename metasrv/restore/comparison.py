@@ -5,9 +5,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 
-from keys.model.tables import Index, TableInfo, TableRoute
+from keys.model.tables import Column, Index, TableInfo, TableRoute
 from metasrv.restore.backup_facts import BackupItems
-from metasrv.restore.found_regions import FoundRegions, dropped_indexes, findings
+from metasrv.restore.found_regions import (
+    FoundRegions,
+    dropped_columns,
+    dropped_indexes,
+    findings,
+)
 from metasrv.restore.placement import RegionFate, RestoredPlacement
 from metasrv.restore.restored_values import restored_route
 from metasrv_base.wire.api.adoption import RegionFinding
@@ -37,6 +42,7 @@ class _News:
 
     placements: list[RestoredPlacement]
     indexes: tuple[Index, ...]
+    columns: tuple[Column, ...]
 
 
 def compared(opened: Callable[[], Iterable[bytes]], inventories: FoundRegions) -> BackupComparison:
@@ -49,7 +55,8 @@ def compared(opened: Callable[[], Iterable[bytes]], inventories: FoundRegions) -
     for item in BackupItems(opened()):
         if isinstance(item.value, TableInfo) and item.value.table_id in news:
             table = news[item.value.table_id]
-            comparison.tell(findings(item.value, table.placements, table.indexes))
+            told = findings(item.value, table.placements, table.indexes, table.columns)
+            comparison.tell(told)
     return comparison
 
 
@@ -58,18 +65,24 @@ def _news(
 ) -> dict[int, _News]:
     """By table id, of LISTED_MAX tables. The definition of a table precedes its route."""
     table_ids, indexes, news = set[int](), dict[int, tuple[Index, ...]](), dict[int, _News]()
+    lacked = dict[int, tuple[tuple[Column, ...], int]]()
+    """Columns that a folder may lack, with the schema version of the backup."""
     for item in BackupItems(parts):
         match item.value:
-            case TableInfo() as info if info.indexes and inventories.has(info.table_id):
-                indexes[info.table_id] = info.indexes
+            case TableInfo() as info if inventories.has(info.table_id):
+                if info.indexes:
+                    indexes[info.table_id] = info.indexes
+                if columns := inventories.lacked_columns(info):
+                    lacked[info.table_id] = columns, info.schema_version
             case TableRoute() as route:
                 table_ids.add(route.table_id)
                 placements = inventories.placements(restored_route(route))
                 dropped = dropped_indexes(indexes.get(route.table_id, ()), placements)
+                columns = dropped_columns(*lacked.get(route.table_id, ((), 0)), placements)
                 comparison.fates.update(each.fate.value for each in placements)
                 away = [each for each in placements if each.fate is not RegionFate.KEPT]
-                if (away or dropped) and len(news) < LISTED_MAX:
-                    news[route.table_id] = _News(away, dropped)
+                if (away or dropped or columns) and len(news) < LISTED_MAX:
+                    news[route.table_id] = _News(away, dropped, columns)
             case _:
                 pass
     unknown = sorted(inventories.tables - table_ids)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from keys.model.tables import Index, TableInfo, TableRoute
+from keys.model.tables import Column, Index, TableInfo, TableRoute
 from metasrv.restore.placement import OPENED, HeldRoot, RegionFate, RestoredPlacement, placement_of
 from metasrv_base.elements.states import ElementState
 from metasrv_base.ids import RegionId, table_of
@@ -11,6 +11,7 @@ from metasrv_base.wire.api.adoption import RegionFinding
 from metasrv_base.wire.node.adoption import FoundRoot, Inventory
 
 INDEX_DROPPED = "index-dropped"
+COLUMN_DROPPED = "column-dropped"
 
 
 @dataclass(slots=True)
@@ -37,6 +38,8 @@ class FoundRegions:
     nodes: set[str] = field(default_factory=set)
     folders: int = 0
     _held: dict[str, list[HeldRoot]] = field(default_factory=dict)
+    _roots: dict[int, list[FoundRoot]] = field(default_factory=dict)
+    """By table id."""
     _dropped: dict[str, set[str]] = field(default_factory=dict)
     _numbers: dict[int, FoundNumbers] = field(default_factory=dict)
     """By table id; also of a table of which there are tombstones alone."""
@@ -46,6 +49,7 @@ class FoundRegions:
         self.folders += len(page.roots)
         for root in page.roots:
             self._held.setdefault(root.region_id, []).append(HeldRoot(page.node_id, root))
+            self._roots.setdefault(_table(root.region_id), []).append(root)
             self._numbers.setdefault(_table(root.region_id), FoundNumbers()).take(root)
         for region in page.dropped:
             self._dropped.setdefault(region, set()).add(page.node_id)
@@ -62,6 +66,10 @@ class FoundRegions:
 
     def numbers(self, table_id: int) -> FoundNumbers:
         return self._numbers.get(table_id, NO_NUMBERS)
+
+    def lacked_columns(self, info: TableInfo) -> tuple[Column, ...]:
+        """Public columns that a folder of a later schema lacks, be it one that opens or not."""
+        return _lacked(info.columns, info.schema_version, self._roots.get(info.table_id, ()))
 
     def placements(self, route: TableRoute) -> list[RestoredPlacement]:
         """The places of its regions that nobody has verified yet."""
@@ -90,10 +98,39 @@ def dropped_indexes(
     )
 
 
+def dropped_columns(
+    columns: Sequence[Column], schema_version: int, placements: Sequence[RestoredPlacement]
+) -> tuple[Column, ...]:
+    """Columns that were dropped, or replaced, after the backup, which has *columns* in that schema
+    version: a region that opens has a later one, and not the column. None of them, as far as nodes
+    do not say which columns they have."""
+    roots = [each.root for each in placements if each.fate in OPENED and each.root is not None]
+    return _lacked(columns, schema_version, roots)
+
+
+def _lacked(
+    columns: Iterable[Column], schema_version: int, roots: Iterable[FoundRoot]
+) -> tuple[Column, ...]:
+    later = [
+        set(root.columns)
+        for root in roots
+        if root.columns is not None and root.schema_version > schema_version
+    ]
+    return tuple(
+        column
+        for column in columns
+        if column.state is ElementState.PUBLIC and any(column.id not in ids for ids in later)
+    )
+
+
 def findings(
-    info: TableInfo, placements: Iterable[RestoredPlacement], dropped: Iterable[Index]
+    info: TableInfo,
+    placements: Iterable[RestoredPlacement],
+    dropped: Iterable[Index],
+    columns: Iterable[Column] = (),
 ) -> Iterator[RegionFinding]:
-    """One for each region that is not where the backup has it, and for each index that is gone."""
+    """One for each region that is not where the backup has it, and for each index and each of
+    *columns* that was dropped after the backup."""
     for placement in placements:
         if placement.fate is not RegionFate.KEPT:
             yield RegionFinding(
@@ -108,6 +145,14 @@ def findings(
             table=info.full_name,
             fate=INDEX_DROPPED,
             reason=f"its index {index.name} was dropped after the backup",
+        )
+    for column in columns:
+        yield RegionFinding(
+            region_id=None,
+            table=info.full_name,
+            fate=COLUMN_DROPPED,
+            reason=f"its column {column.name} was dropped after the backup, and comes back; "
+            "rows written since have its origin default",
         )
 
 

@@ -74,6 +74,7 @@ def _content(manifest: Manifest) -> dict[str, object]:
         "manifest_opening": manifest.opening,
         "schema_version": manifest.schema_version,
         "column_max": max((column.id for column in manifest.spec.columns), default=0),
+        "columns": [column.id for column in manifest.spec.columns],
         "index_max": max(indexes, default=0),
         "indexes": list(manifest.indexes),
         "borrows": list(manifest.borrowed_roots),

@@ -17,14 +17,14 @@ class AdoptNodeRequest(WireModel):
 
 
 class RegionFinding(WireModel):
-    """A region that is not where the backup has it, or that no node has; or an index that was
-    dropped after the backup."""
+    """A region that is not where the backup has it, or that no node has; or an index or a column
+    that was dropped after the backup."""
 
     region_id: str | None
     """Null: it is about the table."""
     table: str
     fate: str
-    """`moved`, `dropped`, `missing`, `unreadable` or `index-dropped`."""
+    """`moved`, `dropped`, `missing`, `unreadable`, `index-dropped` or `column-dropped`."""
     reason: str
 
 

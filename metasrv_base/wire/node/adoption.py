@@ -50,6 +50,8 @@ class FoundRoot(WireModel):
     schema_version: Int64 = 0
     column_max: Int32 = 0
     """Highest id of a column that the manifest names."""
+    columns: list[Int32] | None = None
+    """Ids of the columns that the manifest names; null: the node does not say."""
     index_max: Int32 = 0
     """Highest id of an index that the manifest names, dead ones included."""
     indexes: list[Int32] = Field(default_factory=list)

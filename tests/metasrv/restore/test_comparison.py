@@ -78,3 +78,27 @@ def test_given_a_folder_without_an_index_then_it_is_told_with_its_table(backup: 
     (finding,) = [each for each in gone.findings if each.table == "main.sales.weather"]
     assert (finding.fate, "by_city" in finding.reason) == ("index-dropped", True)
     assert [each for each in there.findings if each.table == "main.sales.weather"] == []
+
+
+def test_given_a_later_folder_without_a_column_then_it_is_told_before_anything_is_written(
+    backup: Backup,
+) -> None:
+    (weather,) = backup.value(TableRouteKey(WEATHER)).region_routes
+    info = backup.value(TableInfoKey(WEATHER))
+    ids = [column.id for column in info.columns]
+    at = root(weather.region_id, weather.root, epoch=weather.epoch)
+
+    def told(columns: list[int] | None, schema_version: int) -> list[tuple[str, str]]:
+        update = {"columns": columns, "schema_version": schema_version}
+        said = compare(backup, inventory("dn-2", at.model_copy(update=update)))
+        return [
+            (each.fate, each.reason) for each in said.findings if each.table == "main.sales.weather"
+        ]
+
+    later = info.schema_version + 1
+    ((fate, reason),) = told([*ids[:-1], 900], later)
+    assert fate == "column-dropped"
+    assert reason.startswith(f"its column {info.columns[-1].name} was dropped after the backup")
+    assert told([*ids, 900], later) == []
+    assert told(ids[:-1], info.schema_version) == [], "a region that had not heard of it yet"
+    assert told(None, later) == [], "a node that does not say"
