@@ -16,7 +16,7 @@ from keys.model.records import Lock, Resource
 from keys.model.tables import TableInfo, TableInfoKey, TableRoute
 from keys.value import is_none
 from metasrv_base.elements.graphs import TABLE
-from metasrv_base.errors import Conflict
+from metasrv_base.errors import Conflict, Corrupt
 from procedures.commands.table_commands import CreateTableCommand
 from procedures.commands.table_placing import TablePlacingNames
 from procedures.context import Context
@@ -53,6 +53,8 @@ async def create(state: CreateTable, context: Context) -> Outcome[CreateTable]:
     entries = command.plan(snapshot)
     if bearer is not None and not entries:  # it was taken when the lock was granted: no region made
         return Done(state, {"table_id": bearer.table_id, "name": info.full_name})
+    if is_of_another(state, context):  # a dropped one: its regions are on their nodes still
+        raise Corrupt(table_id=info.table_id, reason="a new table has the id of another")
     answers = await order_all(context, info, route.region_routes, create_order)
     answers.must_all_succeed()
     txn = change(snapshot, *entries).also(await while_registered((route,), context))
