@@ -6,7 +6,7 @@ Nothing else writes a key of which the log tells (`Key.is_logged`).
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from keys.commit.entry_writes import MetadataView, writes_of
+from keys.commit.entry_writes import MetadataView, many_writes_of, writes_of
 from keys.commit.txn import Copies, LargeChange, MakeCopies, Snapshot, Txn
 from keys.key import Key
 from keys.model.log import CatalogUpdate, Entry, RouteChanged
@@ -45,7 +45,8 @@ def copies_of(entries: Iterable[Entry], before: MetadataView) -> Turns[Copies]:
     """The writes that *entries* come to, in the order of their keys. *before*: the catalog that
     they follow."""
     copies: list[Put | Delete] = []
-    for some in slices(writes_of(entries, before)):
+    writes = yield from many_writes_of(entries, before)
+    for some in slices(writes):
         for write in some:
             key = bytes(write.key)
             copies.append(Delete(key) if write.value is None else Put(key, encode(write.value)))
@@ -71,11 +72,14 @@ class StoredSize(NamedTuple):
     value_bytes: int
 
 
-def size_of(entries: Iterable[Entry], before: MetadataView) -> StoredSize:
+def size_of(entries: Iterable[Entry], before: MetadataView) -> Turns[StoredSize]:
     """The keys of *entries*, without their log."""
-    writes = writes_of(entries, before)
-    values = (encode(write.value) for write in writes if write.value is not None)
-    return StoredSize(len(writes), sum(map(len, values)))
+    writes = yield from many_writes_of(entries, before)
+    value_bytes = 0
+    for some in slices(writes):
+        value_bytes += sum(len(encode(write.value)) for write in some if write.value is not None)
+        yield
+    return StoredSize(len(writes), value_bytes)
 
 
 def draft_update(version: int, at_ms: int, entries: tuple[Entry, ...]) -> CatalogUpdate:

@@ -62,8 +62,11 @@ from keys.model.tables import (
     TableRouteKey,
 )
 from keys.value import StoredModel
+from metasrv_base.concurrency.turns import Turns
 
 V = TypeVar("V", bound=StoredModel)
+ENTRIES_AT_ONCE = 128
+"""Entries of one turn of the event loop: some 5 ms."""
 TableEntry = (
     TableCreated
     | TableUndropped
@@ -99,6 +102,16 @@ def writes_of(entries: Iterable[Entry], before: MetadataView) -> tuple[KeyWrite,
     state = ViewAfter(before)
     for entry in entries:
         state.apply(entry)
+    return tuple(state.writes.values())
+
+
+def many_writes_of(entries: Iterable[Entry], before: MetadataView) -> Turns[tuple[KeyWrite, ...]]:
+    """As `writes_of`, some entries in a turn."""
+    state = ViewAfter(before)
+    for number, entry in enumerate(entries, start=1):
+        state.apply(entry)
+        if number % ENTRIES_AT_ONCE == 0:
+            yield
     return tuple(state.writes.values())
 
 

@@ -14,13 +14,15 @@ from fastapi import Request, Response
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from starlette.routing import compile_path
 
+from metasrv.api.catalog import batch as batches
 from metasrv.api.catalog import tables
 from metasrv.api.http.query import Query, ReadQuery
 from metasrv.api.http.request_context import holder_of, plainly_asked
 from metasrv.api.internal import holders, internal
 from metasrv.service.requests.ddl_request import FullSchemaName, FullTableName
 from metasrv.service.state.state import ServerState
-from metasrv_base.concurrency.turns import TURN, Turns, by_turns
+from metasrv_base.concurrency.turns import TURN, Turns, by_turns, slices
+from metasrv_base.wire.api.batches import COMMANDS_MAX, BatchRequest
 from metasrv_base.wire.api.tables import TableSpec
 from metasrv_base.wire.frontend.holders import AcknowledgeRequest
 from metasrv_base.wire.http.asgi import Receive, Scope
@@ -39,6 +41,9 @@ def _pattern(template: str) -> re.Pattern[str]:
     return compile_path(template)[0]
 
 
+BATCH = batches.router.prefix + batches.BATCH
+COMMANDS_AT_ONCE = 256
+"""Commands that are checked in one turn of the event loop: some 5 ms."""
 TABLES = _pattern(tables.router.prefix + tables.TABLES)
 TABLE = _pattern(tables.router.prefix + tables.TABLE)
 ROUTE = _pattern(tables.router.prefix + tables.TABLE + "/route")
@@ -60,6 +65,19 @@ def read_heartbeat(said: Any) -> Turns[HeartbeatRequest]:
     if not regions.has_one_length:
         return HeartbeatRequest.model_validate(said)
     return head.model_copy(update={"regions": regions})
+
+
+def read_batch(said: Any) -> Turns[BatchRequest]:
+    """Checks many commands, some in a turn. Raises ValidationError."""
+    commands = said.get("commands") if isinstance(said, dict) and len(said) == 1 else None
+    is_many = isinstance(commands, list) and COMMANDS_AT_ONCE < len(commands) <= COMMANDS_MAX
+    if not is_many or commands is None:
+        return BatchRequest.model_validate(said)
+    checked = list[Any]()
+    for some in slices(commands, COMMANDS_AT_ONCE):
+        checked += BatchRequest.model_validate({"commands": some}).commands
+        yield
+    return BatchRequest.model_construct(commands=tuple(checked))
 
 
 def _many_columns(said: Any) -> Mapping[str, Any] | None:
@@ -84,6 +102,8 @@ class DirectApi:
             return self._table(scope, path)
         if method == "POST" and self._state.leads and (match := TABLES.match(path)):
             return self._create(Request(scope), match.groupdict())
+        if method == "POST" and self._state.leads and path == BATCH:
+            return self._batch(Request(scope))
         if method == "PUT":
             return self._report(Request(scope), path)
         return None
@@ -105,6 +125,13 @@ class DirectApi:
             return None
         context = plainly_asked(request)
         return tables.create_table(self._state, context, FullSchemaName(**schema), spec)
+
+    async def _batch(self, request: Request) -> Response | None:
+        try:
+            batch = await by_turns(read_batch(request.state.json))
+        except ValidationError:
+            return None
+        return await batches.run_batch(self._state, plainly_asked(request), batch)
 
     def _report(self, request: Request, path: str) -> Awaitable[Response | None] | None:
         """Answers heartbeats of nodes and acknowledgements of holders."""

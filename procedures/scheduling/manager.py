@@ -166,30 +166,28 @@ class Manager:
 
         The same idempotency key and request give the same procedure, whoever asks and whenever.
         """
+        is_large = self._stager.is_large(kind, state, submission)
+        if is_large:
+            locks, kept = await self._stager.locks(kind, state)
+        else:
+            locks = kept = kind.locks(state)
         if submission.parent is None and not self.has_room(kind):
             submitted = await self._submitter.known(submission)
             if submitted is None:
                 raise Unavailable("too-many-procedures", limit=self._limits.queue_max)
             return submitted
         self._must_be_open()
-        procedure, key, locks = (
-            submission.procedure,
-            submission.client.idempotency,
-            kind.locks(state),
-        )
-        is_large = self._stager.is_large(kind, state, submission)
-        kept = self._stager.locks(kind, state) if is_large else locks
+        procedure, key = submission.procedure, submission.client.idempotency
         if submission.parent is None:
             refuses = partial(self._floor.tenants.refusal, kind, state, locks)
             submitted = await self._known_if_refused(submission, refuses)
             if submitted is not None:
                 return submitted
-            self._floor.tenants.reserve(
-                procedure, kind, state, locks
-            )  # no await since it was judged
+            # no await since it was judged
+            self._floor.tenants.reserve(procedure, kind, state, locks)
         overtakes = self._floor.announce(procedure, kept, key)
         wish = replace(submission, overtakes=overtakes)
-        return await self._outlive(partial(self._submit, kind, state, wish))
+        return await self._outlive(partial(self._submit, kind, state, wish, is_large))
 
     async def _known_if_refused(
         self, submission: SubmitRequest, refuses: Callable[[], MetaError | None]
@@ -212,12 +210,12 @@ class Manager:
         return None
 
     async def _submit(
-        self, kind: Kind[Any], state: ProcedureState, submission: SubmitRequest
+        self, kind: Kind[Any], state: ProcedureState, submission: SubmitRequest, is_large: bool
     ) -> Submitted:
         floor = self._floor
         try:
             with self._stager.working_on(submission.procedure):
-                if self._stager.is_large(kind, state, submission):
+                if is_large:
                     state, submission = await self._stager.staged(kind, state, submission)
                 submitted, held = await self._submitter.submit(kind, state, submission)
                 if held is not None and held.procedure not in floor.entries:

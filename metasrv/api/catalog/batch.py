@@ -11,10 +11,11 @@ from metasrv_base.concurrency.run_in_thread import run_in_thread
 from metasrv_base.wire.api.batches import BatchBody, BatchRequest
 
 router = APIRouter(prefix="/v1", tags=["batch"])
+BATCH = "/batch"
 
 
 @router.post(
-    "/batch",
+    BATCH,
     response_model=None,
     responses=change(
         200,

@@ -184,7 +184,9 @@ async def _judge(
         except MetaError as error:
             refusal, judged = error, None
         if isinstance(judged, ProcedureToSubmit):
-            blockers = in_the_way(judged.kind.locks(judged.state), term.manager)
+            of_state = partial(judged.kind.locks, judged.state)
+            locks = await asyncio.to_thread(of_state) if wish.is_long else of_state()
+            blockers = in_the_way(locks, term.manager)
             refuse_if_being_dropped(blockers)
             refuse_if_poisoned(blockers)
             if blockers and not wish.context.queue and not wish.context.dry_run:

@@ -78,7 +78,8 @@ async def make(state: CommandBatch, context: Context) -> Outcome[CommandBatch]:
     await by_turns(_decoded(state.members))
     commands = [command_of(member, context.procedure) for member in state.members]
     plan = await plan_by_catalog(commands, context)
-    snapshot = None if is_large(plan, state, context) else await read(commands, context)
+    is_too_large = await is_large(plan, state, context)
+    snapshot = None if is_too_large else await read(commands, context)
     if snapshot is None:
         return await _make_large(state, plan, context)
     plans = tuple(planned(commands, snapshot))

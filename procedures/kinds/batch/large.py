@@ -37,6 +37,8 @@ class CatalogPlan:
     commands: Sequence[BatchCommand]
     plans: tuple[tuple[Entry, ...], ...]
     """The entries of each command."""
+    view: CatalogByKey
+    """The catalog that they were planned on."""
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -53,20 +55,20 @@ class CatalogPlan:
 async def plan_by_catalog(commands: Sequence[BatchCommand], context: Context) -> CatalogPlan:
     """Raises Refused("ddl-too-large") beyond OBJECTS_MAX, and as `planned`."""
     view = CatalogByKey(context.ports.applied())
-    plan = CatalogPlan(commands, await by_turns(_plans(commands, view)))
+    plan = CatalogPlan(commands, await by_turns(_plans(commands, view)), view)
     if len(plan.entries) > OBJECTS_MAX:
         needs = f"a version that changes {len(plan.entries)} objects"
         raise Refused("ddl-too-large", needs=needs, limit=OBJECTS_MAX)
     return plan
 
 
-def is_large(plan: CatalogPlan, state: BaseModel, context: Context) -> bool:
+async def is_large(plan: CatalogPlan, state: BaseModel, context: Context) -> bool:
     """Whether one transaction cannot hold what the plan writes. *state*: what the record has."""
     limits, entries = context.ports.limits, plan.entries
     if len(entries) > SURELY_LARGE * limits.operations:
         return True
     record = len(state.model_dump_json()) + len(context.client.model_dump_json())
-    stored = size_of(entries, CatalogByKey(context.ports.applied()))
+    stored = await by_turns(size_of(entries, plan.view))
     return not fits(stored, record, limits)
 
 
