@@ -24,7 +24,9 @@ from tests.procedures.harness.tables import region_ids, rows_of, table_route
 from tests.procedures.kinds.failover.runs import fail_over
 from tests.sim.loop import SimLoop, run
 
-CALM, GONE, _ = (one for one in SCENARIOS if one.kind == "truncate_table")
+CALM, GONE = (
+    one for one in SCENARIOS if one.name in ("truncate_table", "truncate_table, node gone")
+)
 REGIONS = region_ids(TABLE, 3)
 LOOK_MS = 500
 CRASHES = (Mode.CRASH_BEFORE, Mode.APPLIED_CRASH, Mode.LATE, Mode.LATE_IN_TERM)
