@@ -8,6 +8,7 @@ import orjson
 
 from keys.catalog.catalog import Catalog
 from keys.catalog.log.log_window import LogWindow, window_of
+from keys.catalog.log.update_heads import UpdateHead, heads_in
 from keys.catalog.rebuild import Rebuild
 from keys.commit.staging import MissingParts, whole_item
 from keys.model.log import CatalogUpdate, CatalogUpdateKey
@@ -93,6 +94,15 @@ class OldLog:
                 if size_bytes >= WINDOW_BYTES:
                     break
         return await asyncio.to_thread(window_of, base, items)
+
+    async def heads(self, first: int, last: int) -> tuple[UpdateHead, ...]:
+        """The heads of some updates, in order; parts of large ones are not read. Raises
+        MissingUpdate."""
+        heads, part = list[UpdateHead](), _Part(first, last, WINDOW_FIRST_PART)
+        while raw := await self._raw(part):
+            heads += await asyncio.to_thread(heads_in, raw)
+            part = part.after(raw)
+        return tuple(heads)
 
     async def _read(self, part: _Part) -> Items:
         return tuple([await self._whole(item) for item in await self._raw(part)])

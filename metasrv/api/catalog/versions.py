@@ -10,8 +10,8 @@ from metasrv.api.http.answers import read_answer
 from metasrv.api.http.page_query import freshness, page_query
 from metasrv.api.http.query import DiffQuery, ReadQuery, TableVersionsQuery, VersionsQuery, Whole
 from metasrv.api.http.request_context import OfTable, Server
-from metasrv.service.catalog import versions
-from metasrv.service.catalog.history import Filters
+from metasrv.service.history import versions
+from metasrv.service.history.changes import Filters
 from metasrv_base.wire.api.versions import (
     CatalogChange,
     TableDiff,

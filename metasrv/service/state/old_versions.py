@@ -22,7 +22,6 @@ from keys.catalog.log.revision_pins import (
 from keys.catalog.old_log import MissingUpdate, OldLog
 from keys.catalog.rebuild import TABLE_BYTES, Rebuild
 from keys.catalog.snapshot_loading import load_snapshot, snapshots_in
-from keys.model.log import CatalogUpdate
 from keys.model.snapshot.snapshots import SnapshotRef, SnapshotVersion, SnapshotVersionKey
 from keys.store.kv import Get, Kv
 from metasrv_base.errors import Conflict, MetaError, Refused, Unavailable
@@ -201,16 +200,6 @@ class OldVersions:
         if len(self._times) > TIMES_MAX:
             self._times.popitem(last=False)
         return version
-
-    async def update(self, version: int) -> tuple[CatalogUpdate, Catalog, Catalog]:
-        """The update that made an old version, with the catalogs before and after it. Raises as
-        `at`."""
-        before = await self.at(version - 1)
-        try:
-            update, revision = await self._log.update(version)
-        except MissingUpdate as error:
-            raise await self.explained(error) from error
-        return update, before, before.apply(update, revision)
 
     async def _rebuild(self, version: int) -> None:
         rebuilt = self._under_way[version]

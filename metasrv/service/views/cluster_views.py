@@ -132,7 +132,7 @@ LOCKS = View(
 )
 VERSIONS = View(
     "versions",
-    "Changes of the catalog that are kept in memory, one row for each request; the newest first.",
+    "Changes of the catalog as far back as its log, one row for each request; the newest first.",
     (
         Column("version", "int64", "The last version of the catalog that it made."),
         Column("first_version", "int64", "The first one."),

@@ -1,28 +1,24 @@
 """Facts of now, as units of views: read by the functions that their own routes use."""
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from metasrv.service.catalog.history import (
-    GROUPS_OF_A_TURN,
-    Filters,
-    Kept,
-    change_of,
-    grouped,
-)
 from metasrv.service.cluster import holders, nodes, settings
+from metasrv.service.history.changes import Filters
+from metasrv.service.history.history_page import HistoryPage, PageRequest
 from metasrv.service.pages import ListName, PageToken, seal
+from metasrv.service.past.version_reader import VersionReader
 from metasrv.service.procedures import steering
 from metasrv.service.procedures.procedure_list import Filter, ListWanted, listed
 from metasrv.service.state.state import ServerState
 from metasrv.service.views.scope import ViewScope
 from metasrv.service.views.view import Position, Units, ViewFacts
-from metasrv_base.concurrency.turns import by_turns, slices
+from metasrv_base.concurrency.turns import slices
 
 PROCEDURES_AT_ONCE = 128
 LOCKS_AT_ONCE = 128
 UNITS_AT_ONCE = 128
+CHANGES_AT_ONCE = 32
 _PATH = "/v1/information-schema"
 
 
@@ -93,15 +89,17 @@ async def procedure_units(
 async def version_units(
     state: ServerState, facts: ViewFacts, scope: ViewScope, low: Position | None
 ) -> AsyncIterator[Units]:
-    """Changes that are kept in memory, up to the version of the catalog; the newest first."""
-    follower, newest = state.follower, facts.catalog.version
-    kept = Kept(follower.oldest_version, newest, follower.at, follower.update)
-    groups = await by_turns(grouped(kept, transitions=False))
-    left = [group for group in groups if low is None or group.version <= int(low[0])]
-    for some in slices(left, GROUPS_OF_A_TURN):
-        changes = (change_of(group, kept, Filters(), transitions=False) for group in some)
-        yield [((change.version,), change) for change in changes if change is not None]
-        await asyncio.sleep(0)
+    """Changes up to the version of the catalog, as far back as the log; the newest first."""
+    newest = facts.catalog.version
+    below = newest + 1 if low is None else int(low[0]) + 1
+    while True:
+        request = PageRequest(newest, below, CHANGES_AT_ONCE, Filters(), transitions=False)
+        page = HistoryPage(request, VersionReader(state))
+        await page.read()
+        yield [((change.version,), change) for change in page.changes]
+        if page.after is None:
+            return
+        below = page.after
 
 
 def _above(units: Sequence[tuple[Position, Any]], low: Position | None) -> Units:

@@ -10,22 +10,16 @@ from keys.catalog.schema_versions import SchemaVersion
 from keys.catalog.tables.catalog_table import CatalogTable
 from metasrv.service.bodies.shapes import column_body, time_of
 from metasrv.service.catalog.change_text import altered, text_of
-from metasrv.service.catalog.history import (
-    Filters,
-    Group,
-    Kept,
-    change_of,
-    changes_after,
-    grouped,
-)
 from metasrv.service.catalog.listing import ListRequest, list_name, next_token
 from metasrv.service.catalog.reading import CatalogView, Freshness, page_view, view
 from metasrv.service.catalog.table_diff import difference
+from metasrv.service.history.changes import Filters, Group, change_of
+from metasrv.service.history.history_page import HistoryPage, PageRequest
 from metasrv.service.nearby import hint
 from metasrv.service.pages import ListPage
+from metasrv.service.past.version_reader import VersionReader
 from metasrv.service.requests.ddl_request import FullTableName, table_named
 from metasrv.service.state.state import ServerState
-from metasrv_base.concurrency.turns import by_turns
 from metasrv_base.errors import NotFound, Refused
 from metasrv_base.wire.api.versions import (
     CatalogChange,
@@ -48,8 +42,12 @@ def operations() -> frozenset[str]:
 async def versions(
     state: ServerState, request: ListRequest, filters: Filters, transitions: bool
 ) -> tuple[VersionList, CatalogView]:
-    """Raises Refused("invalid-request") for an operation that there is not, with what comes
-    close."""
+    """A page of the changes in memory and in the log: it may have fewer than asked for, or none,
+    and a token.
+
+    Raises Refused("invalid-request") for an operation that there is not, with what comes close;
+    Refused("history-expired") where the log was cut above the next change.
+    """
     if filters.operation is not None and filters.operation not in operations():
         close = hint(filters.operation, operations())
         raise Refused("invalid-request", expected="an operation", found=filters.operation, **close)
@@ -57,18 +55,19 @@ async def versions(
     name = await list_name(state, request, *words, transitions)
     catalog_view, token = await page_view(state, request.freshness, name, request.token)
     newest = catalog_view.catalog.version
-    kept = _kept(state, newest)
-    groups = await by_turns(grouped(kept, transitions=transitions))
     below = int(token.after[0]) if token else newest + 1
-    left = [group for group in groups if group.version < below]
-    work = changes_after(left, kept, filters, request.size + 1, transitions=transitions)
-    changes = await by_turns(work)
-    shown = tuple(changes[: request.size])
-    after = (shown[-1].version,) if len(changes) > request.size else None
+    reader = VersionReader(state)
+    oldest = reader.floor
+    if below <= oldest:
+        raise Refused("history-expired", version=below - 1, oldest=oldest)
+    page = HistoryPage(PageRequest(newest, below, request.size, filters, transitions), reader)
+    await page.read()
+    shown = tuple(page.changes)
+    after = None if page.after is None else (page.after,)
     body = VersionList(
         changes=shown,
         catalog_version=newest,
-        oldest_version=kept.oldest,
+        oldest_version=oldest,
         next_page_token=next_token(name, newest, ListPage(shown, after)),
     )
     return body, catalog_view
@@ -83,14 +82,11 @@ async def version(
     newest = catalog_view.catalog.version
     if not 0 < number <= newest:
         raise NotFound("not-found", what="version", name=str(number))
-    kept = _kept(state, newest)
-    update = kept.update(number)
-    if update is None or kept.catalog_at(number - 1) is None:
-        update, before, after = await state.old.update(number)
-        catalogs = {number - 1: before, number: after}
-        kept = Kept(number - 1, number, catalogs.get, state.follower.update)
+    reader = VersionReader(state)
+    update = await reader.update(number)
+    after, before = await reader.at(number, number), await reader.at(number - 1, number)
     group = Group(update.procedure, [update])
-    change = change_of(group, kept, Filters(), transitions=True)
+    change = change_of(group, before, after, Filters(), transitions=True)
     assert change is not None, "its catalogs are at hand"
     return change, catalog_view
 
@@ -171,8 +167,3 @@ def _table_at(table: CatalogTable, version: int, at_ms: int) -> TableAt:
         table_version=info.version,
         schema_version=info.schema_version,
     )
-
-
-def _kept(state: ServerState, newest: int) -> Kept:
-    follower = state.follower
-    return Kept(follower.oldest_version, newest, follower.at, follower.update)

@@ -1,11 +1,11 @@
 """The history of the catalog: each request with all that it changed, the newest first.
 
 A request makes one version, or many: an ADD COLUMN six, a cascade one for each table. Its updates
-bear the id of its procedure, or of a child of that. Pure, over the versions that a server keeps.
+bear the id of its procedure, or of a child of that. Pure.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
 
 from keys.catalog.catalog import Catalog
@@ -13,24 +13,12 @@ from keys.model.log import CatalogUpdate
 from keys.model.origin import Origin
 from metasrv.service.bodies.shapes import time_of
 from metasrv.service.catalog.object_changes import named, object_changes, touched
-from metasrv_base.concurrency.turns import Turns, slices
 from metasrv_base.wire.api.transitions import ShiftBody
 from metasrv_base.wire.api.versions import CatalogChange, ChangedObject, StatementBody
 from procedures.elements.shifts import shifts
 
-GROUPS_OF_A_TURN = 32  # some ms
 LISTED_MAX = 100  # operations, and transitions, of one change
 UNCHANGED = "nothing that shows, or not yet"
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """Versions that a server holds: catalogs from `oldest` on, updates above it."""
-
-    oldest: int
-    newest: int
-    catalog_at: Callable[[int], Catalog | None]
-    update: Callable[[int], CatalogUpdate | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,71 +48,22 @@ class Filters:
         return change.operation.op == self.operation and self.select(id, resource.name)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Group:
     """Updates of one request, oldest first."""
 
     root: str | None
     """The procedure that the request made; None: the bootstrap."""
-    updates: list[CatalogUpdate] = field(default_factory=list)
-
-    @property
-    def version(self) -> int:
-        return self.updates[-1].version
-
-
-def grouped(kept: Kept, *, transitions: bool) -> Turns[list[Group]]:
-    """Groups in the order of their last versions, the newest first. *transitions*: each update by
-    itself."""
-    groups: dict[str | int, Group] = {}
-    parents: dict[str, str] = {}
-    for some in slices(range(kept.oldest + 1, kept.newest + 1)):
-        for version in some:
-            update = kept.update(version)
-            if update is None:  # it was forgotten since
-                continue
-            root = _root(update, parents)
-            key = version if transitions or root is None else root
-            groups.setdefault(key, Group(root)).updates.append(update)
-        yield
-    return sorted(groups.values(), key=lambda group: group.version, reverse=True)
-
-
-def changes_after(
-    groups: Sequence[Group], kept: Kept, filters: Filters, size: int, *, transitions: bool
-) -> Turns[list[CatalogChange]]:
-    """The first *size* of the changes that meet *filters*."""
-    changes: list[CatalogChange] = []
-    for some in slices(groups, GROUPS_OF_A_TURN):
-        for group in some:
-            change = change_of(group, kept, filters, transitions=transitions)
-            if change is not None:
-                changes.append(change)
-        if len(changes) >= size:
-            break
-        yield
-    return changes[:size]
-
-
-def _root(update: CatalogUpdate, parents: dict[str, str]) -> str | None:
-    """The procedure that the client's request made, as far as the updates read tell."""
-    origin, root = update.origin, update.procedure
-    if root is not None and origin is not None and origin.parent is not None:
-        parents[root] = origin.parent
-    while root in parents:
-        root = parents[root]
-    return root
+    updates: list[CatalogUpdate]
 
 
 def change_of(
-    group: Group, kept: Kept, filters: Filters, *, transitions: bool
+    group: Group, before: Catalog, after: Catalog, filters: Filters, *, transitions: bool
 ) -> CatalogChange | None:
-    """The change; None: it does not meet *filters*, or its versions are not kept any more."""
+    """The change between *before*, the catalog before the first update of *group*, and *after*, at
+    its last; None: it does not meet *filters*."""
     first, last = group.updates[0], group.updates[-1]
     if filters.by is not None and (first.origin is None or first.origin.by != filters.by):
-        return None
-    before, after = kept.catalog_at(first.version - 1), kept.catalog_at(last.version)
-    if before is None or after is None:
         return None
     if not any(filters.select(*each) for each in named(touched(group.updates), before, after)):
         return None
