@@ -4,10 +4,10 @@ A resource imports its models when it is first used: a command that lists tables
 nor the models of nodes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 from weakref import WeakSet
 
 import httpx
@@ -19,6 +19,7 @@ from metasrv_base.rng import SystemRng
 from metasrv_base.wire.http.client import HttpClient
 
 if TYPE_CHECKING:
+    from metasrv.sdk.control.apply import ApplyOptions
     from metasrv.sdk.control.backups import Backups
     from metasrv.sdk.control.batches import Batches
     from metasrv.sdk.control.events import EventFilters, EventStream
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from metasrv.sdk.rows.access import RowAccess
     from metasrv.sdk.rows.table import AsyncTable
     from metasrv.sdk.sql.run_sql import SqlOptions
+    from metasrv_base.wire.language.apply import ApplyBody
+    from metasrv_base.wire.language.declared import DesiredState
     from metasrv_base.wire.language.sql import StatementResult
 
 PATIENCE_MS = 15_000
@@ -187,6 +190,21 @@ class AsyncClient:
         """Reads the rows of a view of the information schema, as `tables` or `procedures`. Raises
         NotFound for a view that there is not, Refused for what a filter means wrongly."""
         return await self.information_schema.rows(view, **options)
+
+    async def apply(
+        self, desired: "DesiredState | Mapping[str, Any]", **options: "Unpack[ApplyOptions]"
+    ) -> "ApplyBody":
+        """Brings the catalog to a desired state, or shows the plan (`mode="plan"`). Errors:
+        `metasrv.sdk.control.apply.run_apply`."""
+        from metasrv.sdk.control.apply import run_apply
+
+        return await run_apply(self._service, desired, options)
+
+    async def export(self, catalog: str = "main", schema: str | None = None) -> "DesiredState":
+        """The desired state that makes an equal catalog, or one schema of it. Raises NotFound."""
+        from metasrv.sdk.control.apply import export
+
+        return await export(self._service, catalog, schema)
 
     def events(
         self,

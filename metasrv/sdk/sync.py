@@ -3,10 +3,10 @@
 Its resources and tables are generated from the asynchronous ones (scripts/sync_client.py).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from metasrv.sdk.client import AsyncClient
 from metasrv.sdk.portal import Portal
@@ -21,6 +21,7 @@ from metasrv.sdk.sync_operations import (
 from metasrv.sdk.sync_tables import SyncBatches, SyncCatalogs, SyncIndexes, SyncSchemas, SyncTables
 
 if TYPE_CHECKING:
+    from metasrv.sdk.control.apply import ApplyOptions
     from metasrv.sdk.control.events import EventFilters
     from metasrv.sdk.control.views import ViewOptions, ViewRows
     from metasrv.sdk.sql.run_sql import SqlOptions
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from metasrv.sdk.sync_placements import SyncPlacements, SyncTablespaces
     from metasrv.sdk.sync_table import Table
     from metasrv.sdk.sync_views import SyncInformationSchema
+    from metasrv_base.wire.language.apply import ApplyBody
+    from metasrv_base.wire.language.declared import DesiredState
     from metasrv_base.wire.language.sql import StatementResult
 
 
@@ -127,6 +130,17 @@ class Client:
         """Reads the rows of a view of the information schema, as `tables` or `procedures`. Raises
         NotFound for a view that there is not, Refused for what a filter means wrongly."""
         return self._portal.call(self._client.show(view, **options))
+
+    def apply(
+        self, desired: "DesiredState | Mapping[str, Any]", **options: "Unpack[ApplyOptions]"
+    ) -> "ApplyBody":
+        """Brings the catalog to a desired state, or shows the plan (`mode="plan"`). Errors:
+        `metasrv.sdk.control.apply.run_apply`."""
+        return self._portal.call(self._client.apply(desired, **options))
+
+    def export(self, catalog: str = "main", schema: str | None = None) -> "DesiredState":
+        """The desired state that makes an equal catalog, or one schema of it. Raises NotFound."""
+        return self._portal.call(self._client.export(catalog, schema))
 
     def events(
         self,

@@ -13,7 +13,7 @@ ADVICE: Mapping[str, str] = {
     "not-in-place": "declare it as it is there, or declare another object and copy the rows",
     "destructive-plan": "if that is meant, repeat it with --allow-destructive; declare a changed "
     "name with renamed_from",
-    "plan-changed": "look at the new plan, and decide again",
+    "plan-changed": "look at the new plan and decide again: `metasrv diff`",
     "invalid-schema-change": "correct the command; `metasrv table get {table}` shows the table",
     "already-exists": "choose another name; --if-not-exists accepts an equal object",
     "row-missing": "`metasrv row upsert` inserts it; the other rows of its region were not updated "

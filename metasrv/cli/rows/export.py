@@ -5,20 +5,36 @@ from typing import Annotated
 
 import typer
 
-from metasrv.cli.options import AsJson, TableArg, Url, service
+from metasrv.cli.complete import table_names
+from metasrv.cli.options import AsJson, Url, service
 from metasrv.cli.output import show_json
 from metasrv.cli.rows.row_format import ENDINGS, GZIP, STDIN, RowFormat
 
+TableOrNone = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE",
+        help="`t`, `public.t` or `main.public.t`; without one, definitions are written.",
+        autocompletion=table_names,
+    ),
+]
+OfCatalog = Annotated[
+    str, typer.Option(metavar="NAME", help="The catalog whose definitions are written.")
+]
+OfSchema = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Only definitions of this schema.")
+]
+
 
 def command(  # noqa: PLR0913  # a parameter is an option of the command
-    name: TableArg,
+    name: TableOrNone = "",
     file: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
             metavar="FILE",
             help="x.parquet, x.csv, x.ndjson or x.csv.gz; `-` is stdout, with --format",
         ),
-    ],
+    ] = None,
     format: Annotated[
         RowFormat | None, typer.Option(help="Format. Default: by the extension of the file.")
     ] = None,
@@ -33,10 +49,23 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
         ),
     ] = None,
     to: Annotated[str | None, typer.Option(help="Stop before this key.", metavar="KEY")] = None,
+    catalog: OfCatalog = "main",
+    schema: OfSchema = None,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write the rows of a table to a file, replacing it, or to stdout."""
+    """Write the rows of a table to a file, replacing it, or to stdout.
+
+    Without a TABLE: write the definitions of a catalog to stdout, as `metasrv apply` reads them; in
+    YAML, with --json in JSON.
+    """
+    if not name:
+        from metasrv.cli.language.export_definitions import export_definitions
+
+        export_definitions(catalog, schema, metasrv, as_json=as_json)
+        return
+    if file is None:
+        raise typer.BadParameter("FILE is missing")
     from metasrv.cli.rows.export_rows import Export, export
 
     request = Export(file, format or format_of(file), columns, from_, to)
