@@ -328,12 +328,16 @@ class SyncCatalogs:
         *,
         settings: TenantFields | None = None,
         limits: TenantFields | None = None,
+        if_exists: bool = False,
         **options: Unpack[ChangeOptions],
-    ) -> CatalogBody:
+    ) -> CatalogBody | None:
         """Changes the named settings and limits; None as a value: the default, or no limit.
-        Conflict `tenant-limit` where the catalog holds more already."""
+        Conflict `tenant-limit` where the catalog holds more already. None: `if_exists`, and there
+        is no such catalog."""
         return self._portal.call(
-            self._origin.alter(name, settings=settings, limits=limits, **options)
+            self._origin.alter(
+                name, settings=settings, limits=limits, if_exists=if_exists, **options
+            )
         )
 
     def versions(

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from metasrv.api.documents.documented import BODY, change, page, read
+from metasrv.api.documents.documented import BODY, MISSED, change, page, read
 from metasrv.api.http.answers import definition_etag, read_answer
 from metasrv.api.http.page_query import freshness, page_query
 from metasrv.api.http.query import PageQuery, ReadQuery
@@ -60,7 +60,7 @@ async def create_catalog(state: Server, context: AskedFor, spec: CatalogSpec) ->
 @router.patch(
     "/{catalog}",
     response_model=None,
-    responses=change(200, CatalogBody, *BODY, "invalid-identifier", "unsupported"),
+    responses=MISSED | change(200, CatalogBody, *BODY, "invalid-identifier", "unsupported"),
 )
 async def alter_catalog(
     state: Server, context: AskedFor, catalog: Name, patch: CatalogPatch

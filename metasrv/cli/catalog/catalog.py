@@ -17,12 +17,13 @@ from metasrv.cli.options import (
     AsOf,
     DryRun,
     IdempotencyKey,
+    IfExists,
     Url,
     WaitS,
     one_id,
     service,
 )
-from metasrv.cli.output import show, show_facts, show_table
+from metasrv.cli.output import show, show_facts, show_missed, show_table
 from metasrv.cli.progress import procedure_bar
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ def alter_catalog(  # noqa: PLR0913  # a parameter is an option of the command
     name: CatalogName,
     limit: Limits = None,
     setting: TenantSettings = None,
+    if_exists: IfExists = False,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
     idempotency_key: IdempotencyKey = "",
@@ -102,11 +104,15 @@ def alter_catalog(  # noqa: PLR0913  # a parameter is an option of the command
             name,
             settings=settings,
             limits=limits,
+            if_exists=if_exists,
             wait_s=wait,
             on_progress=tell,
             dry_run=dry_run,
             idempotency_key=idempotency_key,
         )
+    if body is None:
+        show_missed(name, as_json)
+        return
     show(body, as_json, lambda: show_facts(body.model_dump(mode="json")))
 
 

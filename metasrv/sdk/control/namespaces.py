@@ -1,7 +1,7 @@
 """Schemas and catalogs as resources: made, read and dropped through metasrv."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from pydantic import JsonValue
 
@@ -117,14 +117,20 @@ class Catalogs:
         *,
         settings: TenantFields | None = None,
         limits: TenantFields | None = None,
+        if_exists: bool = False,
         **options: Unpack[ChangeOptions],
-    ) -> CatalogBody:
+    ) -> CatalogBody | None:
         """Changes the named settings and limits; None as a value: the default, or no limit.
-        Conflict `tenant-limit` where the catalog holds more already."""
+        Conflict `tenant-limit` where the catalog holds more already. None: `if_exists`, and there
+        is no such catalog."""
         facts = {"settings": dict(settings or {}), "limits": dict(limits or {})}
         patch = model_of(CatalogPatch, facts)
-        body = {"settings": named(patch.settings), "limits": named(patch.limits)}
+        body: dict[str, Any] = {"settings": named(patch.settings), "limits": named(patch.limits)}
+        if if_exists:
+            body["if_exists"] = True
         done = await self._service.change("PATCH", catalog_path(name), body, **options)
+        if not done.applied:
+            return None
         if done.document is not None:
             return model_of(CatalogBody, done.document)
         return await self.get(name)

@@ -1,6 +1,7 @@
 """Create, alter and drop of a catalog, judged and planned. Pure."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from keys.catalog.catalog import Catalog
@@ -45,11 +46,11 @@ def drop_catalog(context: RequestContext, name: str) -> DdlRequest:
     request = DdlRequest(
         context, partial(_wants, name), partial(plan_drop_catalog, name, context.cascade)
     )
+    return unless_absent(request, DROP_CATALOG, "catalog", name, _exists(name))
 
-    def exists(catalog: Catalog) -> bool:
-        return name in catalog.catalogs
 
-    return unless_absent(request, DROP_CATALOG, "catalog", name, exists)
+def _exists(name: str) -> Callable[[Catalog], bool]:
+    return lambda catalog: name in catalog.catalogs
 
 
 def _wants(name: str, catalog: Catalog) -> tuple[Lock, ...]:
@@ -95,7 +96,9 @@ def alter_catalog(context: RequestContext, name: str, patch: CatalogPatch) -> Dd
     def wants(catalog: Catalog) -> tuple[Lock, ...]:
         return (shared(catalog_key(name)), exclusive(tenant_key(name)))
 
-    return DdlRequest(context, wants, partial(plan_alter_catalog, name, patch))
+    context = replace(context, if_exists=patch.if_exists)
+    request = DdlRequest(context, wants, partial(plan_alter_catalog, name, patch))
+    return unless_absent(request, ALTER_CATALOG, "catalog", name, _exists(name))
 
 
 def plan_alter_catalog(

@@ -59,6 +59,8 @@ class CatalogPatch(WireModel):
 
     settings: TenantSettings = TenantSettings()
     limits: TenantLimits = TenantLimits()
+    if_exists: bool = False
+    """204 with `Catalog-Applied: false` where it does not exist, instead of 404."""
 
 
 def named(part: WireModel) -> dict[str, Any]:

@@ -33,6 +33,8 @@ class Rest:
     url: str = ""
     answers: dict[tuple[str, str], tuple[int, Any] | MetaError] = field(default_factory=dict)
     """By method and path without its query. Bytes are sent as they are, everything else as JSON."""
+    headers: dict[str, str] = field(default_factory=dict)
+    """Sent with each answer."""
     asked: list[Asked] = field(default_factory=list)
     """But for what every client asks first: which servers there are."""
     on_request: Callable[[str, str], None] = lambda method, path: None
@@ -72,6 +74,8 @@ def serving() -> Iterator[Rest]:
             status, body = rest.answer(self.command, self.path, body, headers)
             self.send_response(status)
             self.send_header("content-length", str(len(body)))
+            for name, text in rest.headers.items():
+                self.send_header(name, text)
             self.end_headers()
             self.wfile.write(body)
 

@@ -46,6 +46,24 @@ async def test_given_a_new_catalog_then_its_schema_and_ids_come_in_the_same_vers
         assert table.status_code == 201
 
 
+async def test_given_no_catalog_when_changed_if_it_exists_then_a_miss_with_its_key() -> None:
+    async with leader() as one:
+        before, body = one.version, {"limits": {"tables": 1}, "if_exists": True}
+        headers = WAIT | {"idempotency-key": "once"}
+
+        missing = await patch(one, ACME, limits={"tables": 1})
+        missed = await one.client.patch(ACME, json=body, headers=headers)
+        await one.client.post(CATALOGS, json={"name": "acme"}, headers=WAIT)
+        again = await one.client.patch(ACME, json=body, headers=headers)
+        found = await patch(one, ACME, **body)
+
+        assert (missing.status_code, missed.status_code) == (404, 204)
+        assert missed.headers["catalog-applied"] == "false"
+        assert (again.status_code, again.headers["catalog-applied"]) == (204, "false")
+        assert (found.status_code, found.json()["limits"]["tables"]) == (200, 1)
+        assert one.version == before + 2
+
+
 async def test_given_a_new_catalog_when_dropped_then_its_empty_schema_goes_along() -> None:
     async with leader() as one:
         await one.client.post(CATALOGS, json={"name": "acme"}, headers=WAIT)

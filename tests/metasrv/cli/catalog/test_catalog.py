@@ -33,6 +33,21 @@ def test_given_limits_and_settings_when_altered_then_they_are_sent_and_shown(
     assert "tables" in done.stdout
 
 
+def test_given_no_catalog_when_altered_if_it_exists_then_a_miss_is_a_success(
+    run: Run, rest: Rest
+) -> None:
+    rest.answers[("PATCH", ACME)] = (204, b"")
+    rest.headers["catalog-applied"] = "false"
+
+    done = run(
+        *["catalog", "alter", "acme", "--limit", "tables=5", "--if-exists"],
+        *["--metasrv", rest.url],
+    )
+
+    assert (done.exit_code, rest.asked[0].body["if_exists"]) == (0, True)
+    assert "acme" in done.output
+
+
 @pytest.mark.parametrize("words", [[], ["--limit", "tables"], ["--limit", "a=1", "--limit", "a=2"]])
 def test_given_words_that_name_nothing_when_altered_then_nothing_is_sent(
     run: Run, rest: Rest, words: list[str]
