@@ -12,10 +12,13 @@ _FIRST = re.compile(
     rf"(?:EXPLAIN\s+)?(?:{'|'.join((*ROW_WORDS, *_NOT_HERE))})\b", re.IGNORECASE | re.ASCII
 )
 _VIEW = re.compile(r'\bFROM\s+(?:\w+\s*\.\s*)?"?information_schema\b', re.IGNORECASE | re.ASCII)
+_QUERY = re.compile(r"(?:EXPLAIN\s+)?SELECT\b", re.IGNORECASE | re.ASCII)
 _LOOKED_AT_CHARS = 4_096
 
 
 def is_of_rows(text: StatementText) -> bool:
     """Whether a statement is a frontend's. A query of the information schema is metasrv's."""
     head = text.source[text.start : min(text.end, text.start + _LOOKED_AT_CHARS)]
-    return _FIRST.match(head) is not None and _VIEW.search(head) is None
+    if _FIRST.match(head) is None:
+        return False
+    return _QUERY.match(head) is None or _VIEW.search(head) is None

@@ -46,6 +46,12 @@ def test_given_a_text_then_it_is_divided_by_who_carries_it_out() -> None:
     assert _divided("  ") == [("", False)]
 
 
+def test_given_a_row_whose_text_names_a_view_then_it_is_a_frontends() -> None:
+    text = "insert into t values (1, 1, 'select * from information_schema.tables')"
+
+    assert _divided(text) == [(text, True)]
+
+
 def test_given_many_statements_about_rows_then_each_request_takes_some(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
