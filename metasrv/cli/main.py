@@ -74,7 +74,7 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
         "metasrv.cli.catalog.batch",
         "Carry out the commands of a file in one version of the catalog, or none.",
     ),
-    ("sql", "metasrv.cli.language.sql", "Carry out statements of SQL about the catalog."),
+    ("sql", "metasrv.cli.language.sql", "Carry out statements of SQL."),
     ("show", "metasrv.cli.language.show", "Show a view of the information schema."),
     ("apply", "metasrv.cli.language.apply", "Bring the catalog to the state that files declare."),
     ("diff", "metasrv.cli.language.diff", "Show what `apply` would do; exit code 2: something."),

@@ -158,4 +158,5 @@ def _template(error: MetaError) -> str:
 def _is_later_statement(error: MetaError) -> bool:
     """Whether it is of a statement of SQL behind others, which are done."""
     number = error.facts.get("statement")
-    return isinstance(number, int) and number > 1 and kind_of(error).code == "invalid-request"
+    of_text = ("invalid-request", "invalid-sql")
+    return isinstance(number, int) and number > 1 and kind_of(error).code in of_text

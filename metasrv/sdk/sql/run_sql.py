@@ -73,7 +73,8 @@ async def run_sql(
     until = loop.time() + options.get("wait_s", DEFAULT_WAIT_S)
     run = SqlRun(service, rows, clock, options, key, until)
     results: list[StatementResult] = []
-    parts = parts_of(text) if len(text) <= SHORT_CHARS else await asyncio.to_thread(_listed, text)
+    # All of it is divided before anything is sent: a string that does not end stops the whole text.
+    parts = _listed(text) if len(text) <= SHORT_CHARS else await asyncio.to_thread(_listed, text)
     for part in parts:
         send = _rows_sent if part.of_rows else _changes_sent
         try:

@@ -35,7 +35,8 @@ class SqlPart:
         return self.source[self.begin : self.end]
 
     def placed(self, error: MetaError) -> MetaError:
-        """The same error, with the statement and the place in the whole text."""
+        """The same error, with the statement and the place in the whole text. One that names no
+        statement is of the part as a whole: those before the part are done."""
         facts = dict(error.facts)
         line, column, statement = (facts.get(name) for name in ("line", "column", "statement"))
         if isinstance(line, int) and isinstance(column, int):
@@ -43,8 +44,12 @@ class SqlPart:
             if line == 1:
                 facts["column"] = column + self.begin - (before.rfind("\n") + 1)
             facts["line"] = line + before.count("\n")
+            if self.begin:
+                facts.pop("detail", None)  # names the place in the part: made anew of these facts
         if isinstance(statement, int):
             facts["statement"] = statement + self.number
+        elif self.number:
+            facts["statement"] = self.number + 1
         return type(error)(error.code, **facts)
 
 

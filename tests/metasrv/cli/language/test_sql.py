@@ -72,11 +72,12 @@ def test_given_a_refusal_then_the_place_is_marked_in_its_line(run: Run, rest: Re
     assert "nothing was changed" in refused.output
 
 
+@pytest.mark.parametrize("code", ["invalid-request", "invalid-sql"])
 def test_given_a_refusal_of_a_later_statement_then_it_says_what_is_done(
-    run: Run, rest: Rest
+    run: Run, rest: Rest, code: str
 ) -> None:
     facts = {"line": 1, "column": 15, "excerpt": "drop table a; drop table b\n^", "statement": 2}
-    rest.answers[PATH] = Refused("invalid-request", expected="another", **facts)
+    rest.answers[PATH] = Refused(code, expected="another", **facts)
 
     refused = run("sql", "-c", "x", "--metasrv", rest.url)
 

@@ -9,6 +9,7 @@ from metasrv.sdk.sql import sql_parts
 from metasrv.sdk.sql.sql_parts import parts_of
 from metasrv_base.errors import Conflict, NotFound, Refused
 from metasrv_base.wire.http.strict_json import BODY_BYTES_MAX
+from metasrv_base.wire.problem.problems import problem_of
 from tests.metasrv.sdk.catalog import URL, answer
 from tests.metasrv.sdk.scene import Frontends, scene
 
@@ -117,15 +118,20 @@ async def test_given_a_fault_then_its_place_is_that_in_the_whole_text() -> None:
         with pytest.raises(Conflict) as there:
             await client.sql(f"truncate u; {FILL}; {FILL}")
         with pytest.raises(Refused) as open_text:
-            await client.sql("truncate u; insert into t values ('x")
+            await client.sql(f"{FILL}; truncate u; insert into t values ('x")
         frontends.script.append(NotFound("table-not-found", name="u", line=1, column=12))
         with pytest.raises(NotFound) as missing:
             await client.sql("delete from t where id = 7;\n\n drop  table u")
 
     assert (unread.value.facts["line"], unread.value.facts["column"]) == (2, 10)
+    assert unread.value.facts["statement"] == 2
+    assert "ine 2, column 10" in str(problem_of(unread.value, "", "")[2]["detail"])
     assert (there.value.code, there.value.facts["statement"]) == ("already-exists", 3)
     assert there.value.facts["column"] == len(f"truncate u; {FILL}; ") + 1
-    assert (open_text.value.code, open_text.value.facts["column"]) == ("invalid-sql", 35)
+    assert (open_text.value.code, open_text.value.facts["column"]) == (
+        "invalid-sql",
+        35 + len(f"{FILL}; "),
+    )
     assert (missing.value.facts["line"], missing.value.facts["column"]) == (3, 13)
 
 
