@@ -4,6 +4,7 @@ Plain scalars are what the core schema of YAML 1.2 says: `no` and `2013-01-31` a
 `true`, `null` and numbers are not.
 """
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -98,19 +99,35 @@ def _scalar(node: Any) -> Any:
         return _TRUTH[text]
     if _INTEGER.fullmatch(text):
         return int(text)
-    return float(text) if _NUMBER.fullmatch(text) else text
+    if not _NUMBER.fullmatch(text):
+        return text
+    if math.isinf(number := float(text)):
+        raise _fault(node, "the number is too large")
+    return number
 
 
 def _fault(node: Any, reason: str) -> YamlFault:
     return YamlFault(node.start_mark.line + 1, node.start_mark.column + 1, reason)
 
 
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+    """Puts texts into quotes that are numbers of YAML 1.2 and not of 1.1, as `09` and `1e5`; those
+    of 1.1 the library knows."""
+
+
+def _text_node(dumper: Any, text: str) -> Any:
+    style = "'" if _NUMBER.fullmatch(text) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text_node)
+
+
 def yaml_text(value: Any) -> str:
     """A value as YAML that `documents` reads back, members in their order."""
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     text: str = yaml.dump(
         value,
-        Dumper=dumper,
+        Dumper=_Dumper,
         sort_keys=False,
         allow_unicode=True,
         default_flow_style=False,

@@ -86,7 +86,13 @@ def test_given_a_file_with_a_fault_then_its_line_and_column_are_named(
 
 
 texts = st.text(st.characters(codec="utf-8"), max_size=8)
-scalars = st.none() | st.booleans() | st.integers() | texts | st.sampled_from(("no", "1_0", "~"))
+numbers_as_texts = st.from_regex(
+    r"[-+]?[0-9]{0,3}\.?[0-9]{0,3}([eE][-+]?[0-9]{1,3})?", fullmatch=True
+)
+scalars = st.one_of(
+    *(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False)),
+    *(texts, numbers_as_texts, st.sampled_from(("no", "1_0", "~", "0o7", "1:30", "09", "1e5"))),
+)
 values = st.recursive(
     scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3)
 )
