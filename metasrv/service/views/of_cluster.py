@@ -2,12 +2,10 @@
 
 from collections.abc import Iterator
 
-import orjson
-
 from keys.catalog.tables.catalog_table import CatalogTable
 from metasrv.service.bodies.shapes import region_body
 from metasrv.service.views.of_tables import of_table
-from metasrv.service.views.view import Row, ViewFacts, yes_no
+from metasrv.service.views.view import Row, ViewFacts, json_text, yes_no
 from metasrv_base.schema.instants import parse_instant
 from metasrv_base.wire.api.cluster import NodeBody
 from metasrv_base.wire.api.control import LockBody
@@ -44,7 +42,7 @@ def node_rows(facts: ViewFacts, node: NodeBody) -> Iterator[Row]:
         node.state,
         node.address,
         node.zone,
-        _json(node.labels),
+        json_text(node.labels),
         node.root,
         node.version,
         node.incarnation,
@@ -143,18 +141,14 @@ def version_rows(facts: ViewFacts, change: CatalogChange) -> Iterator[Row]:
 def setting_rows(facts: ViewFacts, setting: SettingBody) -> Iterator[Row]:
     yield (
         setting.name,
-        _json(setting.value),
-        _json(setting.default),
+        json_text(setting.value),
+        json_text(setting.default),
         setting.unit,
         setting.meaning,
         setting.version,
         setting.changed_by,
         _ms(setting.changed_at),
     )
-
-
-def _json(value: object) -> str:
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def _ms(text: str | None) -> int | None:

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import orjson
-
 from keys.catalog.catalog import Catalog
 from keys.catalog.maps import NOTHING
 from keys.model.catalogs import CatalogInfo, SchemaInfo
@@ -13,7 +11,15 @@ from keys.model.placing.tablespaces import TablespaceInfo
 from metasrv.service.bodies.placement_shapes import placement_definition
 from metasrv.service.views.scope import ViewScope
 from metasrv.service.views.table_units import in_order
-from metasrv.service.views.view import CatalogUnits, Position, Row, Units, View, ViewFacts
+from metasrv.service.views.view import (
+    CatalogUnits,
+    Position,
+    Row,
+    Units,
+    View,
+    ViewFacts,
+    json_text,
+)
 from metasrv.service.views.view import ViewColumn as Column
 from metasrv_base.concurrency.turns import slices
 from metasrv_base.wire.model import WireModel
@@ -76,13 +82,13 @@ def _tenant_rows(facts: ViewFacts, info: CatalogInfo) -> Iterator[Row]:
         settings.autocommit,
         settings.tx_isolation,
         settings.drop_retention_ms,
-        _json(info.options),
+        json_text(info.options),
         info.created_at_ms,
     )
 
 
 def _schema_rows(facts: ViewFacts, info: SchemaInfo) -> Iterator[Row]:
-    yield info.catalog, info.name, info.schema_id, _json(info.options), info.created_at_ms
+    yield info.catalog, info.name, info.schema_id, json_text(info.options), info.created_at_ms
 
 
 def _placement_rows(facts: ViewFacts, info: PlacementInfo) -> Iterator[Row]:
@@ -92,8 +98,8 @@ def _placement_rows(facts: ViewFacts, info: PlacementInfo) -> Iterator[Row]:
         info.placement_id,
         info.replicas,
         info.partitions,
-        _json([_plain(profile) for profile in body.storage_profiles]),
-        _json(_plain(body.node_filter)),
+        json_text([_plain(profile) for profile in body.storage_profiles]),
+        json_text(_plain(body.node_filter)),
         info.comment,
         info.version,
         info.created_at_ms,
@@ -113,10 +119,6 @@ def _tablespace_rows(facts: ViewFacts, info: TablespaceInfo) -> Iterator[Row]:
 
 def _plain(model: WireModel) -> Any:
     return model.model_dump(mode="json", by_alias=True)
-
-
-def _json(value: object) -> str:
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
 
 
 CREATED = Column("created_at", "timestamp(ms)", "The time at which it was made.")

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
+import orjson
+
 from keys.catalog.catalog import Catalog
 from metasrv.service.bodies.shapes import time_of
 from metasrv.service.nearby import hint
@@ -112,3 +114,8 @@ def json_value(type: ColumnType, value: ViewValue) -> ViewValue:
 def yes_no(value: bool) -> str:
     """As the SQL standard has booleans in its information schema."""
     return "YES" if value else "NO"
+
+
+def json_text(value: object) -> str:
+    """A value of several parts as one text: JSON, names in order."""
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
