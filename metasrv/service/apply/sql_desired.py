@@ -144,17 +144,12 @@ def _declares_object(parts: DesiredParts, declaring: SqlPlace) -> bool:
 
 
 def _json(shape: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: value.model_dump(by_alias=True)
-        if hasattr(value, "model_dump")
-        else [_json_of(each) for each in value]
-        if isinstance(value, tuple | list)
-        else value
-        for name, value in shape.items()
-    }
+    return {name: _json_of(value) for name, value in shape.items()}
 
 
 def _json_of(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return [_json_of(each) for each in value]
     return value.model_dump(by_alias=True) if hasattr(value, "model_dump") else value
 
 
