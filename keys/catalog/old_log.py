@@ -13,7 +13,6 @@ from keys.catalog.rebuild import Rebuild
 from keys.commit.staging import MissingParts, whole_item
 from keys.model.log import CatalogUpdate, CatalogUpdateKey
 from keys.store.kv import PAGE_KEYS_MAX, Get, KeyValue, ReadableStore
-from keys.value import decode
 from metasrv_base.concurrency.fanout import fan_out
 from metasrv_base.concurrency.turns import at_once
 from metasrv_base.errors import Corrupt, Refused
@@ -126,11 +125,6 @@ class OldLog:
         except MissingParts as error:  # deleted since, together with the update
             version = CatalogUpdateKey.parse(item.key).version
             raise MissingUpdate(log="gap", version=version) from error
-
-    async def update(self, version: int) -> tuple[CatalogUpdate, int]:
-        """The update that made a version, and its revision. Raises MissingUpdate."""
-        (item,) = await self._read(_Part(version, version))
-        return decode(CatalogUpdate, item.value, key=item.key.decode()), item.mod_revision
 
     async def version_at(self, at_ms: int, low: int, high: int) -> int:
         """The last version up to *high* that was committed at or before *at_ms*; *low*: none above

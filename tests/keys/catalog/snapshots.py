@@ -170,6 +170,7 @@ async def loaded_at(store: Store, revision: int) -> Catalog:
 
 def scenario(main: Callable[[Cluster], Awaitable[None]]) -> None:
     async def begin(loop: SimLoop) -> None:
+        loop.thread_ms = lambda: 1.0
         await main(await Cluster.made(loop))
 
     run(begin, 1)
