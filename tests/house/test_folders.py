@@ -34,6 +34,7 @@ SUITES = frozenset(
         "tests/node_conformance",
         "tests/process",
         "tests/process/drill",
+        "tests/process/kills",
         "tests/sim",
         "tests/sim/planted",
         "tests/takeover",
