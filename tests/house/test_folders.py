@@ -37,6 +37,7 @@ SUITES = frozenset(
         "tests/process/kills",
         "tests/sim",
         "tests/sim/planted",
+        "tests/sim/plots",
         "tests/takeover",
         "tests/walks",
     }

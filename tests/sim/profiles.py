@@ -8,6 +8,7 @@ from tests.sim.clients.queues import LONG_QUEUE, QUEUE, SHORT_QUEUE, Queue
 from tests.sim.cluster.outage import OUTAGE, Outage
 from tests.sim.length import LONG, SHORT, Length, Life
 from tests.sim.planted.mistakes import Bugs
+from tests.sim.plots.placed import PLACED, Placed
 from tests.sim.scenario import Outcome, Plot, live
 
 PLOTS: Mapping[str, type[Plot]] = {
@@ -17,10 +18,12 @@ PLOTS: Mapping[str, type[Plot]] = {
     LONG_QUEUE.name: Queue,
     LOG.name: Log,
     SHORT_LOG.name: Log,
+    PLACED.name: Placed,
 }
 """By the name of a length; the others have the plot of all things."""
 LENGTHS: Mapping[str, Length] = {
-    one.name: one for one in (LONG, SHORT, OUTAGE, QUEUE, SHORT_QUEUE, LONG_QUEUE, LOG, SHORT_LOG)
+    one.name: one
+    for one in (LONG, SHORT, OUTAGE, QUEUE, SHORT_QUEUE, LONG_QUEUE, LOG, SHORT_LOG, PLACED)
 }
 """The lengths that `make sim` lives."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from keys.model.log import CatalogUpdateKey
 from keys.model.records import ProcedureHistory, ProcedureHistoryKey, ProcedureKey
-from keys.store.kv import Request, TxnAnswer
+from keys.store.kv import Request, TxnAnswer, Watched
 from keys.store.memory import MemoryKv
 from keys.value import decode
 from tests.procedures.harness.agree import Agreement
@@ -34,6 +34,8 @@ class StoreGhost:
     """Up to which the keys have been judged."""
     updates: dict[int, bytes] = field(default_factory=dict)
     """The log, as it was written, by version; what is compacted stays."""
+    listeners: list[Callable[[Watched], None]] = field(default_factory=list)
+    """Called with every revision as it is written."""
     _in_doubt: set[Request] = field(default_factory=set)
 
     def applied(self, host: str, request: Request, answer: TxnAnswer) -> None:
@@ -67,6 +69,8 @@ class StoreGhost:
         for entry in self.kv._store.log_from(max(self.revision + 1, self.kv._store.compacted + 1)):
             self.revision = entry.revision
             self.loop.trace("revision", entry.revision, sorted(event.key for event in entry.events))
+            for listener in self.listeners:
+                listener(entry)
             before = len(self.agreement.wrong)
             self.agreement.move(entry.revision, entry.events)
             for text in self.agreement.wrong[before:]:

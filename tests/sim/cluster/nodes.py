@@ -24,6 +24,7 @@ from dataplane.datanode.upkeep.upkeep import Upkeep
 from dataplane.region.files.block_cache import BlockCache
 from dataplane.region.place import RegionLimits
 from metasrv_base.clock import Clock
+from metasrv_base.engines import LSM
 from metasrv_base.errors import Conflict, Unavailable
 from metasrv_base.wire.http.client import HttpClient
 from metasrv_base.wire.node.nodes import NodeResources
@@ -61,6 +62,8 @@ class Datanode:
     clock: Clock
     metasrvs: Sequence[str]
     limits: RegionLimits
+    engines: tuple[str, ...] = (LSM,)
+    """Names of the region engines that its process has."""
     node: str = ""
     """Name of its node in the loop: the process that was started last."""
     disk: ProcessDisk | None = None
@@ -111,7 +114,8 @@ class Datanode:
     async def _run(self, disk: ProcessDisk, incarnation: str) -> None:
         """As dataplane.datanode.main puts it together."""
         journal = await asyncio.to_thread(open_journal, disk, self.root, self.name)
-        identity = NodeIdentity(self.name, incarnation, self.url, f"zone-{self.name}", self.root)
+        zone = f"zone-{self.name}"
+        identity = NodeIdentity(self.name, incarnation, self.url, zone, self.root, self.engines)
         client = HttpClient(self.metasrvs, transport=Wire(self.network))
         leases = RegionLeases(incarnation)
         store = DiskStore(disk, self.clock, self.root, self.limits, BlockCache(1 << 20), ("/",))

@@ -1,6 +1,6 @@
 """Mistakes that need several faults or much of something, planted for one world at a time."""
 
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,13 +8,17 @@ from dataplane.frontend.statements.scanning import Scanning
 from dataplane.frontend.statements.scans import IndexScan, OpenScan, Place
 from dataplane.region.log.logged_group import LoggedGroup
 from dataplane.region.log.sealed_log import SealedLog
+from keys.model.placing.placements import NodeFilter
 from keys.store.kv import KeyValue
+from metasrv_base.engines import LSM
 from procedures.engine.active_procedure import ActiveProcedure
 from procedures.engine.control import Command
-from procedures.kinds.failover import failover_table
+from procedures.kinds.failover import failover_plan, failover_table
+from procedures.ports import NodeView
 from procedures.scheduling import intake
 from procedures.scheduling.manager import Manager
 from procedures.scheduling.recovery import read_records
+from procedures.steps.placing import ANY_NODE, place_in_groups
 from tests.crash.enumeration import Patch
 
 _PAGE = Scanning.page
@@ -57,6 +61,17 @@ async def _never_gone(*_: object) -> bool:
     return False
 
 
+def _any_node(
+    nodes: Iterable[NodeView],
+    groups: Sequence[Mapping[str, int]],
+    excluded: Collection[str] = (),
+    engine: str = LSM,
+    node_filter: NodeFilter = ANY_NODE,
+) -> tuple[NodeView, ...]:
+    """A failover that prefers any node to a wait."""
+    return place_in_groups(nodes, groups, excluded, engine, ANY_NODE)
+
+
 async def _first_page(*asked: Any, **bounds: Any) -> AsyncIterator[tuple[KeyValue, ...]]:
     """A new leader takes up the first page of the records that it finds."""
     async for items in read_records(*asked, **bounds):
@@ -82,6 +97,7 @@ PATCHES: dict[str, Iterable[Patch]] = {
     "a control told before it is stored": ((Manager, "_post", _told_at_once),),
     "one page of records recovered": ((intake, "read_records", _first_page),),
     "a replay that ends at a bound": ((SealedLog, "groups", _not_all),),
+    "a failover ignores the node filter": ((failover_plan, "place_in_groups", _any_node),),
     "a new leader is waited for": ((failover_table, "_leader_is_gone", _never_gone),),
 }
 """By name."""
