@@ -106,6 +106,8 @@ class Staging(Generic[S]):
     items: Callable[[S], Sequence[StoredPart]]
     in_parts: Callable[[S, StagedRef, Catalog], S]
     """Returns the state without them, once they are in the parts."""
+    parts: Callable[[S], StagedRef | None]
+    """Returns the parts that hold the items of the state; None: the state itself holds them."""
 
 
 def _no_pin(record: ProcedureRecord) -> int | None:

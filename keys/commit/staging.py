@@ -2,7 +2,7 @@
 
 Whoever writes parts names them by an id that nobody used before, each in a fenced transaction, and
 only then the one value that refers to them. So a reader that finds the value finds every part, and
-parts that nothing refers to are garbage (keys/catalog/staged_garbage.py).
+parts that nothing refers to are garbage (metasrv/leadership/log/unnamed_parts.py).
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -126,6 +126,8 @@ INVARIANTS: tuple[Invariant, ...] = (
             "procedure-once",
             "procedure-parent",
             "idempotency-target",
+            "procedure-parts",
+            "parts-named",
             "region-opening",
             "drop-unfinished",
         ),

@@ -1,15 +1,28 @@
-"""Rules about procedures: none is lost or duplicated, locks follow from the records."""
+"""Rules about procedures: none is lost or duplicated, locks follow from the records, and the parts
+that they write belong to somebody.
+"""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pydantic import ValidationError
 
+from keys.commit.staging import whole_parts
+from keys.model.cluster import LeaderKey
+from keys.model.log import CatalogUpdate, CatalogUpdateKey, StagedRef
 from keys.model.records import IdempotencyKey, ProcedureHistoryKey, ProcedureKey, ProcedureRecord
+from keys.model.staging.parts import BatchPartKey, LargeUpdateKey
+from keys.store.kv import KeyValue
 from metasrv.check.check_input import CheckInput
 from metasrv.check.rule import CheckFault, CheckRule, Severity
+from metasrv.check.stored_log import parts_by_batch
+from metasrv_base.errors import Corrupt
 from procedures.kinds.registry import KINDS
 from procedures.locking.holding import claim_of, holders
+
+COLLECTED_MS = 3_600_000
+"""Time in which a leader deletes parts that nothing names. Its chore runs once a minute and looks
+at 1,000 parts (metasrv/leadership/log/unnamed_parts.py): 60,000 of them are looked at by then."""
 
 
 def _unknown(record: ProcedureRecord) -> str | None:
@@ -99,6 +112,78 @@ def idempotency(facts: CheckInput) -> Iterator[CheckFault]:
             yield CheckFault(str(key), state, "a procedure that exists")
 
 
+def parts_there(facts: CheckInput) -> Iterator[CheckFault]:
+    """Without one of them the procedure can neither run nor undo what it did."""
+    staged = {name: ref for name, record in facts.records().items() if (ref := _staged(record))}
+    parts = parts_by_batch(item.raw for item in facts.items) if staged else {}
+    for procedure, ref in staged.items():
+        try:
+            whole_parts(ref, parts.get(ref.batch, ()))
+        except Corrupt as error:
+            key = str(ProcedureKey(procedure))
+            yield CheckFault(key, str(error), "all parts that its state names")
+
+
+def _staged(record: ProcedureRecord) -> StagedRef | None:
+    """The parts that a record names, if this program can read it."""
+    kind = KINDS.get(record.kind)
+    if kind is None or kind.staging is None:
+        return None
+    try:
+        return kind.staging.parts(kind.state.model_validate(record.state))
+    except ValidationError:
+        return None  # another rule says so
+
+
+def unnamed(facts: CheckInput) -> Iterator[CheckFault]:
+    """Parts that nothing names are deleted by the leader, some time later: those of a submission
+    that did not come to be, or of a batch that is over. They are reported only where the leader of
+    now has committed updates for an hour since nothing named them: until then its chore may not
+    have come to them, and without a leader it does not run at all. So the time is that of commits
+    alone, and of one term.
+    """
+    named = {large.staged.batch for large in facts.of(LargeUpdateKey).values()}
+    named |= {update.staged.batch for update in facts.log().values() if update.staged is not None}
+    collected = _collected(facts)
+    for batch, parts in parts_by_batch(item.raw for item in facts.items).items():
+        if batch in named or _last_named(facts, batch, parts) >= collected:
+            continue
+        first = BatchPartKey.parse(parts[0].key)
+        state = f"nothing names the parts of {batch} ({len(parts)} of them)"
+        yield CheckFault(str(first), state, "deleted within an hour by the leader")
+
+
+def _collected(facts: CheckInput) -> int:
+    """The revision before which the leader has looked at every part; 0: not known."""
+    leader, head = facts.by_name.get(str(LeaderKey())), facts.version()
+    if leader is None or head is None:
+        return 0
+    return max(
+        (
+            item.raw.create_revision
+            for item in facts.items
+            if isinstance(item.key, CatalogUpdateKey)
+            and isinstance(item.value, CatalogUpdate)
+            and item.raw.create_revision > leader.raw.mod_revision
+            and head.at_ms - item.value.at_ms >= COLLECTED_MS
+        ),
+        default=0,
+    )
+
+
+def _last_named(facts: CheckInput, batch: str, parts: Sequence[KeyValue]) -> int:
+    """The revision up to which the parts may have belonged to a procedure that was not over."""
+    procedure = batch.partition(".")[0]
+    try:
+        record, history = str(ProcedureKey(procedure)), str(ProcedureHistoryKey(procedure))
+    except ValueError:  # no procedure has such an id
+        return max(part.mod_revision for part in parts)
+    if record in facts.by_name:
+        return facts.revision
+    over = facts.by_name.get(history)
+    return max(*(part.mod_revision for part in parts), 0 if over is None else over.raw.mod_revision)
+
+
 RULES = (
     CheckRule(
         "procedure-parked",
@@ -117,5 +202,15 @@ RULES = (
         4,
         "every idempotency key refers to a procedure that exists",
         idempotency,
+    ),
+    CheckRule(
+        "procedure-parts", 1, "a record whose commands are in parts has all of them", parts_there
+    ),
+    CheckRule(
+        "parts-named",
+        1,
+        "parts that no procedure, record or log entry names are deleted",
+        unnamed,
+        severity=Severity.WARNING,
     ),
 )

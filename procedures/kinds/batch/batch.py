@@ -286,5 +286,9 @@ BATCH = Kind(
     graphs=(TABLE,),
     report=BatchBody,
     claims=claims,
-    staging=Staging(lambda state: state.members, in_parts),
+    staging=Staging(
+        lambda state: state.members,
+        in_parts,
+        lambda state: None if state.staged is None else state.staged.parts,
+    ),
 )

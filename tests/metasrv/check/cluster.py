@@ -58,6 +58,7 @@ from tests.fakes.clock import FakeClock
 from tests.keys.model.samples import NODE, PROCEDURE, SCHEMA
 
 DEADLINE_MS = 1_000
+LEASE_MS = 4 * 3_600_000  # longer than any test advances the clock
 INT64 = ColumnType("int64")
 CLUSTER_ID = "019aa5d3-0000-7abc-8def-0123456789ab"
 SALES = SCHEMA.model_copy(update={"name": "sales", "schema_id": 1025})
@@ -135,7 +136,7 @@ class Cluster:
     # The store ----------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        self.lease = await self.kv.grant(60_000, deadline_ms=DEADLINE_MS)
+        self.lease = await self.kv.grant(LEASE_MS, deadline_ms=DEADLINE_MS)
         leader = LeaderRecord(server="meta-1", url="http://127.0.0.1:1", lease=str(self.lease))
         won = await self.put(LeaderKey(), leader, lease=self.lease)
         fence = Compare(bytes(LeaderKey()), won)

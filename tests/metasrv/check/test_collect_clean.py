@@ -4,15 +4,30 @@ import shutil
 
 import pytest
 
+from keys.commit.staging import ENTRIES
 from keys.key import Range
 from keys.model.catalogs import SchemaNameKey
+from keys.model.cluster import LeaderKey
 from keys.model.log import CatalogVersionKey
+from keys.model.records import ProcedureHistoryKey
 from keys.model.snapshot.snapshots import SnapshotPartKey, sealed
 from keys.store.scan import scan
 from metasrv.check.check_input import read_facts
 from metasrv.check.collect import check
+from metasrv.check.rules_procedures import COLLECTED_MS
 from metasrv.cli.tools.check import CLEAN, exit_code
-from tests.metasrv.check.breaking.break_large import SCHEMAS, large_version
+from tests.keys.model.samples import PROCEDURE
+from tests.metasrv.check.breaking.break_large import (
+    AHEAD_MS,
+    BATCH,
+    SCHEMAS,
+    large_version,
+    made,
+    schema_made,
+    stage,
+    staged_batch,
+    unnamed_for_an_hour,
+)
 from tests.metasrv.check.breaking.break_snapshots import compacted
 from tests.metasrv.check.cluster import DEADLINE_MS, DROPPED, Cluster
 
@@ -52,6 +67,54 @@ async def test_given_a_version_whose_keys_are_being_written_when_checked_then_no
     assert facts.fold.catalog is not None
     assert facts.fold.catalog.version == version
     assert all(facts.has(SchemaNameKey("main", info.name)) for info in SCHEMAS)
+
+
+async def test_given_a_batch_whose_commands_are_in_parts_when_checked_then_nothing_is_found(
+    cluster: Cluster,
+) -> None:
+    await staged_batch(cluster)
+    await schema_made(cluster, 1_071)
+    cluster.clock.advance(COLLECTED_MS + AHEAD_MS)
+    await schema_made(cluster, 1_072)
+
+    assert await lines(cluster) == []
+
+
+@pytest.mark.parametrize("age_ms", [0, COLLECTED_MS - AHEAD_MS])
+async def test_given_parts_that_are_to_be_collected_when_checked_then_nothing_is_found(
+    cluster: Cluster, age_ms: int
+) -> None:
+    await stage(cluster, BATCH, ENTRIES, made())
+    await schema_made(cluster, 1_071)
+    cluster.clock.advance(age_ms)
+    await schema_made(cluster, 1_072)
+
+    assert await lines(cluster) == []
+
+
+async def test_given_parts_that_an_earlier_leader_has_left_then_the_time_of_the_next_one_counts(
+    cluster: Cluster,
+) -> None:
+    await unnamed_for_an_hour(cluster, BATCH)
+    leader = LeaderKey()
+    await cluster.put(leader, await cluster.read(leader), lease=cluster.lease)
+
+    assert await lines(cluster) == []
+
+
+async def test_given_parts_of_a_procedure_that_has_just_ended_when_checked_then_nothing_is_found(
+    cluster: Cluster,
+) -> None:
+    await unnamed_for_an_hour(cluster, f"{PROCEDURE}.7.1")
+    history = ProcedureHistoryKey(PROCEDURE)
+    await cluster.put(history, await cluster.read(history))
+
+    assert await lines(cluster) == []
+
+
+async def lines(cluster: Cluster) -> list[str]:
+    checked = await check(cluster.kv, cluster, cluster.clock, deep=False)
+    return [one.line for one in checked.violations]
 
 
 @pytest.mark.parametrize("versions", [(1,), (3,), (2, 4), (7,)])
