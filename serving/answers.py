@@ -8,6 +8,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
+from metasrv_base.concurrency.run_in_thread import run_in_thread
 from metasrv_base.errors import MetaError, NotFound, Refused
 from metasrv_base.wire.problem.problems import FieldError, Problem, field_errors, problem_of
 
@@ -38,8 +39,11 @@ def answer_errors(
     async def refuse(request: Request, error: Exception) -> Response:
         assert isinstance(error, MetaError)
         path, request_id = request.url.path, getattr(request.state, "request_id", "")
-        status, headers, body = problem_of(shown(error, path), path, request_id)
-        return Response(orjson.dumps(body), status, headers)
+        is_short = "results" not in error.facts  # rows: as many as an answer may have
+        status, headers, data = await run_in_thread(
+            is_short, _problem, shown(error, path), path, request_id
+        )
+        return Response(data, status, headers)
 
     async def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
@@ -52,6 +56,11 @@ def answer_errors(
     app.add_exception_handler(MetaError, refuse)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(HTTPException, http)
+
+
+def _problem(error: MetaError, path: str, request_id: str) -> tuple[int, dict[str, str], bytes]:
+    status, headers, body = problem_of(error, path, request_id)
+    return status, headers, orjson.dumps(body)
 
 
 def _as_ours(request: Request, error: HTTPException) -> MetaError:

@@ -23,8 +23,8 @@ sql = APIRouter(tags=["sql"])
 async def run_row_sql(request: Request) -> Response:
     """Carry out statements about rows, in order: INSERT, UPDATE, DELETE, SELECT and EXPLAIN SELECT.
     All of the text is read before anything is done. A statement that fails ends it: the problem
-    tells its number and place, and those before it are done. The text from `rest` on was not
-    begun."""
+    tells its number and place, and the `results` of those before it, which are done. The text from
+    `rest` on was not begun."""
     key = SqlKey(_key(request), sent_ms_of(request))
     service = service_of(request)
     body = await run(service, await json_body(request, RowSqlRequest), key)

@@ -30,7 +30,7 @@ from metasrv_base.sql.rows.row_commands import (
     UpdateRow,
 )
 from metasrv_base.sql.rows.row_grammar import row_statements
-from metasrv_base.wire.language.sql import RowSqlRequest, SqlBody, StatementResult
+from metasrv_base.wire.language.sql import RowSqlRequest, SqlBody, StatementResult, with_results
 
 STATEMENTS_MAX = 1_000
 """The most statements of one request."""
@@ -63,7 +63,7 @@ async def run(service: FrontendService, request: RowSqlRequest, key: SqlKey) -> 
     over.
 
     Raises Refused `invalid-sql` before anything is done; else the error of the first statement that
-    fails, with its number and place: those before it are done.
+    fails, with its number, its place and the results of those before it, which are done.
     """
     service.statements.holder.check()
     await _catch_up(service, request.min_catalog_version)
@@ -78,7 +78,7 @@ async def run(service: FrontendService, request: RowSqlRequest, key: SqlKey) -> 
         try:
             results.append(await runner.of(statement))
         except MetaError as error:
-            raise with_place(error, statement, number) from error
+            raise with_results(with_place(error, statement, number), results) from error
     return SqlBody(results=tuple(results))
 
 

@@ -34,8 +34,8 @@ router = APIRouter(prefix="/v1", tags=["sql"])
 async def run_sql(state: Server, context: AskedFor, request: SqlRequest) -> Response:
     """Carry out statements of SQL, in order, each as the request of its own that says the same. All
     of the text is read before anything is done. A statement that fails ends it: the problem tells
-    its number and place, and those before it are done. BEGIN; ..; COMMIT is one batch. 202: a
-    change is not over, and the text from `rest` on was not begun."""
+    its number and place, and the `results` of those before it, which are done. BEGIN; ..; COMMIT is
+    one batch. 202: a change is not over, and the text from `rest` on was not begun."""
     body = await run(state, context, request)
     is_over = all(result.procedure is None for result in body.results)
     return answer(body, 200 if is_over else 202)

@@ -45,21 +45,30 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     CREATE, ALTER, RENAME, DROP, TRUNCATE and UNDROP TABLE; CREATE, ALTER and DROP INDEX, SCHEMA,
     CATALOG, PLACEMENT and TABLESPACE; COMMENT ON; SHOW, SHOW CREATE TABLE, DESCRIBE; EXPLAIN of a
     change. BEGIN; ..; COMMIT is one version of the catalog, or nothing. INSERT, UPDATE, DELETE and
-    SELECT of rows by primary key or index go through frontends. A statement that fails ends it.
+    SELECT of rows by primary key or index go through frontends. A statement that fails ends it;
+    the results of those before it are shown.
     """
     if text and str(file) != STDIN:
         raise typer.BadParameter("say either FILE or --command")
     source = text or _read(file)
-    with service(metasrv, as_json) as client, procedure_bar("sql") as tell:
-        results = client.sql(
-            source,
-            catalog=catalog,
-            schema=schema,
-            wait_s=wait,
-            on_progress=tell,
-            idempotency_key=idempotency_key,
-        )
-    show(list(results), as_json, lambda: _show(results))
+    results: list[StatementResult] = []
+    is_done = False
+    with service(metasrv, as_json) as client:
+        try:
+            with procedure_bar("sql") as tell:
+                client.sql(
+                    source,
+                    catalog=catalog,
+                    schema=schema,
+                    wait_s=wait,
+                    on_progress=tell,
+                    on_result=results.append,
+                    idempotency_key=idempotency_key,
+                )
+            is_done = True
+        finally:
+            if is_done or results:
+                show(results, as_json, lambda: _show(results))
 
 
 def _read(path: Path) -> str:
@@ -70,7 +79,7 @@ def _read(path: Path) -> str:
         raise typer.BadParameter(f"FILE {path}: {reason_of(error)}") from error
 
 
-def _show(results: "tuple[StatementResult, ...]") -> None:
+def _show(results: "list[StatementResult]") -> None:
     """Rows as a table, one result after the other; a line of all rows written together, and one of
     all changes."""
     from metasrv.cli.plan import show_plans

@@ -3,9 +3,11 @@ done."""
 
 import asyncio
 import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
+
+import orjson
 
 from metasrv.sdk.control.procedure import OnProgress
 from metasrv.sdk.control.service import DEFAULT_WAIT_S, ChangeOptions, ControlService
@@ -33,6 +35,9 @@ class SqlOptions(TypedDict, total=False):
     """Seconds to wait for the end of all, by default 60. Then Unknown with `procedure_id` is
     raised; that change goes on, and the statements behind it are not begun."""
     on_progress: OnProgress
+    on_result: "Callable[[StatementResult], None]"
+    """Called with the result of each statement, in order, once it is known: also with those before
+    a statement that fails. By the synchronous client in a thread of its own."""
     idempotency_key: str
     """Default: a new one. The same text with the same key is carried out once."""
 
@@ -48,6 +53,21 @@ class SqlRun:
     key: str
     until: float
     """Seconds of the loop's clock."""
+    results: "list[StatementResult]" = field(default_factory=list)
+    """The results known so far."""
+
+    @property
+    def shown_version(self) -> int:
+        """The newest version of the catalog that a result shows; 0: none does."""
+        return max((result.catalog_version or 0 for result in self.results), default=0)
+
+    def add(self, part: SqlPart, results: "Iterable[StatementResult]") -> None:
+        """Takes *results*, whose places are those in *part*."""
+        for result in results:
+            moved = result.model_copy(update={"offset": result.offset + part.begin})
+            self.results.append(moved)
+            if "on_result" in self.options:
+                self.options["on_result"](moved)
 
     @property
     def left_s(self) -> float:
@@ -72,33 +92,31 @@ async def run_sql(
     key = options.get("idempotency_key") or str(uuid.uuid4())
     until = loop.time() + options.get("wait_s", DEFAULT_WAIT_S)
     run = SqlRun(service, rows, clock, options, key, until)
-    results: list[StatementResult] = []
     # All of it is divided before anything is sent: a string that does not end stops the whole text.
     parts = _listed(text) if len(text) <= SHORT_CHARS else await asyncio.to_thread(_listed, text)
     for part in parts:
         send = _rows_sent if part.of_rows else _changes_sent
         try:
-            done = await send(run, part, _seen(results))
+            await send(run, part)
         except MetaError as error:
+            run.add(part, _before(error))
             raise part.placed(error) from error
-        results += [
-            each.model_copy(update={"offset": each.offset + part.begin}) if part.begin else each
-            for each in done
-        ]
-    return tuple(results)
+    return tuple(run.results)
 
 
 def _listed(text: str) -> list[SqlPart]:
     return list(parts_of(text))
 
 
-def _seen(results: "Sequence[StatementResult]") -> int:
-    """The newest version of the catalog that a result shows; 0: none does."""
-    return max((result.catalog_version or 0 for result in results), default=0)
+def _before(error: MetaError) -> "tuple[StatementResult, ...]":
+    """Takes the results of the statements before the one that failed out of the error's facts."""
+    from metasrv_base.wire.language.sql import SqlBody
+
+    results = error.facts.pop("results", ())
+    return SqlBody.model_validate_json(orjson.dumps({"results": results})).results
 
 
-async def _changes_sent(run: SqlRun, part: SqlPart, shown_version: int) -> "list[StatementResult]":
-    results: list[StatementResult] = []
+async def _changes_sent(run: SqlRun, part: SqlPart) -> None:
     begin = 0
     while True:
         start = part.begin + begin
@@ -108,29 +126,28 @@ async def _changes_sent(run: SqlRun, part: SqlPart, shown_version: int) -> "list
         if "on_progress" in run.options:
             conditions["on_progress"] = run.options["on_progress"]
         body = await _send(run, _rest(part.text, begin), conditions)
-        results += body.results
-        last = results[-1] if results else None
-        if last is not None and last.procedure is not None:
-            results[-1] = await _over(run.service, last, run.left_s, run.options.get("on_progress"))
+        for result in body.results:
+            if result.procedure is not None:  # the last one
+                result = await _over(run, result)
+            run.add(part, (result,))
         if body.rest is None:
-            return results
+            return
         begin = body.rest
 
 
-async def _rows_sent(run: SqlRun, part: SqlPart, shown_version: int) -> "list[StatementResult]":
+async def _rows_sent(run: SqlRun, part: SqlPart) -> None:
     """Sent again under the same key, as long as it is unknown whether it was done: regions know
     each statement, so that none is done twice."""
     from metasrv.sdk.rows.attempts import Copies
     from metasrv_base.wire.frontend.rows import SENT_MS
     from metasrv_base.wire.language.sql import SqlBody
 
-    results: list[StatementResult] = []
     frontends, sent_ms = run.rows().frontends, run.clock.wall_ms()
     headers = {"idempotency-key": f"{run.key}-{part.begin}", SENT_MS: str(sent_ms)}
     begin: int | None = 0
     while begin is not None:
         request: dict[str, object] = {"text": _rest(part.text, begin), **_session(run.options)}
-        if newest_version := max(shown_version, _seen(results)):
+        if newest_version := run.shown_version:
             request["min_catalog_version"] = newest_version
         copies = Copies()
         with copies.settled():
@@ -138,9 +155,8 @@ async def _rows_sent(run: SqlRun, part: SqlPart, shown_version: int) -> "list[St
                 "POST", PATH, run.until, copies, json=request, headers=headers
             )
         body = answer.body(SqlBody)
-        results += body.results
+        run.add(part, body.results)
         begin = body.rest
-    return results
 
 
 def _rest(text: str, begin: int) -> str:
@@ -164,15 +180,11 @@ async def _send(run: SqlRun, text: str, conditions: ChangeOptions) -> "SqlBody":
     return answer.body(SqlBody)
 
 
-async def _over(
-    service: ControlService,
-    result: "StatementResult",
-    wait_s: float,
-    on_progress: OnProgress | None,
-) -> "StatementResult":
+async def _over(run: SqlRun, result: "StatementResult") -> "StatementResult":
     """The result once its procedure has ended."""
     assert result.procedure is not None
-    ended = await service.follow(result.procedure.id, wait_s, on_progress)
+    on_progress = run.options.get("on_progress")
+    ended = await run.service.follow(result.procedure.id, run.left_s, on_progress)
     applied = (ended.result or {}).get("applied") is not False
     version = ended.catalog_version
     return result.model_copy(

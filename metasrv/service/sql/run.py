@@ -19,7 +19,7 @@ from metasrv_base.concurrency.run_in_thread import run_in_thread
 from metasrv_base.errors import MetaError
 from metasrv_base.sql import commands as sql
 from metasrv_base.sql.grammar.statements import Statement
-from metasrv_base.wire.language.sql import SqlBody, SqlRequest, StatementResult
+from metasrv_base.wire.language.sql import SqlBody, SqlRequest, StatementResult, with_results
 from procedures.steps.requirements import is_not_applied
 
 SHORT_CHARS = 2_048
@@ -31,7 +31,7 @@ async def run(state: ServerState, context: RequestContext, request: SqlRequest) 
     client's time is. A client that names no time waits as long as one may.
 
     Raises Refused `invalid-sql` before anything is done; else the error of the first statement that
-    fails, with its number and place: those before it are done.
+    fails, with its number, its place and the results of those before it, which are done.
     """
     context.require_no_version()
     is_short = len(request.text) <= SHORT_CHARS
@@ -47,7 +47,10 @@ async def run(state: ServerState, context: RequestContext, request: SqlRequest) 
             return SqlBody(results=tuple(results), rest=unit.offset)
         left_ms = max(0, until_ms - state.clock.mono_ms())
         own = replace(context, wait_ms=left_ms, key=_key(context, number))
-        results.append(await _Run(state, own, session, number).of(unit))
+        try:
+            results.append(await _Run(state, own, session, number).of(unit))
+        except MetaError as error:
+            raise with_results(error, results) from error
         number += len(unit.members) + 2 if isinstance(unit, StatementBlock) else 1
     return SqlBody(results=tuple(results))
 

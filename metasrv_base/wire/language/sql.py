@@ -1,7 +1,10 @@
 """SQL text as clients send it, and the results of its statements."""
 
+from collections.abc import Sequence
+
 from pydantic import ConfigDict, Field, JsonValue
 
+from metasrv_base.errors import MetaError
 from metasrv_base.wire.api.plans import PlanBody
 from metasrv_base.wire.api.procedures import ProcedureBody
 from metasrv_base.wire.api.tables import Identifier
@@ -79,3 +82,10 @@ class TableSqlBody(WireModel):
     statements: Listed[str]
     """Without semicolons; together they make an equal table without rows."""
     catalog_version: Int64
+
+
+def with_results(error: MetaError, results: Sequence[StatementResult]) -> MetaError:
+    """The same error, with the results of the statements before the one that failed: member
+    `results` of the problem."""
+    done = {"results": tuple(results)} if results else {}
+    return type(error)(error.code, **{**error.facts, **done})

@@ -34,6 +34,7 @@ SAFE_INTEGER = (1 << 53) - 1  # beyond it a JSON reader with doubles loses digit
 
 _DEFINITE = (Refused, Conflict)  # surely not done: the code may choose the words
 _MEMBERS = ("procedure_id", "blocked_by", "did_you_mean", "regions")
+_WHOLE = ("errors", "results")  # bounded where they are made
 
 
 class FieldError(WireModel):
@@ -74,6 +75,9 @@ class Problem(WireModel):
     did_you_mean: str | None = None
     regions: JsonValue = None
     """The result of a write in each region."""
+    results: Listed[JsonValue] = ()
+    """Results of the statements of SQL before the one that failed, as the answer of a text without
+    a fault has them."""
     facts: dict[str, JsonValue] = Field(default_factory=dict)
     """The named values the detail is made of."""
 
@@ -83,7 +87,7 @@ def problem_of(
 ) -> tuple[int, dict[str, str], dict[str, JsonValue]]:
     """Status, headers and body of an answer. Never fails, whatever the facts are."""
     kind = kind_of(error)
-    facts = {name: safe(value) for name, value in error.facts.items() if name != "errors"}
+    facts = {name: safe(value) for name, value in error.facts.items() if name not in _WHOLE}
     members = {name: facts.pop(name) for name in _MEMBERS if facts.get(name) is not None}
     wait = facts.pop("retry_after_s", None)
     retry_after = wait if isinstance(wait, int) and wait > 0 else kind.retry_after_s
@@ -110,6 +114,12 @@ def problem_of(
         body["errors"] = [entry.model_dump() for entry in errors]
         if "expected" not in facts and "reason" not in facts and kind.status == 422:
             body["detail"] = _summary(errors)
+    done = error.facts.get("results")
+    if isinstance(done, tuple) and done:
+        body["results"] = [
+            result.model_dump(mode="json") if isinstance(result, WireModel) else safe(result)
+            for result in done
+        ]
     if facts:
         body["facts"] = dict(list(facts.items())[:FACTS_MAX])
     return kind.status, _headers(kind, retry_after), body
@@ -133,6 +143,8 @@ def error_of(status: int, body: object) -> MetaError:
         facts["retry_after_s"] = problem.retry_after_s
     if problem.errors:
         facts["errors"] = problem.errors
+    if problem.results:
+        facts["results"] = problem.results
     for name in _MEMBERS:
         if (value := getattr(problem, name)) is not None:
             facts[name] = value

@@ -261,3 +261,14 @@ async def test_given_explain_then_the_access_path_is_shown_and_nothing_is_read()
         ("index by_2 (a)", "a >= 5", "3 of 3", "as read"),
         ("index by_3_2 (b, a)", "b = 'x' AND a < 3", "3 of 3", "as read"),
     ]
+
+
+async def test_given_a_statement_that_fails_then_the_results_of_those_before_it_are_told() -> None:
+    async with running(feed_table(regions=3)) as bench:
+        await done(bench, FILL)
+        unread = await sent(bench, "select id from t; delete from t")
+        failed = await sent(bench, f"select id from t where id > 2; {FILL}")
+
+    assert "results" not in unread.json  # nothing was begun
+    assert (failed.json["code"], failed.json["facts"]["statement"]) == ("already-exists", 2)
+    assert [each["rows"] for each in failed.json["results"]] == [[[3]]]

@@ -226,3 +226,14 @@ async def test_given_a_table_when_its_ddl_is_read_then_it_makes_an_equal_table()
         second = (await one.client.get(f"{TABLES}/orders")).json()
         for field in ("columns", "indexes", "constraints", "primary_key", "partition", "options"):
             assert second[field] == first[field], field
+
+
+async def test_given_a_statement_that_fails_then_the_results_of_those_before_it_are_told() -> None:
+    async with leader() as one:
+        problem = (await sql(one, f"{MAKE}; show tables; drop table u; show tables")).json()
+
+        made, shown = problem["results"]
+        assert (problem["code"], problem["facts"]["statement"]) == ("table-not-found", 3)
+        assert (made["applied"], made["catalog_version"]) == (True, one.version)
+        assert [row[0] for row in shown["rows"]] == ["orders"]
+        assert "results" not in (await sql(one, "drop table u; show tables")).json()

@@ -1,10 +1,12 @@
 """`metasrv sql`: where its text comes from, and how results and faults are shown."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from metasrv_base.errors import Refused
+from metasrv_base.wire.language.sql import StatementResult, with_results
 from tests.metasrv.cli.conftest import Run
 from tests.metasrv.cli.rest import Rest
 
@@ -91,3 +93,42 @@ def test_given_no_text_then_nothing_is_sent(arguments: list[str], run: Run, rest
 
     assert refused.exit_code == 2
     assert rest.asked == []
+
+
+BEFORE = StatementResult(offset=0, columns=("table",), rows=(("t",),))
+FAULT = with_results(Refused("invalid-request", line=1, column=14, statement=2), [BEFORE])
+
+
+def test_given_a_statement_that_fails_then_the_results_before_it_are_shown(
+    run: Run, rest: Rest
+) -> None:
+    rest.answers[PATH] = FAULT
+
+    refused = run("sql", "-c", "show tables; drop table u", "--metasrv", rest.url)
+
+    assert refused.exit_code == 1
+    assert refused.stdout == "table\nt\n"
+    assert refused.output.index("table\nt\n") < refused.output.index("error: ")
+
+
+def test_given_json_and_a_statement_that_fails_then_stdout_is_the_list_before_it(
+    run: Run, rest: Rest
+) -> None:
+    rest.answers[PATH] = FAULT
+
+    refused = run("sql", "-c", "show tables; drop table u", "--json", "--metasrv", rest.url)
+
+    assert refused.exit_code == 1
+    assert [each["rows"] for each in json.loads(refused.stdout)] == [[["t"]]]
+    problem = json.loads(refused.stderr)
+    assert (problem["code"], "results" in problem) == ("invalid-request", False)
+
+
+def test_given_json_and_a_first_statement_that_fails_then_stdout_is_empty(
+    run: Run, rest: Rest
+) -> None:
+    rest.answers[PATH] = Refused("invalid-request", line=1, column=1, statement=1)
+
+    refused = run("sql", "-c", "drop table u", "--json", "--metasrv", rest.url)
+
+    assert (refused.exit_code, refused.stdout) == (1, "")

@@ -9,6 +9,7 @@ from metasrv.sdk.sql import sql_parts
 from metasrv.sdk.sql.sql_parts import parts_of
 from metasrv_base.errors import Conflict, NotFound, Refused
 from metasrv_base.wire.http.strict_json import BODY_BYTES_MAX
+from metasrv_base.wire.language.sql import StatementResult, with_results
 from metasrv_base.wire.problem.problems import problem_of
 from tests.metasrv.sdk.catalog import URL, answer
 from tests.metasrv.sdk.scene import Frontends, scene
@@ -137,3 +138,25 @@ async def test_given_a_fault_then_its_place_is_that_in_the_whole_text() -> None:
 
 def test_given_the_bounds_then_a_part_of_ascii_fits_into_a_body() -> None:
     assert sql_parts.ROWS_CHARS_MAX * 2 < BODY_BYTES_MAX
+
+
+async def test_given_a_fault_then_the_results_of_all_statements_before_it_are_told() -> None:
+    before = StatementResult(offset=0, applied=True, catalog_version=1)
+    results: list[StatementResult] = []
+    async with scene() as (frontends, _), _client(frontends) as client:
+        text = f"{FILL}; select id from t where id = 2; drop table u; drop table v"
+        fault = NotFound("table-not-found", name="v", line=1, column=15, statement=2)
+        frontends.script.append(with_results(fault, [before]))
+        with pytest.raises(NotFound) as missing:
+            await client.sql(text, on_result=results.append)
+        with pytest.raises(Conflict):
+            await client.sql(f"select id from t; {FILL}", on_result=results.append)
+
+    assert "results" not in missing.value.facts
+    assert missing.value.facts["statement"] == 4
+    assert [(each.offset, each.rows, each.rows_written, each.applied) for each in results] == [
+        (0, (), 2, None),
+        (text.index("select"), ((2,),), None, None),
+        (text.index("drop"), (), None, True),
+        (0, ((1,), (2,)), None, None),
+    ]
