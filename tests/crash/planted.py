@@ -1,16 +1,21 @@
 """Mistakes of a server, each planted at a seam between it and its world."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from keys.commit.committer import Committed, Committer
+from keys.commit.staging import MEMBERS, PartsReference, StagedPart, parts_of
+from keys.commit.txn import Txn
 from keys.model.cluster import LeaderKey
 from keys.model.elements import Element
-from keys.model.log import CatalogVersionKey
+from keys.model.log import CatalogVersionKey, StagedRef
+from keys.model.origin import Origin
 from keys.model.records import IdempotencyKey, ProcedureHistoryKey, ProcedureKey
 from keys.model.tables import DatanodeTableKey, TableInfo
 from keys.store.kv import Get, KeyPage, Kv, LeaseId, Request, TxnAnswer, Watched
 from keys.store.memory import MemoryKv
+from keys.value import StoredPart
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import Unknown
 from metasrv_base.wire.node.orders import OpenRegion
@@ -147,6 +152,35 @@ class ComparesFenceByValue(MemoryKv):
             return revision
         then = next(self._store.scan(key, None, revision), None)
         return now.mod_revision if then and then.value == now.value else revision
+
+
+# ---- in the committer
+
+
+class StagesLate(Committer):
+    """The commands of a batch are written as parts once the record that names them is."""
+
+    def __init__(self, *given: Any, **settings: Any) -> None:
+        super().__init__(*given, **settings)
+        self._late: dict[str, list[StagedPart]] = {}
+
+    async def stage(self, batch: str, what: str, items: Iterable[StoredPart]) -> StagedRef:
+        if what != MEMBERS:
+            return await super().stage(batch, what, items)
+        reference = PartsReference(batch)
+        late = list(parts_of(batch, what, items, part_bytes=self.sizes.part_bytes))
+        for part in late:
+            reference.add(part.raw)
+        self._late[batch] = late
+        return reference.made()
+
+    async def commit(
+        self, txn: Txn, *, procedure: str | None = None, origin: Origin | None = None
+    ) -> Committed:
+        committed = await super().commit(txn, procedure=procedure, origin=origin)
+        for key, raw in self._late.pop(procedure or "", ()):
+            await super().commit(Txn().expecting(key, 0).put_stored(key, raw))
+        return committed
 
 
 # ---- in the kinds

@@ -28,6 +28,7 @@ from tests.crash.planted import (
     ComparesFenceByValue,
     RetryingClient,
     SplittingClient,
+    StagesLate,
     discarding_first,
     is_fence,
     is_read_set,
@@ -158,6 +159,9 @@ PLANTED = {
     ),
     "a batch that leaves its regions": without_undo(
         "batch, node refuses", "batch", "make", "left: "
+    ),
+    "a record staged before its parts": enumerated(
+        "batch, commands in parts", Harness(make_committer=StagesLate), "never ends"
     ),
     "no undo": without_undo("create_table, node refuses", "create_table", "create", "left: "),
     "files deleted before they were brought over": enumerated(
