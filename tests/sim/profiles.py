@@ -8,6 +8,7 @@ from tests.sim.clients.queues import LONG_QUEUE, QUEUE, SHORT_QUEUE, Queue
 from tests.sim.cluster.outage import OUTAGE, Outage
 from tests.sim.length import LONG, SHORT, Length, Life
 from tests.sim.planted.mistakes import Bugs
+from tests.sim.plots.compacted import COMPACTED, Compacted
 from tests.sim.plots.placed import PLACED, Placed
 from tests.sim.scenario import Outcome, Plot, live
 
@@ -19,11 +20,15 @@ PLOTS: Mapping[str, type[Plot]] = {
     LOG.name: Log,
     SHORT_LOG.name: Log,
     PLACED.name: Placed,
+    COMPACTED.name: Compacted,
 }
 """By the name of a length; the others have the plot of all things."""
 LENGTHS: Mapping[str, Length] = {
     one.name: one
-    for one in (LONG, SHORT, OUTAGE, QUEUE, SHORT_QUEUE, LONG_QUEUE, LOG, SHORT_LOG, PLACED)
+    for one in (
+        *(LONG, SHORT, OUTAGE, QUEUE, SHORT_QUEUE, LONG_QUEUE, LOG, SHORT_LOG),
+        *(PLACED, COMPACTED),
+    )
 }
 """The lengths that `make sim` lives."""
 

@@ -88,9 +88,8 @@ def live(
         if playing.done():
             playing.result()
 
-    def tell(text: str) -> None:
-        if not plots[0].world.loop.is_over:  # what is closed then complains of it
-            plots[0].world.wrong(text)
+    def tell(event: dict[str, Any], raised: str) -> None:
+        plots[0].world.logged(event, raised)
 
     with quiet(tell), planted.planted(), seeded_ids(life.seed), uncollected():
         try:
@@ -381,12 +380,12 @@ def uncollected() -> Iterator[None]:
 
 
 @contextmanager
-def quiet(tell: Callable[[str], None]) -> Iterator[None]:
+def quiet(tell: Callable[[dict[str, Any], str], None]) -> Iterator[None]:
     """No log is written; errors in it are told: an ERROR needs a person."""
 
     def listen(_: object, method: str, event: Any) -> Any:
         last = str(event.pop("exception", "")).rpartition("\n")[2]
-        tell(f"log: {event} {last}")
+        tell(event, last)
         raise structlog.DropEvent
 
     structlog.configure(

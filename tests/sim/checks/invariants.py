@@ -15,7 +15,7 @@ from keys.value import decode
 from tests.procedures.harness.agree import Agreement
 from tests.sim.cluster.nodes import Datanode
 from tests.sim.cluster.servers import Metasrv
-from tests.sim.cluster.store import SEAT, is_of_election
+from tests.sim.cluster.store import SEAT, is_unfenced
 from tests.sim.loop import SimLoop
 
 
@@ -34,13 +34,15 @@ class StoreGhost:
     """Up to which the keys have been judged."""
     updates: dict[int, bytes] = field(default_factory=dict)
     """The log, as it was written, by version; what is compacted stays."""
+    revisions: dict[int, int] = field(default_factory=dict)
+    """The revision of every version."""
     listeners: list[Callable[[Watched], None]] = field(default_factory=list)
     """Called with every revision as it is written."""
     _in_doubt: set[Request] = field(default_factory=set)
 
     def applied(self, host: str, request: Request, answer: TxnAnswer) -> None:
         """G18: who writes compares its seat, and it is the seat that stands."""
-        if request.writes and not is_of_election(request):
+        if request.writes and not is_unfenced(request):
             self._judge(host, request, answer)
         self.look()
 
@@ -77,7 +79,9 @@ class StoreGhost:
                 self.wrong(f"catalog: {text}")
             for event in entry.events:
                 if log_start <= event.key < log_end and event.value is not None:
-                    self.updates[CatalogUpdateKey.parse(event.key).version] = event.value
+                    version = CatalogUpdateKey.parse(event.key).version
+                    self.updates[version] = event.value
+                    self.revisions[version] = entry.revision
                 if start <= event.key < end and event.value is not None:
                     history = decode(ProcedureHistory, event.value, key=event.key.decode())
                     self.sometimes[f"a procedure ended: {history.outcome}"] += 1

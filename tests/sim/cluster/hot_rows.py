@@ -182,7 +182,11 @@ def hot(scenario: Callable[[HotTable], Awaitable[None]]) -> None:
         await scenario(tables[0])
 
     wrong: list[str] = []
-    with quiet(wrong.append), Bugs(patches=((servers, "SimJobs", jobs),)).planted(), uncollected():
+
+    def tell(event: dict[str, Any], raised: str) -> None:
+        wrong.append(f"{event} {raised}")
+
+    with quiet(tell), Bugs(patches=((servers, "SimJobs", jobs),)).planted(), uncollected():
         run(main, 1)
 
 

@@ -64,8 +64,16 @@ class Weather:
     doubts: list[Callable[[Sequence[bytes]], bool]] = field(default_factory=list)
     """Each says of the keys that a leader writes whether the answer is to be lost."""
     cut: set[tuple[str, str]] = field(default_factory=set)
+    compactions: Counter[str] = field(default_factory=Counter)
+    """Host -> so many of its next reads at a revision find the store compacted above it."""
     sometimes: Counter[str] = field(default_factory=Counter)
     """Rare things, and how often each happened."""
+
+    def is_compacted_under(self, host: str) -> bool:
+        """Whether an operator compacts the store just before a read of *host* at a revision."""
+        is_so = self.compactions[host] > 0
+        self.compactions[host] -= is_so
+        return is_so
 
     def fate(self, source: str, target: str) -> Fate:
         if self.is_cut(source, target):
@@ -108,6 +116,7 @@ class Weather:
         self.is_full = False
         self.cut.clear()
         self.doomed.clear()
+        self.compactions.clear()
 
 
 def host_of(node: str) -> str:

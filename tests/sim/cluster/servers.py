@@ -8,6 +8,8 @@ from itertools import count
 from pathlib import Path
 
 from keys.catalog.follower import Follower
+from keys.catalog.log.handlers import UpdateHandler
+from keys.catalog.log.revision_pins import RevisionPins
 from keys.store.kv import Request
 from keys.store.memory import MemoryKv
 from metasrv.leadership.election import ServerIdentity
@@ -18,6 +20,7 @@ from metasrv.server.app import build_app
 from metasrv.server.main import candidate
 from metasrv.service.state.state import ServerState
 from metasrv_base.clock import Clock
+from metasrv_base.errors import Unavailable
 from tests.fakes.chance import SeededIds, SeededRng
 from tests.sim.cluster.disks import Disks
 from tests.sim.cluster.jobs import SimJobs
@@ -40,6 +43,8 @@ class Outside:
     ghost: Ghost
     alter: Callable[[Request], Request] = lambda request: request
     """A planted bug."""
+    handler: Callable[[str], UpdateHandler] | None = None
+    """Returns a handler of the log for one process."""
 
 
 @dataclass(eq=False)
@@ -53,6 +58,8 @@ class Metasrv:
     state: ServerState | None = None
     restarts: Counter[str] = field(default_factory=Counter)
     """Times that its processes began to read again because etcd was compacted."""
+    gave_up: bool = False
+    """Its process ended by itself: the store was compacted under it too often."""
     _numbers: "count[int]" = field(default_factory=lambda: count(1))
 
     @property
@@ -74,15 +81,24 @@ class Metasrv:
 
     def start(self) -> None:
         assert not self.is_up, "one process on a machine"
+        self.gave_up = False
         number = next(self._numbers)
         self.node = f"{self.name}#{number}"
-        self.outside.loop.spawn(self.node, self._run(1_000 * self.number + number))
+        self.outside.loop.spawn(self.node, self._live(1_000 * self.number + number))
 
     def kill(self) -> None:
         if self.is_up:
             self.outside.loop.kill(self.node)
             self.outside.network.died(self.node)
             self.state = None
+
+    async def _live(self, seed: int) -> None:
+        try:
+            await self._run(seed)
+        except* Unavailable as group:
+            self.outside.loop.trace("gave up", self.node, str(group.exceptions[0]))
+            self.kill()
+            self.gave_up = True
 
     async def _run(self, seed: int) -> None:
         """As metasrv.server.main puts it together."""
@@ -92,12 +108,15 @@ class Metasrv:
         store = FaultyStore(
             outside.loop, outside.kv, weather, self.name, outside.ghost, outside.alter
         )
-        follower = Follower(store, clock, deadline_ms=config.store_deadline_ms)
+        ids, rng, deadline_ms = SeededIds(clock, seed), SeededRng(seed), config.store_deadline_ms
+        pins = RevisionPins(store, clock, ids, self.name, deadline_ms)
+        follower = Follower(store, clock, deadline_ms=deadline_ms, pins=pins)
         follower.log.retries.restarts = self.restarts
+        if outside.handler is not None:
+            follower.log.register_update_handler("truth", outside.handler(self.node))
         jobs = SimJobs(outside.disks, outside.loop, self.node, weather)
-        ids, rng = SeededIds(clock, seed), SeededRng(seed)
         world = ServerDeps(config, store, clock, ids, rng, follower, jobs, transport=wire)
-        state = self.state = ServerState.of(world, self.url)
+        state = self.state = ServerState.of(world, self.url, pins)
         outside.network.listen(self.url, self.node, build_app(state, transport=wire))
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(follower.log.follow())

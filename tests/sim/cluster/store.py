@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from keys.model.cluster import CandidateKey, LeaderKey
+from keys.model.snapshot.pins import RevisionPinKey
 from keys.store.kv import OUT_OF_SPACE, Get, KeyPage, LeaseId, Put, Request, TxnAnswer, Watched
 from keys.store.memory import MemoryKv
 from metasrv_base.errors import MetaError, Unavailable, Unknown
@@ -60,7 +61,7 @@ class FaultyStore:
         puts = any(isinstance(write, Put) for write in request.writes)
         try:
             writes = bool(request.writes)
-            is_of_leader = writes and not is_of_election(request)
+            is_of_leader = writes and not is_unfenced(request)
             keys = tuple(write.key for write in request.writes) if is_of_leader else ()
             return await self._call(work, deadline_ms, What(writes, puts, keys))
         except Unknown:
@@ -71,6 +72,8 @@ class FaultyStore:
         self, get: Get, *, deadline_ms: int, revision: int = 0, serializable: bool = False
     ) -> KeyPage:
         def work() -> KeyPage:
+            if 0 < revision < self.kv.revision and self.weather.is_compacted_under(self.host):
+                at_once(self.kv.compact(self.kv.revision, deadline_ms=deadline_ms))
             return at_once(self.kv.range(get, deadline_ms=deadline_ms, revision=revision))
 
         return await self._call(work, deadline_ms)
@@ -184,10 +187,14 @@ def at_once(call: Coroutine[Any, Any, T]) -> T:
     raise AssertionError("the store waited")
 
 
-def is_of_election(request: Request) -> bool:
-    """Whether it writes nothing but the seat and names of candidates, which no fence guards."""
-    start, end = CandidateKey.under()
-    return all(write.key == SEAT or start <= write.key < end for write in request.writes)
+def is_unfenced(request: Request) -> bool:
+    """Whether it writes nothing but the seat, names of candidates and pins of revisions, which no
+    fence guards."""
+    ranges = (CandidateKey.under(), RevisionPinKey.under())
+    return all(
+        write.key == SEAT or any(start <= write.key < end for start, end in ranges)
+        for write in request.writes
+    )
 
 
 def _tell(answer: "asyncio.Future[Any]", done: Any, error: MetaError | None) -> None:

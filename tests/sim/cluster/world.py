@@ -5,7 +5,9 @@ What happens in it is another file's (tests/sim/scenario.py).
 
 import asyncio
 from random import Random
+from typing import Any
 
+from tests.sim.checks.follow_invariants import FollowGhost
 from tests.sim.checks.invariants import KnownGhost, LeaseGhost, StoreGhost
 from tests.sim.checks.oracle import Oracle
 from tests.sim.checks.schema_invariants import ShapeGhost
@@ -39,12 +41,17 @@ class World:
         self.weather = Weather(Random(f"weather {seed}"))
         self.clock = SimClock(loop)
         self.violations: list[str] = []
+        self.honest: set[str] = set()
+        """Errors in the log that the plot brings about, by their event."""
         self.kv = bugs.make_store(self.clock)
         self.ghost = StoreGhost(loop, self.kv, self.weather.sometimes, self.wrong)
         self.network = Network(loop, self.weather, wrong=self.wrong)
         self.disks = Disks()
         self.oracle = Oracle()
-        outside = Outside(loop, self.kv, self.network, self.disks, self.ghost, bugs.alter)
+        followed = FollowGhost(self.ghost, self.weather.sometimes, self.wrong)
+        outside = Outside(
+            loop, self.kv, self.network, self.disks, self.ghost, bugs.alter, followed.handler
+        )
         is_far = self.random.random() < 0.12
         self.has_force = self.random.random() < 0.2
         """Whether operators force failovers, which wait for no lease (docs/protocols.md P4)."""
@@ -88,6 +95,15 @@ class World:
         self.violations.append(f"at {self.loop.time():.3f} s: {text}")
         if self._until is not None and self._until in text and not self.found.done():
             self.found.set_result(None)
+
+    def logged(self, event: dict[str, Any], raised: str) -> None:
+        """Hears of an ERROR, which needs a person: wrong, unless the plot has brought it about."""
+        if self.loop.is_over:  # what is closed then complains of it
+            return
+        if event.get("event") in self.honest:
+            self.weather.sometimes[f"logged: {event['event']}"] += 1
+        else:
+            self.wrong(f"log: {event} {raised}")
 
     async def sleep_ms(self, ms: float) -> None:
         await self.clock.sleep_ms(int(ms) + 1)

@@ -13,6 +13,7 @@ from metasrv_base.errors import MetaError
 from metasrv_base.wire.api.cluster import NodeBody
 from metasrv_base.wire.api.placing.placements import PlacementBody
 from metasrv_base.wire.api.procedures import FailoverRequest
+from metasrv_base.wire.api.tables import TableBody
 from tests.sim.checks.placement_invariants import FilterGhost
 from tests.sim.clients.client import Session, pursued
 from tests.sim.clients.ddl import spec
@@ -30,7 +31,7 @@ PROFILES = (
 )
 DISKS = ("ssd", "hdd")
 THINK_MS = 2_000
-CHANGES = 26
+CHANGES = 22
 AGAIN_MS = 2_000
 DRAINED = "a node that was drained beside node filters"
 REFUSED = "a drain that node filters refused"
@@ -46,6 +47,8 @@ class Placer:
     nodes: tuple[str, ...]
     tables: dict[str, int] = field(default_factory=dict)
     """Tables that were made, by name."""
+    in_memory: list[str] = field(default_factory=list)
+    """Names of tables of the engine `memory`."""
     changes: int = 0
 
     def __post_init__(self) -> None:
@@ -78,6 +81,7 @@ class Placer:
         made = await self._asked(lambda key: tables.create(body, idempotency_key=key))
         if made is not None:
             self.tables[name] = made.id
+            self.in_memory += [name] if body["storage_profile"] == "quick" else []
 
     async def alter(self) -> None:
         name = self.session.random.choice(PLACEMENTS)
@@ -126,6 +130,12 @@ class Placer:
         except MetaError as error:
             self.session.count(f"refused: {error.code}")
 
+    async def begin_anew(self) -> None:
+        """Truncates every table whose rows are in memory: regions of nodes that died are lost, and
+        nothing else empties them."""
+        for name in self.in_memory:
+            await self._asked(partial(self._truncate, name))
+
     async def widen(self) -> None:
         """Every node may take regions of every placement."""
         await self.uncordon()
@@ -138,6 +148,9 @@ class Placer:
 
     async def _label(self, node: str, disk: str | None) -> None:
         await self._asked(lambda key: self.book.label(node, {"disk": disk}))
+
+    async def _truncate(self, name: str, key: str) -> TableBody:
+        return await self.session.tables.truncate(name, idempotency_key=key)
 
     async def _uncordon(self, node: str, _: str) -> NodeBody:
         return await self.book.uncordon(node)
@@ -192,6 +205,10 @@ class Placed(Plot):
     def _make_peace(self) -> None:
         super()._make_peace()
         self.world.loop.spawn("world", self._widen())
+
+    async def _judge(self) -> None:
+        await self.placer.begin_anew()
+        await super()._judge()
 
     async def _widen(self) -> None:
         """Until the end: what was asked for last may be done after the first time."""
