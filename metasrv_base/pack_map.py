@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, ItemsView, Iterator, Mapping, ValuesView
+from dataclasses import dataclass
 from typing import Generic, Self, TypeVar, cast
 
 from immutables import Map
@@ -21,20 +22,40 @@ class Pack(ABC, Collection[int], Generic[V]):
         """Yields all values, in the order in which making them costs least."""
 
 
+@dataclass(frozen=True, slots=True)
+class Layers(Generic[V]):
+    """Values that all lie in packs."""
+
+    base: Pack[V] | None
+    """Has every value that did not change since it was made."""
+    later: Map[int, Pack[V] | None]
+    """Values that are not as in the base: their packs, or None: deleted."""
+
+    def source(self, number: int) -> Pack[V] | None:
+        """Where the value lies, if there is one; None: there is none."""
+        return self.later.get(number, self.base)
+
+    def has(self, number: int) -> bool:
+        source = self.source(number)
+        return source is not None and number in source
+
+
 class PackMap(Mapping[int, V]):
     """As `immutables.Map`: `set` and `delete` make another map, which shares what did not change.
 
     `values` and `items` are in the order of the packs, with the other values behind them. Two maps
-    are equal if they hold equal values.
+    are equal if they hold equal values. A value that is set is held as it is, until the map is put
+    above packs that have it (`rebased`).
     """
 
-    __slots__ = ("_changed", "_packs", "_size")
+    __slots__ = ("_changed", "_layers", "_packs", "_size")
 
     def __init__(self, pack: Pack[V] | None = None) -> None:
+        self._layers: Layers[V] = Layers(pack, Map())
         self._packs: tuple[Pack[V], ...] = () if pack is None else (pack,)
-        """The first has every value that did not change; others, what was taken from other maps."""
+        """Every pack that has a value: the base first."""
         self._changed: Map[int, V | Pack[V] | None] = Map()
-        """Values that are not as in the first pack: the value, its pack, or None: deleted."""
+        """Values that are not as in the layers: the value, its pack, or None: deleted."""
         self._size = 0 if pack is None else len(pack)
 
     def __getitem__(self, number: int) -> V:
@@ -51,8 +72,13 @@ class PackMap(Mapping[int, V]):
         return self._size
 
     def __iter__(self) -> Iterator[int]:
-        for pack in self._packs[:1]:
-            yield from (number for number in pack if number not in self._changed)
+        base, later = self._layers.base, self._layers.later
+        for number in base or ():
+            if number not in self._changed and number not in later:
+                yield number
+        for number, pack in later.items():
+            if pack is not None and number not in self._changed:
+                yield number
         yield from (number for number, source in self._changed.items() if source is not None)
 
     __hash__ = None  # type: ignore[assignment]
@@ -89,19 +115,68 @@ class PackMap(Mapping[int, V]):
             raise KeyError(number)
         return self._with(number, None)
 
+    # Packing what changed ------------------------------------------------------------------------
+
+    @property
+    def layers(self) -> Layers[V]:
+        """The layers below the changes."""
+        return self._layers
+
+    @property
+    def packs(self) -> tuple[Pack[V], ...]:
+        """All packs that values lie in, the base first."""
+        return self._packs
+
+    @property
+    def changes(self) -> Map[int, V | Pack[V] | None]:
+        """Values that changed since the last `rebased`; one may lie in a pack of another map.
+        None: deleted."""
+        return self._changed
+
+    def lies_in(self, number: int, pack: Pack[V]) -> bool:
+        return self._source(number) is pack
+
+    def is_above(self, before: Self) -> bool:
+        """Whether this map has come of *before* by changes alone."""
+        return self._layers is before._layers
+
+    def rebased(self, before: Self, layers: Layers[V], packs: tuple[Pack[V], ...]) -> Self:
+        """This map above *layers*, which hold what *before* holds, and lie in *packs*, the base
+        first. The work is that of what changed in both."""
+        assert self.is_above(before)
+        new = type(self)()
+        new._layers, new._size = layers, self._size
+        changed: dict[int, V | Pack[V] | None] = {
+            number: None
+            for number in before._changed
+            if number not in self._changed and layers.has(number)
+        }
+        changed |= {
+            number: source
+            for number, source in self._changed.items()
+            if before._changed.get(number, _ABSENT) is not source
+        }
+        new._changed = Map(changed)
+        more = (each for each in changed.values() if isinstance(each, Pack))
+        new._packs = tuple(dict.fromkeys((*packs, *more)))
+        return new
+
     def _source(self, number: int) -> V | Pack[V] | None:
-        first = self._packs[0] if self._packs else None
-        return self._changed.get(number, first)
+        source = self._changed.get(number, _ABSENT)
+        return self._layers.source(number) if source is _ABSENT else cast("V | None", source)
 
     def _with(self, number: int, source: V | Pack[V] | None) -> Self:
         new = type(self)()
-        new._packs = self._packs
+        new._layers, new._packs = self._layers, self._packs
         new._size = self._size + (source is not None) - (number in self)
-        if source is None and not (self._packs and number in self._packs[0]):
+        if source is None and not self._layers.has(number):
             new._changed = self._changed.delete(number)
         else:
             new._changed = self._changed.set(number, source)
         return new
+
+
+_ABSENT = object()
 
 
 class PackedItems(ItemsView[int, V]):

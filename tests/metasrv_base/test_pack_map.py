@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from immutables import Map
 
-from metasrv_base.pack_map import Pack, PackMap
+from metasrv_base.pack_map import Layers, Pack, PackMap
 
 
 class Words(Pack[str]):
@@ -35,7 +36,26 @@ class Words(Pack[str]):
 
 NUMBERS = st.integers(0, 9)
 WORDS = st.dictionaries(NUMBERS, st.sampled_from("abc"))
-CHANGES = st.lists(st.tuples(st.sampled_from(["set", "delete", "taken"]), NUMBERS))
+WHAT = st.sampled_from(["set", "delete", "taken", "begin", "base", "later"])
+CHANGES = st.lists(st.tuples(WHAT, NUMBERS))
+
+
+def layers_of(words: PackMap[str], *, is_base: bool) -> tuple[Layers[str], tuple[Pack[str], ...]]:
+    """All that *words* holds as one base; or its layers, and what changed as a pack above."""
+    base = words.layers.base
+    if is_base or base is None:
+        pack = Words(dict(words.items()))
+        return Layers(pack, Map()), (pack,)
+    changed = {number: words[number] for number in words.changes if number in words}
+    pack, later = Words(changed), words.layers.later
+    for number in words.changes:
+        if number in changed:
+            later = later.set(number, pack)
+        elif number in base:
+            later = later.set(number, None)
+        elif number in later:
+            later = later.delete(number)
+    return Layers(base, later), (*words.packs, pack)
 
 
 @given(WORDS, WORDS, CHANGES)
@@ -43,10 +63,16 @@ def test_given_any_changes_then_a_map_is_as_a_dict_and_the_maps_before_stay(
     packed: dict[int, str], others: dict[int, str], changes: list[tuple[str, int]]
 ) -> None:
     other = PackMap(Words(others))
-    states = [(PackMap(Words(packed)), packed)]
+    states = [(PackMap(Words(packed)) if packed else PackMap[str](), packed)]
+    before = states[0][0]
     for what, number in changes:
         words, model = states[-1][0], dict(states[-1][1])
         match what:
+            case "begin":
+                before = words
+            case "base" | "later" if words.is_above(before):
+                layers, packs = layers_of(before, is_base=what == "base")
+                before = words = words.rebased(before, layers, packs)
             case "set":
                 model[number] = "new"
                 words = words.set(number, "new")
@@ -76,6 +102,24 @@ def must_be(words: PackMap[str], model: dict[int, str]) -> None:
         same = same.set(number, word)
     assert words == same
     assert (words == PackMap()) == (not model)
+
+
+def test_given_an_empty_map_when_one_value_is_taken_then_it_has_no_other() -> None:
+    words = PackMap[str]().taken(PackMap(Words({1: "a", 2: "b"})), 1)
+
+    must_be(words, {1: "a"})
+
+
+def test_given_a_map_put_above_packs_then_what_changed_meanwhile_alone_is_held() -> None:
+    before = PackMap(Words({1: "a", 2: "b"})).set(3, "c").delete(1)
+    pack = Words({2: "b", 3: "c"})
+
+    after = before.set(4, "d").delete(3).rebased(before, Layers(pack, Map()), (pack,))
+
+    must_be(after, {2: "b", 4: "d"})
+    assert dict(after.changes) == {3: None, 4: "d"}
+    assert after.packs == (pack,)
+    assert not after.is_above(before)
 
 
 def test_given_a_number_that_is_not_there_when_read_or_deleted_then_it_says_so() -> None:
