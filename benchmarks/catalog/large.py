@@ -4,7 +4,8 @@ One etcd that is filled before (benchmarks/service/filled.py), one metasrv and t
 that lead the tables, one region each; the snapshot is
 written too. Measured on one server:
 the first read, the first create, the leases of all regions, resident memory then, after a list of
-every table and after `metasrv check`; a frontend; two reads of an old version. With `--watched` the
+every table and after `metasrv check`; a frontend; two reads of an old version. With `--changed N`
+memory also while so many of the tables are altered, by batches. With `--watched` the
 server runs under benchmarks/service/watched.py, which measures how long pieces of work hold the
 event loop; that loop is slower, so the other figures are not those of a server.
 """
@@ -47,6 +48,8 @@ from serving.launch import program
 
 LOOK_S = 0.05
 PAGE = 1_000
+ALTERED_AT_ONCE = 1_000  # tables of one batch
+ALTERED_SHOWN = 10  # times that memory is shown meanwhile
 FIRST_EPOCH = 1
 SHOWN = 8
 
@@ -112,6 +115,8 @@ class Rig:
     folder: Path
     is_watched: bool
     is_checked: bool
+    changed: int
+    """Tables that are altered at the end."""
     clock: Clock
 
 
@@ -143,8 +148,9 @@ class Served:
         raise AssertionError(path)
 
 
-async def measure(filling: Filling, folder: Path, *, is_watched: bool, is_checked: bool) -> bool:
+async def measure(filling: Filling, folder: Path, asked: argparse.Namespace) -> bool:
     """Returns whether no piece of work held the loop for long."""
+    is_watched, is_checked = asked.watched, not asked.no_check
     os.environ["ETCD_QUOTA_BACKEND_BYTES"] = str(QUOTA_BYTES)
     clock = SystemClock()
     store = PlaygroundOptions(data_dir=folder / "store", metasrvs=0, datanodes=0)
@@ -154,7 +160,7 @@ async def measure(filling: Filling, folder: Path, *, is_watched: bool, is_checke
         then = partial(write_snapshot, filling, clock.wall_ms())
         await fill(etcd.removeprefix("http://"), filling, then)
         print(f"{filling.tables} tables filled in {(clock.mono_ms() - before) / 1000:.0f} s")
-        rig = Rig(filling, etcd, folder, is_watched, is_checked, clock)
+        rig = Rig(filling, etcd, folder, is_watched, is_checked, asked.changed, clock)
         async with served(rig, "server") as server:
             await life(server)
         return not is_watched or longest(rig, "server")
@@ -205,6 +211,28 @@ async def life(server: Served) -> None:
     if server.rig.is_checked:
         await check(server)
         server.show("metasrv check")
+    await alter(server)
+
+
+async def alter(server: Served) -> None:
+    """Alters each table once, by batches: none of them is as the snapshot has it after that."""
+    changed = server.rig.changed
+    for first in range(0, changed, ALTERED_AT_ONCE):
+        behind = min(first + ALTERED_AT_ONCE, changed)
+        commands = {"commands": [altered(number) for number in range(first, behind)]}
+        await server.until("POST", "/v1/batch", commands, status=200)
+        if behind * ALTERED_SHOWN % changed < ALTERED_AT_ONCE * ALTERED_SHOWN:
+            server.show(f"{behind} tables altered")
+    if changed:
+        await list_all(server)
+        server.show("list of every table")
+
+
+def altered(number: int) -> dict[str, object]:
+    """The command that gives a table a comment."""
+    operation = {"op": "set_options", "options": {"comment": f"altered {number}"}}
+    table = {"catalog": "main", "schema": "public", "table": name_of(number)}
+    return {"alter_table": {**table, "operations": [operation]}}
 
 
 async def list_all(server: Served) -> None:
@@ -287,10 +315,11 @@ if __name__ == "__main__":
     parser.add_argument(
         "--no-log", action="store_true", help="write a snapshot and no log below it: it is faster"
     )
+    parser.add_argument(
+        "--changed", type=int, default=0, help="tables that are altered behind the rest"
+    )
     asked = parser.parse_args()
     many = Filling(asked.tables, regions=1, nodes=asked.nodes, has_log=not asked.no_log)
     with tempfile.TemporaryDirectory(prefix="metasrv-bench-") as root:
-        ok = asyncio.run(
-            measure(many, Path(root), is_watched=asked.watched, is_checked=not asked.no_check)
-        )
+        ok = asyncio.run(measure(many, Path(root), asked))
     sys.exit(0 if ok else 1)
