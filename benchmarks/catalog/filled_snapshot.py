@@ -21,8 +21,9 @@ from benchmarks.service.filled import (
 )
 from benchmarks.service.stamped import Mould
 from keys.catalog.catalog import Catalog
-from keys.catalog.snapshot_codec import PART_JSON_BYTES, items_of
+from keys.catalog.snapshot_codec import items_of
 from keys.catalog.snapshot_writing import EMPTY
+from keys.catalog.tables.part_filling import PART_JSON_BYTES
 from keys.commit.batch import VERSION_KEY, LogHead
 from keys.model.log import CatalogUpdate, CatalogUpdateKey
 from keys.model.snapshot.snapshots import (

@@ -1,7 +1,8 @@
 """`benchmarks.catalog.starts`: the catalog of a server that starts, by a snapshot and by the log.
 
 Processor time and memory for a table, without a store: what a start costs beside its reads. The
-peers, in the same run: applying the log, and decoding every table of the snapshot as well.
+peers, in the same run: applying the log, and decoding every table of the snapshot as well. Then
+the same where every table has changed since the snapshot: held decoded, and packed again.
 """
 
 import argparse
@@ -9,19 +10,24 @@ import gc
 import resource
 import tracemalloc
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TypeVar
 
 from benchmarks.service.filled import Filling, stamped_tables
 from keys.catalog.catalog import Catalog
+from keys.catalog.follower import UNPACKED_MAX
 from keys.catalog.snapshot_codec import catalog_of, parts_of
+from keys.catalog.tables.repacking import depth_of, repacked
 from keys.commit.batch import LogHead
 from keys.commit.bootstrap import bootstrap_request
-from keys.model.log import CatalogUpdate, CatalogUpdateKey
+from keys.model.log import CatalogUpdate, CatalogUpdateKey, TableAltered
 from keys.model.snapshot.snapshots import PartsDigest, SnapshotRef
 from keys.store.kv import Compare, Put
 from keys.value import decode
+from metasrv_base.concurrency.turns import at_once
 
 NOW_MS = 1_000
+PACKED = UNPACKED_MAX // 10  # tables of eight columns and a region between two packings
 T = TypeVar("T")
 LOG = CatalogUpdateKey.under().start
 
@@ -38,6 +44,8 @@ def main() -> None:
     ref = ref_of(live, parts)
     measured("a snapshot loaded", asked.tables, lambda: catalog_of(ref, parts))
     measured("the same, and all tables decoded", asked.tables, lambda: decoded(ref, parts))
+    measured("a snapshot, and all tables changed", asked.tables, lambda: changed(ref, parts, None))
+    measured("the same, packed as they change", asked.tables, lambda: changed(ref, parts, PACKED))
     print(f"stored: {sum(map(len, parts)) / asked.tables:.0f} bytes of parts")
 
 
@@ -61,6 +69,30 @@ def from_log(updates: list[tuple[bytes, bytes]]) -> Catalog:
 def decoded(ref: SnapshotRef, parts: list[bytes]) -> tuple[Catalog, list[object]]:
     catalog = catalog_of(ref, parts)
     return catalog, list(catalog.tables.values())
+
+
+def changed(ref: SnapshotRef, parts: list[bytes], packed: int | None) -> Catalog:
+    """Alters each table once. *packed*: after so many tables they are packed; None: never."""
+    catalog = catalog_of(ref, parts)
+    for number, table_id in enumerate(list(catalog.tables), start=1):
+        old = catalog.tables[table_id].info
+        options = {**old.options, "comment": f"altered {table_id}"}
+        info = old.model_copy(update={"options": options, "version": old.version + 1})
+        text = TableAltered(info=info).model_dump_json()
+        entry = TableAltered.model_validate_json(text, strict=True)
+        new = CatalogUpdate(
+            version=catalog.version + 1, at_ms=NOW_MS, procedure=None, entries=(entry,)
+        )
+        catalog = catalog.apply(new, catalog.revision + 1)
+        if packed is not None and number % packed == 0:
+            catalog = packed_again(catalog)
+    return catalog
+
+
+def packed_again(catalog: Catalog) -> Catalog:
+    before = catalog.tables
+    packed = at_once(repacked(before, catalog.version, depth_of(before)))
+    return replace(catalog, tables=before.rebased(before, packed.layers, packed.packs))
 
 
 def ref_of(catalog: Catalog, parts: list[bytes]) -> SnapshotRef:

@@ -3,17 +3,37 @@
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import chain
 
 from keys.catalog.catalog import Catalog
 from keys.catalog.log.handlers import DONE, LogEvent, SnapshotEntry
 from keys.catalog.log.revision_pins import RevisionPins
 from keys.catalog.log.update_log import UpdateLog
-from keys.model.log import CatalogUpdate
+from keys.catalog.tables.catalog_table import CatalogTable
+from keys.catalog.tables.repacking import depth_of, repacked
+from keys.catalog.tables.table_map import TableMap
+from keys.model.log import (
+    CatalogUpdate,
+    Entry,
+    RouteChanged,
+    TableAltered,
+    TableCreated,
+    TableDropped,
+    TableRenamed,
+    TablesExchanged,
+    TableUndropped,
+)
 from keys.store.kv import Kv
 from metasrv_base.clock import Clock
+from metasrv_base.concurrency.turns import by_turns
 
 VERSIONS_KEPT = 1_024  # older versions in memory, for pages bound to one; they share what is equal
 HELD_MAX = 65_536  # versions kept for a reader of a snapshot: a quarter of an hour of many changes
+UNPACKED_MAX = 65_536
+"""Columns and regions of changed tables that are held decoded, some 1 KiB each: 64 MiB."""
+KEPT_MAX = 4 * UNPACKED_MAX
+"""The same of the versions that are kept, of which large batches are few."""
 
 
 class Follower:
@@ -37,27 +57,68 @@ class Follower:
         self._applied = self.catalog
         """The newest catalog that was made; it counts once every handler of its update has
         ended."""
-        self._uncounted: deque[tuple[Catalog, LogEvent]] = deque()
-        """The catalogs above `catalog`, up to `_applied`."""
+        self._uncounted: deque[tuple[Catalog, LogEvent, int]] = deque()
+        """The catalogs above `catalog`, up to `_applied`, and the weight of each."""
+        self._unpacked = 0
+        """Columns and regions of the tables that changed since they were last packed."""
+        self._weights: dict[int, int] = {}
+        """Version -> columns and regions of the tables that it changed, for each of `_updates`."""
+        self._kept_weight = 0
+        """The sum of those."""
 
     def _apply(self, event: LogEvent, at_ms: int, revision: int) -> Awaitable[None]:
+        weight = 0
         if isinstance(event, SnapshotEntry):
             self._applied = event.catalog
         else:
             self._applied = self._applied.apply(event, revision)
-        self._uncounted.append((self._applied, event))
+            weight = unpacked_by(event, self._applied.tables)
+        self._unpacked += weight
+        self._uncounted.append((self._applied, event, weight))
         return DONE
 
     def _counted(self) -> None:
         """The oldest of `_uncounted` counts."""
-        self.catalog, event = self._uncounted.popleft()
+        self.catalog, event, weight = self._uncounted.popleft()
         if isinstance(event, SnapshotEntry):
             self._kept = OrderedDict({self.catalog.version: self.catalog})
             self._updates.clear()
+            self._weights, self._kept_weight = {}, 0
             return
         self._kept[self.catalog.version] = self.catalog
         self._updates[self.catalog.version] = event
+        self._weights[self.catalog.version] = weight
+        self._kept_weight += weight
         self._forget()
+
+    async def keep_packed(self) -> None:
+        """Runs for ever: packs the tables that changed, as often as they are many. Raises
+        Corrupt."""
+        while True:
+            version = self.log.version
+            if self._unpacked >= UNPACKED_MAX:
+                await self.pack()
+            else:
+                await self.log.moved(version)
+
+    async def pack(self) -> None:
+        """Packs the tables that changed up to now. Versions that come meanwhile hold theirs
+        decoded; versions that are kept hold what they held."""
+        catalog, self._unpacked = self._applied, 0
+        before = catalog.tables
+        packed = await by_turns(repacked(before, catalog.version, depth_of(before)))
+        newest = self._applied
+        if not newest.tables.is_above(before):  # the log has given it a snapshot
+            return
+        newest = replace(newest, tables=newest.tables.rebased(before, packed.layers, packed.packs))
+        if self._uncounted:
+            _, event, weight = self._uncounted.pop()
+            self._uncounted.append((newest, event, weight))
+        else:
+            self.catalog = newest
+            if newest.version in self._kept:
+                self._kept[newest.version] = newest
+        self._applied = newest
 
     async def wait_for(self, version: int, *, deadline_ms: int) -> Catalog:
         """The catalog at *version* or newer. Raises Unavailable("stale") if it takes too long."""
@@ -92,10 +153,38 @@ class Follower:
             self._held.remove(version)
 
     def _forget(self) -> None:
-        """Versions that are neither among the newest nor held; each update goes with its own."""
+        """Versions that are neither among the newest nor held, or those before many large ones;
+        each update goes with its own."""
         newest = self.catalog.version
         before = min([newest - VERSIONS_KEPT, *self._held])
         oldest = max(before, newest - HELD_MAX)
-        while next(iter(self._kept)) <= oldest:
+        spare = min([newest - 1, *self._held])
+        while (first := next(iter(self._kept))) <= oldest or (
+            self._kept_weight > KEPT_MAX and first < spare
+        ):
             version, _ = self._kept.popitem(last=False)
             self._updates.pop(version, None)
+            self._kept_weight -= self._weights.pop(version, 0)
+
+
+def unpacked_by(update: CatalogUpdate, after: TableMap) -> int:
+    """Returns the number of columns and regions of the tables that *update* changed, which left
+    *after*, and one for each entry."""
+    weight = len(update.entries)
+    for table_id in chain.from_iterable(map(_tables_of, update.entries)):
+        table = after.changes.get(table_id)
+        if isinstance(table, CatalogTable):
+            weight += len(table.info.columns) + len(table.route.region_routes)
+    return weight
+
+
+def _tables_of(entry: Entry) -> tuple[int, ...]:
+    match entry:
+        case TableCreated() | TableAltered() | TableRenamed() | TableUndropped():
+            return (entry.info.table_id,)
+        case TablesExchanged():
+            return entry.first.table_id, entry.second.table_id
+        case RouteChanged() | TableDropped():
+            return (entry.table_id,)
+        case _:
+            return ()

@@ -19,8 +19,9 @@ from keys.catalog.parts.placing import Placing
 from keys.catalog.schema_versions import SchemaVersion, followed
 from keys.catalog.tables.catalog_table import CatalogTable
 from keys.catalog.tables.heads import HeldRegions, RawItem, TableHead
-from keys.catalog.tables.opened_part import OpenedPart
+from keys.catalog.tables.opened_part import OpenedPart, set_of
 from keys.catalog.tables.packed_tables import PackedTables, location_of
+from keys.catalog.tables.part_filling import PartFilling, items_of_table, text_of_table
 from keys.catalog.tables.table_map import TableMap
 from keys.model.catalogs import CatalogInfo, SchemaInfo
 from keys.model.snapshot.snapshots import (
@@ -31,9 +32,7 @@ from keys.model.snapshot.snapshots import (
     SnapshotItem,
     SnapshotPartKey,
     SnapshotRef,
-    TableItem,
     TablespaceItem,
-    sealed,
 )
 from keys.model.tables import RegionState
 from metasrv_base.errors import Corrupt
@@ -42,16 +41,12 @@ K = TypeVar("K")
 L = TypeVar("L")
 V = TypeVar("V")
 
-PART_JSON_BYTES = 128 << 10
-"""JSON from which a part is full. The item that fills it may be as large as a change of metadata,
-which holds each table twice; so no part is larger than a transaction."""
-
 
 def items_of(catalog: Catalog) -> Iterator[SnapshotItem]:
     """Yields all that *catalog* holds, in the order of a snapshot."""
     yield from _namespaces(catalog)
     for table_id in _table_ids(catalog):
-        yield from _items(catalog.tables[table_id])
+        yield from items_of_table(catalog.tables[table_id])
 
 
 def _texts_of(catalog: Catalog) -> Iterator[bytes]:
@@ -60,11 +55,7 @@ def _texts_of(catalog: Catalog) -> Iterator[bytes]:
         yield item.model_dump_json().encode()
     for table_id in _table_ids(catalog):
         text = catalog.tables.json_of(table_id)
-        if text is not None:
-            yield text
-        else:
-            for item in _items(catalog.tables[table_id]):
-                yield item.model_dump_json().encode()
+        yield text_of_table(catalog.tables[table_id]) if text is None else text
 
 
 def _namespaces(catalog: Catalog) -> Iterator[SnapshotItem]:
@@ -102,39 +93,15 @@ def _table_ids(catalog: Catalog) -> Iterator[int]:
         yield from sorted(catalog.gone[schema_name])
 
 
-def _items(table: CatalogTable) -> Iterator[SnapshotItem]:
-    for earlier in table.earlier:
-        yield EarlierColumnsItem(
-            table_id=table.info.table_id,
-            schema_version=earlier.schema_version,
-            catalog_version=earlier.catalog_version,
-            at_ms=earlier.at_ms,
-            columns=earlier.columns,
-        )
-    yield TableItem.model_construct(
-        what="table",
-        info=table.info,
-        route=table.route,
-        catalog_version=table.catalog_version,
-        dropped_at_ms=table.dropped_at_ms,
-        dropped_by=table.dropped_by,
-        columns_schema_version=table.columns_schema_version,
-        columns_catalog_version=table.columns_catalog_version,
-        columns_at_ms=table.columns_at_ms,
-    )
-
-
 def parts_of(catalog: Catalog) -> Iterator[bytes]:
     """Yields the stored parts of a snapshot of *catalog*, each made when it is asked for."""
-    texts, size, number = list[bytes](), 0, 0
+    filling = PartFilling(catalog.version)
     for text in _texts_of(catalog):
-        texts.append(text)
-        size += len(text)
-        if size >= PART_JSON_BYTES:
-            yield sealed(catalog.version, number, texts)
-            texts, size, number = [], 0, number + 1
-    if texts or not number:
-        yield sealed(catalog.version, number, texts)
+        filling.add(text)
+        if filling.is_full:
+            yield filling.sealed()
+    if not filling.is_empty or not filling.number:
+        yield filling.sealed()
 
 
 @dataclass(slots=True)
@@ -203,7 +170,7 @@ class CatalogBuilder:
         self._leaving = _Filling[SchemaName, SchemaInfo]()
         self._locations = _Filling[int, int]()
         self._with_earlier: list[CatalogTable] = []
-        """Tables that had other columns before, which are decoded: there are few."""
+        """Tables whose earlier columns begin in the part before: one in each part at most."""
         self._names: dict[SchemaName, _Filling[str, int]] = defaultdict(_Filling)
         self._ordered: dict[SchemaName, _OrderedNames] = defaultdict(_OrderedNames)
         self._freed = _Filling[int, None]()
@@ -215,6 +182,8 @@ class CatalogBuilder:
         self._placing = Placing()
         self._earlier: tuple[int, tuple[SchemaVersion, ...]] = (0, ())
         """Sets of columns of the table that comes next, with its id."""
+        self._begin = 0, 0
+        """The part and the offset of the first of them."""
 
     def add(self, raw: bytes) -> None:
         """Takes the next part, as it is stored. Raises NewerFormat, and Corrupt for what is not
@@ -271,7 +240,7 @@ class CatalogBuilder:
                 space = part.decoded(TablespaceItem, offset).info
                 self._placing = self._placing.with_tablespace(space)
             case "earlier_columns":
-                self._add_earlier(part.decoded(EarlierColumnsItem, offset))
+                self._add_earlier(part.decoded(EarlierColumnsItem, offset), offset)
             case what:
                 raise Corrupt(snapshot=self._ref.version, what=what)
 
@@ -287,22 +256,24 @@ class CatalogBuilder:
             self._schemas[name] = item.info
             self._revisions[name] = item.revision
 
-    def _add_earlier(self, item: EarlierColumnsItem) -> None:
+    def _add_earlier(self, item: EarlierColumnsItem, offset: int) -> None:
         table_id, sets = self._earlier
         if sets and table_id != item.table_id:
             raise Corrupt(snapshot=self._ref.version, table_id=table_id, found="no table")
-        last = SchemaVersion(item.schema_version, item.catalog_version, item.at_ms, item.columns)
-        self._earlier = item.table_id, followed(sets, last)
+        if not sets:
+            self._begin = len(self._parts) - 1, offset
+        self._earlier = item.table_id, followed(sets, set_of(item))
 
     def _add_table(self, part: OpenedPart, offset: int, head: TableHead) -> None:
         (table_id, earlier), self._earlier = self._earlier, (0, ())
         if head.table_id in self._locations or (earlier and table_id != head.table_id):
             raise Corrupt(snapshot=self._ref.version, table_id=head.table_id, found="twice")
-        self._locations[head.table_id] = location_of(
-            len(self._parts) - 1, offset, head.catalog_version
-        )
-        if earlier:
+        number, (begins_in, begin) = len(self._parts) - 1, self._begin
+        if earlier and begins_in == number:
+            offset = begin
+        elif earlier:
             self._with_earlier.append(replace(part.table(offset), earlier=earlier))
+        self._locations[head.table_id] = location_of(number, offset, head.catalog_version)
         if head.is_dropped:
             self._gone[head.schema][head.table_id] = head.name
             return

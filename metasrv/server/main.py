@@ -95,6 +95,7 @@ async def run(config: ServerConfig) -> None:
             tasks.create_task(follower.log.follow()),
             tasks.create_task(settle(follower)),
             tasks.create_task(follower.log.listen()),
+            tasks.create_task(follower.keep_packed()),
             tasks.create_task(state.old.run()),
             tasks.create_task(state.addresses.follow()),
             tasks.create_task(jobs.run()),

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 import orjson
 
+from keys.catalog.schema_versions import SchemaVersion, followed
 from keys.catalog.tables.catalog_table import CatalogTable
 from keys.catalog.tables.heads import RawItem, TableHead, head_in
-from keys.model.snapshot.snapshots import SnapshotPart, TableItem
+from keys.model.snapshot.snapshots import EarlierColumnsItem, SnapshotPart, TableItem
 from keys.model.tables import TableInfo, TableRoute
 from keys.value import P, StoredModel, decode_json, json_of
 from metasrv_base.errors import Corrupt
@@ -21,6 +22,7 @@ FIRST_FIELD = b'{"what":"'
 """The beginning of each item. Inside an item it stands behind no comma: texts have their quotes
 escaped, and no list in an item has objects with this first field."""
 BETWEEN, TABLE, END = b"," + FIRST_FIELD, FIRST_FIELD + b'table"', b"]}"
+EARLIER = FIRST_FIELD + b'earlier_columns"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +63,26 @@ class OpenedPart:
         return (item for item in orjson.loads(self.text)["items"] if item["what"] == "table")
 
     def tables(self) -> Iterator[CatalogTable]:
-        """All its tables, without earlier sets of columns."""
-        tables = (offset for offset in self._offsets() if self.text.startswith(TABLE, offset))
-        return map(self.table, tables)
+        """All its tables."""
+        return map(self.table, self.table_offsets())
+
+    def table_offsets(self) -> Iterator[int]:
+        """Yields the offset of each table: of the first of the sets of columns that it had, if
+        those are here."""
+        first: int | None = None
+        for offset in self._offsets():
+            if self.text.startswith(TABLE, offset):
+                yield offset if first is None else first
+                first = None
+            elif first is None and self.text.startswith(EARLIER, offset):
+                first = offset
 
     def table(self, offset: int) -> CatalogTable:
-        """The table at *offset*, without earlier sets of columns."""
+        """The table at *offset*, with the earlier sets of columns that begin there."""
+        sets: tuple[SchemaVersion, ...] = ()
+        while self.text.startswith(EARLIER, offset):
+            earlier = self.decoded(EarlierColumnsItem, offset)
+            sets, offset = followed(sets, set_of(earlier)), self.end_of(offset) + 1
         item = self.decoded(TableItem, offset)
         info, route = item.info, item.route
         intern_fields(
@@ -81,6 +97,7 @@ class OpenedPart:
             item.columns_schema_version,
             item.columns_catalog_version,
             item.columns_at_ms,
+            sets,
         )
 
     def decoded(self, kind: type[P], offset: int) -> P:
@@ -90,6 +107,14 @@ class OpenedPart:
     def json(self, offset: int) -> bytes:
         """The JSON of the item at *offset*."""
         return self.text[offset : self.end_of(offset)]
+
+    def table_json(self, offset: int) -> bytes:
+        """The JSON of the table at *offset*, behind that of the earlier sets of columns that begin
+        there."""
+        last = offset
+        while self.text.startswith(EARLIER, last):
+            last = self.end_of(last) + 1
+        return self.text[offset : self.end_of(last)]
 
     def end_of(self, offset: int) -> int:
         """The offset of the first byte behind the item at *offset*."""
@@ -106,3 +131,7 @@ class OpenedPart:
         if value["format"] > kind.newest_format:
             decode_json(kind, orjson.dumps(value), key=self.key)
             raise Corrupt(key=self.key, format=value["format"])
+
+
+def set_of(item: EarlierColumnsItem) -> SchemaVersion:
+    return SchemaVersion(item.schema_version, item.catalog_version, item.at_ms, item.columns)

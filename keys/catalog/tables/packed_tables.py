@@ -5,6 +5,7 @@ inflated for them, are kept as far as two bounds allow.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import count
 
 from immutables import Map
 
@@ -30,17 +31,36 @@ def location_of(part: int, offset: int, catalog_version: int) -> int:
     return (catalog_version << PART_BITS | part) << OFFSET_BITS | offset
 
 
+class TableCaches:
+    """Caches that the packs of one catalog share. Any thread may use it."""
+
+    def __init__(self) -> None:
+        self.shapes: Shapes[Column] = Shapes()
+        self.decoded: ByteCache[tuple[int, int], CatalogTable] = ByteCache(DECODED_BYTES_MAX)
+        """By pack and table."""
+        self.inflated: ByteCache[tuple[int, int], OpenedPart] = ByteCache(INFLATED_BYTES_MAX)
+        """By pack and part."""
+        self.packs = count()
+        """Numbers of packs: a key holds none that is gone."""
+
+
 class PackedTables(TablePack):
     """Changes in nothing but what it keeps decoded. Any thread may use it."""
 
-    def __init__(self, version: int, parts: Sequence[bytes], locations: Map[int, int]) -> None:
-        """*parts*: all of the snapshot of that version, as stored. *locations*: of each table."""
+    def __init__(
+        self,
+        version: int,
+        parts: Sequence[bytes],
+        locations: Map[int, int],
+        caches: TableCaches | None = None,
+    ) -> None:
+        """*parts*: all of the snapshot of that version, as stored. *locations*: of each table.
+        *caches*: of the packs beside it; None: its own."""
         self._version = version
         self._parts = parts
         self._locations = locations
-        self._shapes: Shapes[Column] = Shapes()
-        self._decoded: ByteCache[int, CatalogTable] = ByteCache(DECODED_BYTES_MAX)
-        self._inflated: ByteCache[int, OpenedPart] = ByteCache(INFLATED_BYTES_MAX)
+        self.caches = caches or TableCaches()
+        self._number = next(self.caches.packs)
 
     def __contains__(self, table_id: object) -> bool:
         return table_id in self._locations
@@ -55,18 +75,29 @@ class PackedTables(TablePack):
         return self._locations[table_id] >> (OFFSET_BITS + PART_BITS)
 
     def get(self, table_id: int) -> CatalogTable:
-        table = self._decoded.get(table_id)
+        key, caches = (self._number, table_id), self.caches
+        table = caches.decoded.get(key)
         if table is None:
             part, offset = self._found(table_id)
             table = part.table(offset)
-            self._shapes, columns = self._shapes.met(table.info.columns)
+            caches.shapes, columns = caches.shapes.met(table.info.columns)
             vars(table.info)["columns"] = columns  # equal ones
-            self._decoded.put(table_id, table, part.end_of(offset) - offset)
+            caches.decoded.put(key, table, len(part.table_json(offset)))
         return table
 
     def json_of(self, table_id: int) -> bytes:
         part, offset = self._found(table_id)
-        return part.json(offset)
+        return part.table_json(offset)
+
+    def texts(self) -> Iterator[Sequence[tuple[int, bytes]]]:
+        """Yields the tables of each part, by id: the stored form of each."""
+        for number in range(len(self._parts)):
+            part = self._opened(number)
+            ids = (item["info"]["table_id"] for item in part.raw_tables())
+            offsets = part.table_offsets()
+            yield [
+                (each, part.table_json(offset)) for each, offset in zip(ids, offsets, strict=True)
+            ]
 
     def items(self) -> Iterator[tuple[int, CatalogTable]]:
         for number in range(len(self._parts)):
@@ -85,10 +116,11 @@ class PackedTables(TablePack):
         """The part that holds the table, and its offset there."""
         location = self._locations[table_id]
         number = location >> OFFSET_BITS & ((1 << PART_BITS) - 1)
-        part = self._inflated.get(number)
+        inflated, key = self.caches.inflated, (self._number, number)
+        part = inflated.get(key)
         if part is None:
             part = self._opened(number)
-            self._inflated.put(number, part, len(part.text))
+            inflated.put(key, part, len(part.text))
         return part, location & ((1 << OFFSET_BITS) - 1)
 
     def _opened(self, number: int) -> OpenedPart:

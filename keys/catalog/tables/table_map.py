@@ -1,7 +1,7 @@
 """The tables of a catalog by id, as an immutable value: those of a snapshot, and what changed."""
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 from keys.catalog.tables.catalog_table import CatalogTable
@@ -19,6 +19,10 @@ class TablePack(Pack[CatalogTable]):
     @abstractmethod
     def json_of(self, table_id: int) -> bytes:
         """The stored form of a table. Raises KeyError."""
+
+    @abstractmethod
+    def texts(self) -> Iterator[Sequence[tuple[int, bytes]]]:
+        """Yields all tables by id, with the stored form of each: some at a time."""
 
     @abstractmethod
     def raw_items(self) -> Iterator[tuple[int, RawItem]]:

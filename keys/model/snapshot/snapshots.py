@@ -149,8 +149,16 @@ class SnapshotPart(StoredModel):
 
 def sealed(version: int, part: int, items: Iterable[bytes]) -> bytes:
     """Returns the stored form of a part whose items are JSON already."""
-    head = b'{"format":1,"version":%d,"part":%d,"items":[' % (version, part)
-    return deflated(head + b",".join(items) + b"]}")
+    return deflated(_head(version, part) + b",".join(items) + b"]}")
+
+
+def first_offset(version: int, part: int) -> int:
+    """Returns the offset of the first item in the JSON of a part."""
+    return len(_head(version, part))
+
+
+def _head(version: int, part: int) -> bytes:
+    return b'{"format":1,"version":%d,"part":%d,"items":[' % (version, part)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keys.catalog import snapshot_codec
 from keys.catalog.catalog import Catalog
 from keys.catalog.ordered import CHUNK_MAX
-from keys.catalog.snapshot_codec import PART_JSON_BYTES, catalog_of, items_of, parts_of
+from keys.catalog.snapshot_codec import catalog_of, items_of, parts_of
+from keys.catalog.tables import part_filling
 from keys.catalog.tables.catalog_table import CatalogTable
+from keys.catalog.tables.part_filling import PART_JSON_BYTES
 from keys.model.catalogs import CatalogInfo, SchemaInfo
 from keys.model.log import (
     CatalogCreated,
@@ -117,7 +118,7 @@ def test_given_any_log_when_a_snapshot_is_in_its_middle_then_it_leads_to_the_sam
 def test_given_many_tables_when_taken_apart_then_parts_are_full_and_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(snapshot_codec, "PART_JSON_BYTES", 2_000)
+    monkeypatch.setattr(part_filling, "PART_JSON_BYTES", 2_000)
     catalog = Catalog().apply(first_update(), 1)
     for number in range(3 * CHUNK_MAX):
         info = table_info(1024 + number, f"t{number:05}", 1)

@@ -4,11 +4,12 @@ import asyncio
 
 import pytest
 
-from keys.catalog import snapshot_codec, snapshot_writing
+from keys.catalog import snapshot_writing
 from keys.catalog.catalog import Catalog
 from keys.catalog.follower import Follower
 from keys.catalog.snapshot_loading import load_snapshot, read_snapshots
 from keys.catalog.snapshot_writing import with_newest
+from keys.catalog.tables import part_filling
 from keys.model.log import CatalogUpdateKey
 from keys.model.snapshot.snapshots import (
     SNAPSHOTS_MAX,
@@ -42,7 +43,7 @@ from tests.keys.commit.leading_committer import (
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts of one item and deletions of two keys, so that each snapshot takes many writes."""
-    monkeypatch.setattr(snapshot_codec, "PART_JSON_BYTES", 100)
+    monkeypatch.setattr(part_filling, "PART_JSON_BYTES", 100)
     monkeypatch.setattr(snapshot_writing, "DELETED_AT_ONCE", 2)
 
 

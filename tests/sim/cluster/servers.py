@@ -121,6 +121,7 @@ class Metasrv:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(follower.log.follow())
             tasks.create_task(follower.log.listen())
+            tasks.create_task(follower.keep_packed())
             tasks.create_task(state.old.run())
             tasks.create_task(candidate(world, state, ServerIdentity(self.name, self.url, VERSION)))
 
