@@ -39,7 +39,7 @@ from keys.value import decode, encode
 from metasrv_base.concurrency.fanout import fan_out
 
 
-async def write_snapshot(filling: Filling, now_ms: int, kv: Kv, line: LogHead) -> None:
+async def write_snapshot(filling: Filling, kv: Kv, line: LogHead, now_ms: int) -> None:
     """*line*: the one at which the tables began, by whoever has its fence."""
     version = line.version + filling.tables
     parts, size_bytes, digest = 0, 0, PartsDigest()

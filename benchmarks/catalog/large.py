@@ -157,7 +157,7 @@ async def measure(filling: Filling, folder: Path, asked: argparse.Namespace) -> 
     async with Playground(store) as up:
         etcd = up.etcd_urls[0]
         before = clock.mono_ms()
-        then = partial(write_snapshot, filling, clock.wall_ms())
+        then = partial(write_snapshot, filling)
         await fill(etcd.removeprefix("http://"), filling, then)
         print(f"{filling.tables} tables filled in {(clock.mono_ms() - before) / 1000:.0f} s")
         rig = Rig(filling, etcd, folder, is_watched, is_checked, asked.changed, clock)

@@ -86,20 +86,22 @@ def name_of(number: int) -> str:
     return f"filled_{number:07}"
 
 
-Then = Callable[[Kv, LogHead], Awaitable[None]]
+Then = Callable[[Kv, LogHead, int], Awaitable[None]]
 
 
 async def fill(endpoint: str, filling: Filling, then: Then | None = None) -> None:
     """The store is empty before; its leader's seat is free again after. *then*: what else is
-    written behind the line at which the tables began, within the same term."""
+    written behind the line at which the tables began, within the same term, with the time at which
+    they were created."""
     clock = SystemClock()
     kv = await EtcdKv.connect([endpoint], KEY_PREFIX.encode())
     async with leading(kv, clock) as (committer, line):
         nodes = [partial(_register, committer, clock, view) for view in filling.views]
         await fan_out(nodes, at_once=len(nodes))
-        await write_tables(kv, filling, line, clock.wall_ms())
+        now_ms = clock.wall_ms()
+        await write_tables(kv, filling, line, now_ms)
         if then is not None:
-            await then(kv, line)
+            await then(kv, line, now_ms)
     await kv.close()
 
 

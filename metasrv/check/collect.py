@@ -1,5 +1,7 @@
 """The shell of `check`: gathers the facts, judges them, and looks twice before it blames a node."""
 
+import asyncio
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -26,7 +28,8 @@ from metasrv_base.wire.node.inspect import (
 
 STORE_DEADLINE_MS = 10_000  # of one page
 SECOND_LOOK_MS = 5_000  # after the first: two heartbeats, in which a node is told what to do
-LOOKS_AT_ONCE = 4  # nodes; each inspector is a process that reads as fast as the disk gives
+ASKED_AT_ONCE = 32  # nodes; one that is silent takes the whole deadline
+INSPECTED_AT_ONCE = 4  # nodes; each inspector is a process that reads as fast as the disk gives
 EVERYTHING = Range(b"", b"\0")
 
 
@@ -54,13 +57,19 @@ class Checked:
 
 async def check(kv: Kv, eyes: Inspector, clock: Clock, *, deep: bool = False) -> Checked:
     """Raises Unavailable where there is nothing to look at, or the store does not answer."""
-    facts = await collect(kv, eyes, deep=deep)
-    violations = judge(RULES, facts)
-    if not any(violation.is_blame for violation in violations):
-        return Checked(facts, violations)
+    first = await _look(kv, eyes, deep=deep)
+    if not any(violation.is_blame for violation in first.violations):
+        return first
+    blamed = first.violations
+    del first  # the facts of both looks at once would be twice the memory
     await clock.sleep_ms(SECOND_LOOK_MS)
+    second = await _look(kv, eyes, deep=deep)
+    return Checked(second.facts, confirmed(blamed, second.violations))
+
+
+async def _look(kv: Kv, eyes: Inspector, *, deep: bool) -> Checked:
     facts = await collect(kv, eyes, deep=deep)
-    return Checked(facts, confirmed(violations, judge(RULES, facts)))
+    return Checked(facts, judge(RULES, facts))
 
 
 def confirmed(first: Sequence[Violation], second: Sequence[Violation]) -> tuple[Violation, ...]:
@@ -87,6 +96,8 @@ async def _world(facts: CheckInput, eyes: Inspector, deep: bool) -> Observations
     roots: dict[str, InspectedRoot] = {}
     folders: dict[str, tuple[str, ...]] = {}
     unseen: dict[str, str] = {}
+    regions = wanted_by_node(facts)
+    inspecting = asyncio.Semaphore(INSPECTED_AT_ONCE)
 
     async def look_at(node: NodeRecord) -> None:
         """Asks the node first, then reads its files: these hold at least what it had acknowledged
@@ -96,9 +107,9 @@ async def _world(facts: CheckInput, eyes: Inspector, deep: bool) -> Observations
         except Unavailable as error:
             unseen[f"node {node.node_id}"] = f"not asked: {error}"
         try:
-            inspected = await eyes.inspect(
-                node, InspectRequest(deep=deep, regions=wanted(facts, node))
-            )
+            request = InspectRequest(deep=deep, regions=tuple(regions.get(node.node_id, ())))
+            async with inspecting:
+                inspected = await eyes.inspect(node, request)
         except Unavailable as error:
             unseen[f"files of {node.node_id}"] = f"not read: {error}"
         else:
@@ -106,7 +117,7 @@ async def _world(facts: CheckInput, eyes: Inspector, deep: bool) -> Observations
             folders[node.node_id] = tuple(inspected.folders)
 
     looks = [partial(look_at, node) for node in facts.of(NodeKey).values()]
-    await fan_out(looks, at_once=LOOKS_AT_ONCE)
+    await fan_out(looks, at_once=ASKED_AT_ONCE)
     answers = await eyes.servers()
     return Observations(
         reports=reports,
@@ -119,22 +130,23 @@ async def _world(facts: CheckInput, eyes: Inspector, deep: bool) -> Observations
     )
 
 
-def wanted(facts: CheckInput, node: NodeRecord) -> tuple[WantedRegion, ...]:
-    """The regions that the node leads, or kept of dropped tables, and how their keys are made."""
+def wanted_by_node(facts: CheckInput) -> Mapping[str, Sequence[WantedRegion]]:
+    """The regions that each node leads, or kept of dropped tables, and how their keys are made."""
     infos = facts.infos()
     regions: list[tuple[TableInfo | None, RegionRoute]] = [
         (infos.get(route.table_id), region) for route, region in facts.settled()
     ]
     regions += [(gone.info if gone else None, region) for gone, region in facts.kept()]
-    return tuple(
-        WantedRegion(
-            region_id=region.region_id,
-            root=region.root,
-            key=key_shape(info, region.number) if info else None,
+    by_node = defaultdict[str, list[WantedRegion]](list)
+    for info, region in regions:
+        by_node[region.leader].append(
+            WantedRegion(
+                region_id=region.region_id,
+                root=region.root,
+                key=key_shape(info, region.number) if info else None,
+            )
         )
-        for info, region in regions
-        if region.leader == node.node_id
-    )
+    return by_node
 
 
 def key_shape(info: TableInfo, number: int) -> KeyShape | None:
