@@ -52,6 +52,13 @@ SUITES: Mapping[str, Suite] = {
         "::test_given_a_planted_bug_when_leaders_die_anywhere_then_a_life_finds_it",
         ("tests/keys/catalog/large/test_unfinished_planted.py::PLANTED",),
     ),
+    "copies": Suite(
+        "In who reads and writes while the keys of a large version are written; found by failovers"
+        " and renames that come meanwhile, at a leader's death.",
+        "tests/crash/test_copy_failovers.py"
+        "::test_given_a_planted_bug_when_a_leader_dies_at_a_chunk_then_a_life_finds_it",
+        ("tests/crash/test_copy_failovers.py::PLANTED",),
+    ),
     "log": Suite(
         "In the catalog log, its snapshots and its compaction; found by a server that follows while"
         " leaders change, snapshot and cut.",
