@@ -48,7 +48,7 @@ TASK_OWNERS = ("*/main.py", "procedures/scheduling/manager.py")
 SLEEPS = re.compile(r"\b(asyncio|time)[.]sleep\((?!0\))")  # of nothing: let others run
 LOG_METHODS = {"debug", "info", "warning", "error", "exception", "critical"}
 EVENT = re.compile(r"[a-z]+(_[a-z0-9]+)*")
-EXPORTING = {"metasrv/sdk/__init__.py"}  # what users import
+EXPORTING = {"metasrv/sdk/__init__.py", "metasrv/dbapi/__init__.py"}  # what users import
 KEY_TEXT = re.compile(r"__[a-z]+[/_]")
 # What changes metadata -> the modules of the product that make one: all others return a change of
 # keys/commit/change.py, whose keys are derived from its log entries.

@@ -113,8 +113,8 @@ WAIT_S = 300.0
 def service(url: str | None, as_json: bool, places: Places = NO_PLACES) -> Iterator["Client"]:
     """A client of the service. Errors end the command: said for people, with the exit code.
     *places*: of what the command sends."""
-    from metasrv.sdk.client import urls_of
     from metasrv.sdk.connections import connect
+    from metasrv.sdk.urls import urls_of
 
     url = service_url(url)
     try:

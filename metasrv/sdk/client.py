@@ -14,7 +14,6 @@ import httpx
 
 from metasrv.sdk.control.service import ControlService
 from metasrv_base.clock import Clock, SystemClock
-from metasrv_base.errors import Refused
 from metasrv_base.rng import SystemRng
 from metasrv_base.wire.http.client import HttpClient
 
@@ -184,7 +183,7 @@ class AsyncClient:
         `metasrv.sdk.sql.run_sql.run_sql`."""
         from metasrv.sdk.sql.run_sql import run_sql
 
-        return await run_sql(self._service, lambda: self._rows, self.clock, text, options)
+        return await run_sql(self._service, lambda: self._rows.frontends, self.clock, text, options)
 
     async def show(self, view: str, **options: "Unpack[ViewOptions]") -> "ViewRows":
         """Reads the rows of a view of the information schema, as `tables` or `procedures`. Raises
@@ -244,12 +243,3 @@ class AsyncClient:
         for stream in tuple(self._streams):
             await stream.close()
         await self._http.close()
-
-
-def urls_of(url: str | Sequence[str]) -> tuple[str, ...]:
-    """One URL, several separated by commas, or a list. Raises Refused."""
-    parts = url.split(",") if isinstance(url, str) else list(url)
-    urls = tuple(part.strip().rstrip("/") for part in parts if part.strip())
-    if not urls or not all(part.startswith(("http://", "https://")) for part in urls):
-        raise Refused("invalid-request", found=str(url), expected="URLs, as http://127.0.0.1:4000")
-    return urls

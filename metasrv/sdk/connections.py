@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from metasrv.sdk.client import PATIENCE_MS, AsyncClient, urls_of
+from metasrv.sdk.client import PATIENCE_MS, AsyncClient
 from metasrv.sdk.sync import Client
+from metasrv.sdk.urls import urls_of
 
 
 def connect(

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from metasrv.sdk.client import urls_of
 from metasrv.sdk.connections import connect
+from metasrv.sdk.urls import urls_of
 from metasrv_base.errors import Conflict, Refused
 
 _DDL = {

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from metasrv_base.sql.literals import quoted
 from metasrv_base.sql.names import identifier
+from metasrv_base.sql.quoting import quoted
 from metasrv_base.sql.reader import Reader
 
 

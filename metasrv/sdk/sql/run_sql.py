@@ -16,7 +16,7 @@ from metasrv_base.clock import Clock
 from metasrv_base.errors import MetaError
 
 if TYPE_CHECKING:
-    from metasrv.sdk.rows.access import RowAccess
+    from metasrv.sdk.rows.frontends import Frontends
     from metasrv_base.wire.language.sql import SqlBody, StatementResult
 
 PATH = "/v1/sql"
@@ -47,7 +47,8 @@ class SqlRun:
     """One call of `client.sql`."""
 
     service: ControlService
-    rows: "Callable[[], RowAccess]"
+    frontends: "Callable[[], Frontends]"
+    """Called for statements about rows alone."""
     clock: Clock
     options: SqlOptions
     key: str
@@ -76,7 +77,7 @@ class SqlRun:
 
 async def run_sql(
     service: ControlService,
-    rows: "Callable[[], RowAccess]",
+    frontends: "Callable[[], Frontends]",
     clock: Clock,
     text: str,
     options: SqlOptions,
@@ -91,7 +92,7 @@ async def run_sql(
     loop = asyncio.get_running_loop()
     key = options.get("idempotency_key") or str(uuid.uuid4())
     until = loop.time() + options.get("wait_s", DEFAULT_WAIT_S)
-    run = SqlRun(service, rows, clock, options, key, until)
+    run = SqlRun(service, frontends, clock, options, key, until)
     # All of it is divided before anything is sent: a string that does not end stops the whole text.
     parts = _listed(text) if len(text) <= SHORT_CHARS else await asyncio.to_thread(_listed, text)
     for part in parts:
@@ -142,7 +143,7 @@ async def _rows_sent(run: SqlRun, part: SqlPart) -> None:
     from metasrv_base.wire.frontend.rows import SENT_MS
     from metasrv_base.wire.language.sql import SqlBody
 
-    frontends, sent_ms = run.rows().frontends, run.clock.wall_ms()
+    frontends, sent_ms = run.frontends(), run.clock.wall_ms()
     headers = {"idempotency-key": f"{run.key}-{part.begin}", SENT_MS: str(sent_ms)}
     begin: int | None = 0
     while begin is not None:

@@ -6,7 +6,7 @@ from pydantic import JsonValue
 
 from metasrv_base.errors import Refused
 from metasrv_base.schema.types import ColumnType, parse_type
-from metasrv_base.sql.literals import constant
+from metasrv_base.sql.constants import constant
 from metasrv_base.sql.reader import Reader
 from metasrv_base.sql.types import type_text
 from metasrv_base.wire.api.tables import ColumnSpec

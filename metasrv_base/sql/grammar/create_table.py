@@ -8,8 +8,8 @@ from metasrv_base.errors import Refused
 from metasrv_base.schema.scalars import JsonScalar
 from metasrv_base.schema.types import ColumnType, parse_type
 from metasrv_base.sql.commands import CreateTableStatement
+from metasrv_base.sql.constants import constant
 from metasrv_base.sql.grammar.columns import ColumnDefinition, column
-from metasrv_base.sql.literals import constant
 from metasrv_base.sql.names import table_name
 from metasrv_base.sql.options import options
 from metasrv_base.sql.reader import Reader

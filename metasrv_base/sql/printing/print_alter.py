@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator
 from typing import assert_never
 
 from metasrv_base.sql.commands import QualifiedTable
-from metasrv_base.sql.literals import quoted
 from metasrv_base.sql.names import identifier
 from metasrv_base.sql.options import option_text
 from metasrv_base.sql.printing.print_table import column_text, default_text, table_text
+from metasrv_base.sql.quoting import quoted
 from metasrv_base.sql.types import type_name
 from metasrv_base.wire.api.changes import (
     AddColumn,

@@ -8,8 +8,8 @@ from metasrv_base.sql.commands import (
     CreatePlacementStatement,
     CreateTablespaceStatement,
 )
-from metasrv_base.sql.literals import quoted
 from metasrv_base.sql.names import dotted, identifier
+from metasrv_base.sql.quoting import quoted
 from metasrv_base.wire.api.placing.placements import (
     LabelConditionSpec,
     NodeFilterSpec,

@@ -15,8 +15,8 @@ from metasrv_base.rows.layout import Layout
 from metasrv_base.schema.scalars import JsonScalar
 from metasrv_base.schema.types import ColumnType
 from metasrv_base.sql.commands import QualifiedTable
+from metasrv_base.sql.constants import constant
 from metasrv_base.sql.faults import fault_at
-from metasrv_base.sql.literals import constant
 from metasrv_base.sql.names import table_name
 from metasrv_base.sql.reader import Reader
 from metasrv_base.sql.rows.reserved import MORE_WORDS, RESERVED

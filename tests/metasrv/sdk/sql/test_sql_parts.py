@@ -8,6 +8,8 @@ from metasrv.sdk.client import AsyncClient
 from metasrv.sdk.sql import sql_parts
 from metasrv.sdk.sql.sql_parts import parts_of
 from metasrv_base.errors import Conflict, NotFound, Refused
+from metasrv_base.sql.rows.statement_kinds import is_of_rows
+from metasrv_base.sql.split import StatementText
 from metasrv_base.wire.http.strict_json import BODY_BYTES_MAX
 from metasrv_base.wire.language.sql import StatementResult, with_results
 from metasrv_base.wire.problem.problems import problem_of
@@ -52,6 +54,24 @@ def test_given_a_row_whose_text_names_a_view_then_it_is_a_frontends() -> None:
     text = "insert into t values (1, 1, 'select * from information_schema.tables')"
 
     assert _divided(text) == [(text, True)]
+
+
+@pytest.mark.parametrize(
+    ("text", "of_rows"),
+    [
+        ("select * from t where b = 'x from information_schema.tables'", True),
+        ("select * from t where b = 'it''s from information_schema.x", True),
+        ('select "a from information_schema.b" from t', True),
+        ("select * from t /* from information_schema.tables */", True),
+        ("explain/**/select a from t", True),
+        ('select * from main . "Information_Schema".tables', False),
+        ("select a from/**/information_schema.tables where a = 'from t'", False),
+    ],
+)
+def test_given_a_query_then_words_in_quotes_and_comments_do_not_say_whose_it_is(
+    text: str, of_rows: bool
+) -> None:
+    assert is_of_rows(StatementText(text, 0, len(text))) is of_rows
 
 
 def test_given_many_statements_about_rows_then_each_request_takes_some(
