@@ -4,10 +4,11 @@ from collections import OrderedDict, deque
 from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 
-from keys.catalog.catalog import Catalog
-from keys.catalog.log.handlers import DONE, LogEvent, SnapshotEntry
+from keys.catalog.catalog import ENTRIES_AT_ONCE, Catalog
+from keys.catalog.log.handlers import DONE, LogEvent, Restartable, SnapshotEntry
 from keys.catalog.log.revision_pins import RevisionPins
 from keys.catalog.log.update_log import UpdateLog
 from keys.catalog.tables.catalog_table import CatalogTable
@@ -39,16 +40,25 @@ KEPT_MAX = 4 * UNPACKED_MAX
 class Follower:
     """`catalog` is always a version that existed, and counts; versions never go back.
 
-    It is the first handler of its log. Applying an update reads nothing from the store. Where the
-    next update was compacted away the log gives it the newest snapshot instead.
+    It is the first handler of its log. Applying an update reads nothing from the store. One of many
+    entries takes turns: until the last, readers have the version before, and later events wait.
+    Where the next update was compacted away the log gives it the newest snapshot instead.
     """
 
     def __init__(
-        self, kv: Kv, clock: Clock, *, deadline_ms: int, pins: RevisionPins | None = None
+        self,
+        kv: Kv,
+        clock: Clock,
+        *,
+        deadline_ms: int,
+        pins: RevisionPins | None = None,
+        entries_at_once: int = ENTRIES_AT_ONCE,
     ) -> None:
-        """*pins*: as of `UpdateLog`."""
+        """*pins*: as of `UpdateLog`. *entries_at_once*: of an update, that are applied in a
+        turn."""
         self.log = UpdateLog(kv, clock, deadline_ms=deadline_ms, counted=self._counted, pins=pins)
         self.log.register_update_handler("catalog", self._apply)
+        self._entries_at_once = entries_at_once
         self._kept: OrderedDict[int, Catalog] = OrderedDict({0: Catalog()})
         self._updates: OrderedDict[int, CatalogUpdate] = OrderedDict()
         self._held: list[int] = []
@@ -67,15 +77,28 @@ class Follower:
         """The sum of those."""
 
     def _apply(self, event: LogEvent, at_ms: int, revision: int) -> Awaitable[None]:
-        weight = 0
         if isinstance(event, SnapshotEntry):
-            self._applied = event.catalog
+            self._take(event.catalog, event, 0)
+        elif len(event.entries) > self._entries_at_once:
+            return Restartable(partial(self._apply_by_turns, event, revision))
         else:
-            self._applied = self._applied.apply(event, revision)
-            weight = unpacked_by(event, self._applied.tables)
-        self._unpacked += weight
-        self._uncounted.append((self._applied, event, weight))
+            after = self._applied.apply(event, revision)
+            self._take(after, event, unpacked_by(event, after.tables))
         return DONE
+
+    async def _apply_by_turns(self, update: CatalogUpdate, revision: int) -> None:
+        while True:
+            before = self._applied
+            work = before.applying(update, revision, entries_at_once=self._entries_at_once)
+            after = await by_turns(work)
+            if before is self._applied:
+                break  # else its tables were packed meanwhile
+        self._take(after, update, unpacked_by(update, after.tables))
+
+    def _take(self, catalog: Catalog, event: LogEvent, weight: int) -> None:
+        self._applied = catalog
+        self._unpacked += weight
+        self._uncounted.append((catalog, event, weight))
 
     def _counted(self) -> None:
         """The oldest of `_uncounted` counts."""

@@ -37,6 +37,8 @@ from metasrv_base.errors import (
 
 RESEND_MS_MAX = 2_000  # between two copies of an unanswered batch; the first pause is RESEND_MS
 WAITING_MAX = 4_096  # members in the queue: more than every running procedure can hold at once
+COUNTED_S = 1.0
+"""Limit of the time that a large change waits until the update before it counts."""
 LOOKED_AT_MAX = 2 * TXN_OPS_MAX  # of those, for one batch: each member writes a key or more
 
 
@@ -234,6 +236,7 @@ class Committer:
         """One version by itself, and then its keys; all others wait until they are written."""
         self._in_flight = (pending,)
         self.settling.begin()
+        await self._until_counted()
         try:
             copies = await _copies(pending.member, self._head)
             member = replace(pending.member, copies=len(copies))
@@ -253,6 +256,12 @@ class Committer:
         else:
             await self._tell(batch, judged, in_doubt)
             self.settling.settle(None)
+
+    async def _until_counted(self) -> None:
+        """Waits until the newest update counts: a large change is planned on its catalog. Handlers
+        that take longer than COUNTED_S hold nobody else back."""
+        if self._uncounted is not None:
+            await asyncio.wait([self._uncounted], timeout=COUNTED_S)
 
     async def _send(self, batch: Batch) -> tuple[TxnAnswer, bool]:
         """The answer, and whether a copy was sent before that never was answered.

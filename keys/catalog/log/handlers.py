@@ -5,7 +5,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from keys.catalog.catalog import Catalog
 from keys.commit.handling import HANDLING
@@ -47,6 +47,17 @@ class _Done:
 
 
 DONE: Final = _Done()
+
+
+@dataclass(frozen=True, slots=True)
+class Restartable:
+    """An awaitable of work that has no effect before it ends. Awaited again after it was
+    cancelled, it begins again."""
+
+    begin: Callable[[], Awaitable[None]]
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return self.begin().__await__()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 start, which replays. What was appended comes back through the handlers alone."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -198,6 +198,8 @@ class UpdateLog:
 
     async def _settle(self, left: int = 0) -> None:
         """Waits until at most *left* events wait for handlers."""
+        if len(self._queue) <= left:
+            return
         if self._queue.needs_draining:
             await self._queue.drain()
         while len(self._queue) > left:
@@ -300,6 +302,7 @@ class UpdateLog:
                         self._kv, update, deadline_ms=self._deadline_ms, revision=revision
                     )
                     self.offer(update, item.mod_revision)
+                    await self._settle(_left_beside([update]))
                 if number % APPLIED_AT_ONCE == 0:
                     await asyncio.sleep(0)
                     await self._settle(BEHIND_MAX)
@@ -329,8 +332,7 @@ class UpdateLog:
                         self._kv, news, after=self.taken, deadline_ms=self._deadline_ms
                     )
                     self._take(news, updates)
-                    if len(self._queue) > BEHIND_MAX:
-                        await self._settle(BEHIND_MAX)
+                    await self._settle(_left_beside(updates))
             except Corrupt:
                 raise
             except MetaError as error:  # silent, or compacted under us
@@ -386,3 +388,9 @@ class UpdateLog:
             self.close(news.stored.at_ms)
         else:
             self._closing[news.stored.version] = news.stored.at_ms
+
+
+def _left_beside(updates: Iterable[CatalogUpdate]) -> int:
+    """Events that may wait for handlers beside *updates*, before more is read: none beside one in
+    parts, which has thousands of entries."""
+    return 0 if any(update.staged is not None for update in updates) else BEHIND_MAX

@@ -27,7 +27,9 @@ COPIES = 2  # of what is published: its own keys, and its log entry
 SURELY_LARGE = 4
 """Entries for each operation of a transaction above which nobody measures what they come to: each
 writes a key or several, and encoding thousands takes half a second."""
-PLANNED_AT_ONCE = 64  # commands between two turns of the loop: some ms
+PLANNED_AT_ONCE = 16
+"""Commands between two turns of the loop: some ms, and 40 where each is of a table in another part
+of the snapshot."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keys.catalog.catalog import Catalog
+from keys.catalog.stored_keys import stored_keys
 from keys.model.catalogs import SchemaInfo
 from keys.model.log import (
+    CatalogUpdate,
     Entry,
     RouteChanged,
     SchemaCreated,
@@ -17,8 +19,10 @@ from keys.model.log import (
     TablePurged,
     TableUndropped,
 )
+from metasrv_base.concurrency.turns import Turns
 from metasrv_base.errors import Corrupt
 from tests.keys.catalog.logs import World, check, first_update, update
+from tests.keys.catalog.snapshots import plain
 from tests.procedures.harness.tables import table_info, table_route
 
 
@@ -33,6 +37,38 @@ def test_given_any_log_when_folded_then_the_catalog_is_the_world_at_each_version
         check(catalog, world)
 
     assert (catalog.version, catalog.revision, catalog.at_ms) == (41, 41, 41)
+
+
+@given(seed=st.integers(0, 10_000), entries=st.integers(1, 40), at_once=st.integers(1, 41))
+def test_given_many_entries_when_applied_in_turns_then_as_at_once_and_the_version_before_stays(
+    seed: int, entries: int, at_once: int
+) -> None:
+    world, catalog = World(seed), Catalog().apply(first_update(), 1)
+    for version in range(2, 12):
+        catalog = catalog.apply(update(version, world.entry()), version)
+    text = update(12, *(world.entry() for _ in range(entries))).model_dump_json()
+    many = CatalogUpdate.model_validate_json(text)
+    before, keys = plain(catalog), dict(stored_keys(catalog))
+
+    work, turns = catalog.applying(many, 12, entries_at_once=at_once), 0
+    while (after := advanced(work)) is None:
+        turns += 1
+        assert plain(catalog) == before
+
+    assert turns == entries // at_once
+    assert plain(after) == plain(catalog.apply(CatalogUpdate.model_validate_json(text), 12))
+    assert dict(stored_keys(catalog)) == keys
+    check(after, world)
+
+
+def advanced(work: Turns[Catalog]) -> Catalog | None:
+    """The result of *work*, if the next turn is its last."""
+    try:
+        next(work)
+    except StopIteration as over:
+        result: Catalog = over.value
+        return result
+    return None
 
 
 def test_given_one_change_then_everything_else_is_shared_with_the_version_before() -> None:

@@ -105,6 +105,31 @@ def test_given_a_version_that_does_not_count_yet_when_tables_are_packed_then_it_
     run(main, 1)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_given_a_version_that_is_applied_in_turns_when_tables_are_packed_then_it_counts_packed(
+    seed: int,
+) -> None:
+    async def main(loop: SimLoop) -> None:
+        clock = SimClock(loop)
+        follower = Follower(MemoryKv(clock), clock, deadline_ms=DEADLINE_MS, entries_at_once=1)
+        follower.log.offer(update(1, *first_update().entries), 1)
+        await follower.log._settle()
+        many = update(2, *(created(number) for number in range(80)))
+        live = follower.catalog.apply(many, 2).apply(update(3, *map(created, range(80, 160))), 3)
+        follower.log.offer(many, 2)
+        await follower.log._settle()
+
+        follower.log.offer(update(3, *map(created, range(80, 160))), 3)
+        packing = loop.spawn("packing", follower.pack())
+        await follower.log._settle()
+        await packing
+
+        assert plain(follower.catalog) == plain(live)
+        assert unpacked(follower.catalog) == 80, "those that came meanwhile"
+
+    run(main, seed)
+
+
 def test_given_large_versions_when_they_are_many_then_fewer_are_kept_unless_a_reader_holds_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -115,6 +140,7 @@ def test_given_large_versions_when_they_are_many_then_fewer_are_kept_unless_a_re
         for version in range(2, 20):
             made = (created(100 * version + number) for number in range(30))
             follower.log.offer(update(version, *made), version)
+            await follower.log._settle()
         assert follower.oldest_version == 17
         assert follower.update(16) is None
         assert follower.update(17) is not None
@@ -123,6 +149,7 @@ def test_given_large_versions_when_they_are_many_then_fewer_are_kept_unless_a_re
             for version in range(20, 30):
                 made = (created(100 * version + number) for number in range(30))
                 follower.log.offer(update(version, *made), version)
+                await follower.log._settle()
             assert follower.oldest_version == 17
 
     run(main, 1)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from keys.catalog.catalog import Catalog
 from keys.commit.entry_writes import ViewAfter
 from metasrv.api.direct import COMMANDS_AT_ONCE, read_batch
 from metasrv_base.concurrency.turns import at_once
@@ -60,6 +61,7 @@ async def counts(monkeypatch: pytest.MonkeyPatch) -> TurnCounts:
     found.count("locks", batch_kind, "locks_of")
     found.count("wide locks", staged_members, "locks_of")
     found.count("entries", ViewAfter, "apply")
+    found.count("applied", Catalog, "_named")
     return found
 
 
@@ -76,6 +78,7 @@ async def test_given_a_batch_in_parts_then_no_turn_has_more_than_some_of_its_ope
     await make_many()
 
     assert 0 < counts.most["entries"] <= AT_ONCE
+    assert 0 < counts.most["applied"] <= AT_ONCE
     assert max(counts.most.values()) <= AT_ONCE
 
 

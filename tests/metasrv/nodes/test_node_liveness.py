@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
+from keys.catalog.catalog import ENTRIES_AT_ONCE
 from keys.commit.txn import Txn, snapshot
 from keys.model.cluster import Candidate, CandidateKey, Cordon, NodeKey
 from keys.model.log import TableCreated
@@ -139,7 +140,7 @@ async def test_given_a_node_without_its_thousands_of_regions_then_an_answer_is_b
     async with office() as one:
         await one.book.register(registration())
         key = NodeKey("datanode", "dn-1")
-        for some in slices(tables, 100):
+        for some in slices(tables, ENTRIES_AT_ONCE):
             seen = await snapshot(one.kv, key, deadline_ms=DEADLINE_MS)
             txn = Txn.on(seen).put(key, seen.must(key))
             for id in some:

@@ -304,7 +304,9 @@ async def test_given_a_large_version_when_sent_then_in_pieces_with_turns_for_oth
         TableCreated(info=table_info(2_000 + n, f"t{n}", 1), route=table_route(2_000 + n, ("d",)))
         for n in range(100)
     ]
-    one.follower.log.offer(update(2, *entries), 2)
+    applied = one.follower.log.offer(update(2, *entries), 2)
+    assert applied is not None, "a version of many entries is applied in turns"
+    await one.follower.log._settle()
     others = 0
 
     async def run() -> None:
