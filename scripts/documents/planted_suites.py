@@ -188,6 +188,13 @@ SUITES: Mapping[str, Suite] = {
         "::test_given_a_variant_when_explored_then_it_is_found_out_or_it_holds",
         ("tests/metasrv_base/elements/proof/known_mutants.py::KNOWN",),
     ),
+    "region copies": Suite(
+        "In the protocol of regions with copies, which is not built yet; found by every order of"
+        " events within small bounds.",
+        "tests/model/copies/test_rules.py"
+        "::test_given_a_rule_removed_when_explored_then_its_fault_is_found",
+        ("tests/model/copies/mutants.py::MUTANTS",),
+    ),
     "seams": Suite(
         "Where one program meets another; found by a fault between the two, which other suites"
         " cannot see because a fake stands for one of them.",

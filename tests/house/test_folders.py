@@ -31,6 +31,7 @@ SUITES = frozenset(
         "tests/keys/store/conformance",
         "tests/keys/store/differential",
         "tests/killed",
+        "tests/model/copies",
         "tests/node_conformance",
         "tests/process",
         "tests/process/drill",

@@ -1,0 +1,173 @@
+"""Steps of the route: the set grows and shrinks, a copy is promoted, opens, and comes back."""
+
+from collections.abc import Iterator
+
+from tests.model.copies.world import (
+    Ask,
+    Event,
+    Lead,
+    Node,
+    Open,
+    Route,
+    Setting,
+    Step,
+    World,
+    bits,
+    put,
+    with_node,
+)
+
+
+def steps(on: Setting, world: World) -> Iterator[Step]:
+    if world.route.version < on.bounds.versions:
+        yield from _shrinks(on, world)
+        yield from _gives_new_roots(on, world)
+        if world.route.epoch < on.bounds.epochs:
+            yield from _promotes(on, world)
+    yield from _opens(on, world)
+    yield from _grows(on, world)
+    for number, node in enumerate(world.nodes):
+        if node.lead is not None:
+            yield from _requires(on, world, number, node, node.lead)
+            yield from _reads_route(world, number, node, node.lead)
+            yield from _forgets(on, world, number, node, node.lead)
+
+
+def _shrinks(on: Setting, world: World) -> Iterator[Step]:
+    """A copy that is slow, silent or lost leaves the set and is a learner."""
+    route = world.route
+    for copy in bits(route.in_sync & ~(1 << route.leader)):
+        if on.rules.slow_leaves or not on.bounds.stalls:
+            after = route._replace(
+                version=route.version + 1,
+                in_sync=route.in_sync & ~(1 << copy),
+                learners=route.learners | 1 << copy,
+            )
+            yield Event("route: {} leaves the set", (copy,)), world._replace(route=after)
+
+
+def _gives_new_roots(on: Setting, world: World) -> Iterator[Step]:
+    """A learner whose disk was lost gets a new root, where it begins with nothing."""
+    route = world.route
+    for copy in bits(route.learners):
+        node = world.nodes[copy]
+        if node.gone:
+            fresh = Node(0, (), 0, 0, False, False, node.promised, False, None)
+            after = with_node(world, copy, fresh)._replace(
+                route=route._replace(version=route.version + 1)
+            )
+            if on.rules.acks_name_root:
+                after = _without_acks_of(after, copy)
+            yield Event("route: {} is a learner in a new root", (copy,)), after
+
+
+def _without_acks_of(world: World, copy: int) -> World:
+    for number, node in enumerate(world.nodes):
+        if node.lead is not None:
+            heard, sent = put(node.lead.heard, copy, 0), put(node.lead.sent, copy, 0)
+            lead = node.lead._replace(heard=heard, sent=sent)
+            world = with_node(world, number, node._replace(lead=lead))
+    return world
+
+
+def _promotes(on: Setting, world: World) -> Iterator[Step]:
+    """The leader is taken for dead, or has started again and is promoted itself."""
+    route = world.route
+    candidates = route.in_sync if on.rules.promotes_in_sync else route.in_sync | route.learners
+    for copy in bits(candidates):
+        former = 1 << route.leader if copy != route.leader else 0
+        in_sync, learners = route.in_sync | 1 << copy, route.learners & ~(1 << copy)
+        if on.rules.removes_leader:
+            in_sync, learners = in_sync & ~former, learners | former
+        after = Route(route.version + 1, route.epoch + 1, copy, in_sync, learners)
+        order = Open(after.epoch, copy, in_sync)
+        opens = tuple(sorted((*world.opens, order)))
+        event = Event("route: {} is promoted at epoch {}", (copy,), (after.epoch,))
+        yield event, world._replace(route=after, opens=opens)
+
+
+def _opens(on: Setting, world: World) -> Iterator[Step]:
+    """An order to open arrives, however late; one below the node's epoch is refused."""
+    for order in world.opens:
+        node = world.nodes[order.leader]
+        rest = tuple(each for each in world.opens if each != order)
+        refused = node.gone and on.rules.refuses_lost_root
+        if order.epoch <= node.epoch or refused:
+            yield Event("{} refuses to open", (order.leader,)), world._replace(opens=rest)
+            continue
+        none = (0,) * len(world.nodes)
+        lead = Lead(order.in_sync, order.in_sync, none, none, len(node.log), none, none)
+        leading = node._replace(epoch=order.epoch, lead=lead, read=False)
+        after = with_node(world._replace(opens=rest), order.leader, leading)
+        yield Event("{} opens epoch {}", (order.leader,), (order.epoch,)), after
+
+
+def _requires(on: Setting, world: World, number: int, node: Node, lead: Lead) -> Iterator[Step]:
+    """A leader asks for a learner that has caught up to be added to the set."""
+    route = world.route
+    if (route.epoch, route.leader) != (node.epoch, number) or world.asks:
+        return  # it would read of itself that it no longer leads, or asks already
+    if route.version >= on.bounds.versions:
+        return
+    least = max(
+        node.commit if on.rules.catches_up else 0,
+        lead.opened if on.rules.catches_up_to_opening else 0,
+    )
+    for copy in bits(route.learners):
+        if lead.heard[copy] >= least and not world.nodes[copy].gone:
+            asks = (Ask(route.version, node.epoch, copy),)
+            required = lead.required | (1 << copy if on.rules.requires_first else 0)
+            asking = node._replace(lead=lead._replace(required=required))
+            after = with_node(world._replace(asks=asks), number, asking)
+            yield Event("{} requires {}, asks to add it", (number, copy)), after
+
+
+def _grows(on: Setting, world: World) -> Iterator[Step]:
+    route = world.route
+    for ask in world.asks:
+        rest = tuple(each for each in world.asks if each != ask)
+        is_current = ask.version == route.version and ask.epoch == route.epoch
+        joins = 1 << ask.learner
+        if (is_current or not on.rules.compares_route) and route.learners & joins:
+            after = route._replace(
+                version=route.version + 1,
+                in_sync=route.in_sync | joins,
+                learners=route.learners & ~joins,
+            )
+            event = Event("route: {} joins the set", (ask.learner,))
+            yield event, world._replace(route=after, asks=rest)
+        if not is_current:
+            event = Event("route: to add {} is refused", (ask.learner,))
+            yield event, world._replace(asks=rest)
+
+
+def _reads_route(world: World, number: int, node: Node, lead: Lead) -> Iterator[Step]:
+    """A leader reads the newest route. To read an older one is to have read it earlier."""
+    route = world.route
+    if route.epoch > node.epoch:
+        after = node._replace(lead=None, read=False)
+        event = Event("{} reads that it no longer leads", (number,))
+        yield event, with_node(world, number, after)
+    elif route.leader == number:
+        pending = [ask.learner for ask in world.asks if ask.epoch == node.epoch]
+        asked = sum(1 << copy for copy in pending if lead.required >> copy & 1)
+        required = route.in_sync | asked
+        if (route.in_sync, required) != (lead.members, lead.required):
+            seen = lead._replace(members=route.in_sync, required=required)
+            after = node._replace(lead=seen)
+            event = Event("{} reads the route", (number,))
+            yield event, with_node(world, number, after)
+
+
+def _forgets(on: Setting, world: World, number: int, node: Node, lead: Lead) -> Iterator[Step]:
+    """Mutants only: a leader stops to require a copy by itself."""
+    route = world.route
+    for copy in bits(lead.required & ~(1 << number)):
+        pending = any(ask.learner == copy for ask in world.asks)
+        dropped = node._replace(lead=lead._replace(required=lead.required & ~(1 << copy)))
+        if pending and not on.rules.requires_until_known:
+            event = Event("{} takes the request to add {} for failed", (number, copy))
+            yield event, with_node(world, number, dropped)
+        if not pending and not on.rules.shrinks_in_route and route.in_sync >> copy & 1:
+            event = Event("{} requires {} no more", (number, copy))
+            yield event, with_node(world, number, dropped)
