@@ -1,4 +1,4 @@
-"""Ways in which a world contradicts the guarantees of regions with copies."""
+"""Ways in which a world contradicts G51 to G55 (docs/guarantees.md)."""
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum

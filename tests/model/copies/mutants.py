@@ -44,6 +44,7 @@ MUTANTS: Mapping[str, Mutant] = {
         "refuses_over_budget", Bounds(2, writes=2, budget=1), CopyFault.OVER_BUDGET
     ),
     "acknowledged on fewer disks than the minimum": Mutant("min_in_sync", DISKS, THIN),
+    "a minimum that is judged at the order alone": Mutant("judges_minimum_again", DISKS, THIN),
     "a learner counted": Mutant("counts_in_sync_alone", DISKS, THIN),
     "a set that grows in the route first": Mutant("requires_first", GROWING, LOST),
     "a request that is late taken for failed": Mutant("requires_until_known", GROWING, LOST),

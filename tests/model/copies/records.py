@@ -172,7 +172,8 @@ def committed(on: Setting, world: World) -> World:
         commit = max(node.commit, min([len(node.log), *others]))
         if commit != node.commit:
             world = with_node(world, number, node._replace(commit=commit))
-        if is_serving(on, node) and has_minimum(on, world, lead):
+        has_enough = has_minimum(on, world, lead) or not on.rules.judges_minimum_again
+        if is_serving(on, node) and has_enough:
             position = commit if on.rules.acks_after_all else len(node.log)
             done = writes_in(node.log[:position])
             if done & ~world.acked:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """docs/protocols.md P4.5 and P5.8. The protocol keeps every rule."""
+    """docs/protocols.md P3.5, P4.5, P5.8 to P5.12. The protocol keeps every rule."""
 
     acks_after_all: bool = True
     """A row is acknowledged when every copy that the leader requires has it durably."""
@@ -22,7 +22,9 @@ class Rules:
     slow_leaves: bool = True
     """A copy that stays over its budget leaves the set, through the route."""
     min_in_sync: bool = True
-    """A leader with fewer required copies than the minimum neither orders nor acknowledges."""
+    """A leader that requires fewer copies than the minimum neither orders nor acknowledges."""
+    judges_minimum_again: bool = True
+    """It is judged when a row is acknowledged, and not only when it is ordered."""
     counts_in_sync_alone: bool = True
     """A learner does not count for the minimum."""
     requires_first: bool = True
