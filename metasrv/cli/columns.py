@@ -23,12 +23,27 @@ def table_lines(
             yield from record_lines(head, rows, width)
             return
         widths = _shrunk(widths, least, width)
-    yield _line(head, widths)
-    for row in rows:
+    for row in (head, *rows):
         cells = [_wrapped(cell, limit) for cell, limit in zip(row, widths, strict=True)]
         for number in range(max(map(len, cells), default=1)):
             parts = [cell[number] if number < len(cell) else "" for cell in cells]
             yield _line(parts, widths)
+
+
+def that_fit(
+    head: Sequence[str], rows: Sequence[Sequence[str]], width: int | None, optional: Sequence[str]
+) -> list[int]:
+    """Returns the numbers of the columns that are shown: without the first of *optional*, then the second, and
+    so on, until the rest fits. All, if the rest does not fit without them either."""
+    shown = list(range(len(head)))
+    if width is None:
+        return shown
+    widths = [max(map(columns_of, column)) for column in zip(head, *rows, strict=True)]
+    for name in ("", *optional):
+        shown = [number for number in shown if head[number] != name]
+        if _sum([widths[number] for number in shown]) <= width:
+            return shown
+    return list(range(len(head)))
 
 
 def record_lines(

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from metasrv.cli.columns import printable, record_lines, table_lines
+from metasrv.cli.columns import printable, record_lines, table_lines, that_fit
 
 
 def show(body: object, as_json: bool, for_people: Callable[[], None]) -> None:
@@ -30,10 +30,19 @@ def show_json(body: object) -> None:
     typer.echo(json.dumps(plain(body), indent=2, ensure_ascii=False))
 
 
-def show_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A row to a line; as wide as it is in a pipe, no wider than a terminal."""
+def show_table(
+    head: Sequence[str], rows: Iterable[Sequence[object]], optional: Sequence[str] = ()
+) -> None:
+    """Prints a line for each row; as wide as it is in a pipe, no wider than a terminal.
+
+    *optional*: columns that a narrow terminal does not show, the first of them first.
+    """
     cells = [[printable(_cell(value)) for value in row] for row in rows]
-    for line in table_lines(head, cells, terminal_width()):
+    width = terminal_width()
+    shown = that_fit(head, cells, width, optional)
+    head = [head[number] for number in shown]
+    cells = [[row[number] for number in shown] for row in cells]
+    for line in table_lines(head, cells, width):
         typer.echo(line)
 
 

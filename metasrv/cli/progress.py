@@ -164,10 +164,17 @@ def counted(done: int, total: int | None) -> str:
     return f"{done:,}" if done else ""
 
 
-def wait_name(wait: "WaitingBody") -> str:
-    """`region_lease of dn-1`, `lock table:1024 of 019aa5d3-...`"""
+SHORT = 13
+"""Characters of an id that tell its millisecond; `procedure get` takes them for the whole id."""
+ID_LENGTH = 36
+
+
+def wait_name(wait: "WaitingBody", *, is_whole: bool = False) -> str:
+    """`region_lease of dn-1`, `lock table:1024 of 019aa5d3-1c00`; *is_whole*: with all of the
+    id."""
     key = f" {wait.key}" if wait.key else ""
-    return f"{wait.kind}{key} of {wait.holder}"
+    is_short = len(wait.holder) == ID_LENGTH and not is_whole
+    return f"{wait.kind}{key} of {wait.holder[:SHORT] if is_short else wait.holder}"
 
 
 def described(procedure: "ProcedureBody") -> str:

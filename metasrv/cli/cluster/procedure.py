@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, cast, get_args
 import typer
 
 from metasrv.cli.cluster.procedure_text import (
-    ID_LENGTH,
     KINDS,
     TRANSITIONS,
     facts_of,
@@ -22,8 +21,7 @@ from metasrv.cli.forms import Form, Output, form_of, show_form
 from metasrv.cli.near import must_be_among
 from metasrv.cli.options import WAIT_S, AsJson, Limit, Url, WaitS, one_id, service
 from metasrv.cli.output import show, show_facts, show_json, show_table
-from metasrv.cli.progress import procedure_bar
-from metasrv_base.errors import Refused
+from metasrv.cli.progress import ID_LENGTH, procedure_bar
 
 if TYPE_CHECKING:
     from metasrv.sdk.control.operations import ProcedureFilters
@@ -122,7 +120,10 @@ def list_(  # noqa: PLR0913  # a parameter is an option of the command
 
 @app.command("get")
 def get(id: IdArg, metasrv: Url = None, as_json: AsJson = False) -> None:
-    """Show one procedure, with its timeline."""
+    """Show one procedure, with its timeline.
+
+    docs/operate/procedure-stalled.md says what each reason to wait means, and what ends it.
+    """
     with service(metasrv, as_json) as client:
         procedure = client.procedures.get(full_id(client, id))
     if as_json:
@@ -154,7 +155,7 @@ def watch(id: IdArg, wait: WaitS = WAIT_S, metasrv: Url = None, as_json: AsJson 
 
 
 def full_id(client: Client, text: str) -> str:
-    """The id that begins with *text*. Raises Refused if several do."""
+    """Returns the id that begins with *text*. Raises BadParameter if several do."""
     if len(text) >= ID_LENGTH or _BEGINNING.fullmatch(text) is None:
         return text
     ids = [
@@ -163,8 +164,8 @@ def full_id(client: Client, text: str) -> str:
         if procedure.id.startswith(text)
     ]
     if len(ids) > 1:
-        several = ", ".join(ids[:SHOWN_MAX])
-        raise Refused("invalid-request", pointer="ID", found=text, expected=f"one of {several}")
+        several = ", ".join(ids[:SHOWN_MAX]) + (", ..." if len(ids) > SHOWN_MAX else "")
+        raise typer.BadParameter(f"{text} is the beginning of several ids: {several}")
     return ids[0] if ids else text
 
 

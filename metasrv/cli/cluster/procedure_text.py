@@ -9,7 +9,7 @@ import typer
 
 from metasrv.cli.errors.offenders import offending_rows
 from metasrv.cli.output import said, show_table
-from metasrv.cli.progress import wait_name
+from metasrv.cli.progress import ID_LENGTH, SHORT, wait_name
 
 if TYPE_CHECKING:
     from metasrv_base.wire.api.procedures import (
@@ -32,9 +32,6 @@ KINDS = (
     *("failover_node", "failover_table", "lose_regions", "decommission_node", "batch"),
 )
 """As in procedures/kinds/registry.py, which needs the packages of a server."""
-SHORT = 13
-"""Characters of an id that tell its millisecond."""
-ID_LENGTH = 36
 PAUSED = "paused"
 TRANSITIONS = ("schema", "published", "what", "regions", "drained after", "holders", "late")
 
@@ -79,7 +76,7 @@ def show_procedures(procedures: list[ProcedureBody], *, is_wide: bool = False) -
         )
         for id, procedure in zip(ids, procedures, strict=True)
     ]
-    show_table((*head, "finished") if is_wide else head, rows)
+    show_table((*head, "finished") if is_wide else head, rows, optional=("by", "submitted"))
 
 
 def short_ids(ids: Sequence[str]) -> list[str]:
@@ -92,7 +89,7 @@ def short_ids(ids: Sequence[str]) -> list[str]:
 
 def wait_words(wait: WaitingBody) -> str:
     """`schema_lease of fe-2 since ..., at version 16 of 17, for t-9 (2.5 s old), 8 s at most`"""
-    words = [f"{wait_name(wait)} since {wait.since}"]
+    words = [f"{wait_name(wait, is_whole=True)} since {wait.since}"]
     if wait.need is not None:
         words.append(f"at version {'-' if wait.have is None else wait.have} of {wait.need}")
     if wait.transaction is not None:

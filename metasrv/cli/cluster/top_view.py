@@ -14,13 +14,14 @@ from metasrv_base.wire.api.cluster import ClusterBody, MaintenanceBody, NodeBody
 from metasrv_base.wire.api.procedures import ProcedureBody, WaitingBody
 
 PROCEDURES_MAX = 20  # shown; the others are counted
-NARROW = 70
-"""Screens with fewer columns than that are narrow."""
+NARROW, MEDIUM = 70, 110
+"""Screens with fewer columns than that are narrow, or of medium width."""
 NODES = ("node", "state", "zone", "lease", "leads", "regions", "heard", "phi")
 NODES_NARROW = ("node", "state", "leads", "heard")
 PROCEDURES = ("procedure", "kind", "about", "state", "step", "done", "waits_for")
+PROCEDURES_MEDIUM = ("procedure", "change", "state", "done", "waits_for")
 PROCEDURES_NARROW = ("procedure", "about", "state")
-LONG = frozenset({"about", "regions", "waits_for"})
+LONG = frozenset({"about", "change", "regions", "waits_for"})
 """Columns whose text goes on in a second line; the others end with a mark where they are cut."""
 STYLES = {"alive": "green", "suspect": "yellow", "dead": "red", "offline": "red"}
 
@@ -40,7 +41,7 @@ class Look:
 def page(look: Look, width: int) -> RenderableType:
     """*width*: columns of the screen; a narrow one has fewer columns of each table."""
     is_narrow = width < NARROW
-    tables = _nodes(look, is_narrow), "", _procedures(look, is_narrow)
+    tables = _nodes(look, is_narrow), "", _procedures(look, width)
     return Group(*(Text(line) for line in head(look)), "", *tables)
 
 
@@ -85,8 +86,9 @@ def regions_of(node: NodeBody) -> str:
     return ", ".join(f"{count} {state}" for state, count in sorted(node.reported.items())) or "-"
 
 
-def _procedures(look: Look, is_narrow: bool) -> RenderableType:
-    table = ScreenTable(PROCEDURES_NARROW if is_narrow else PROCEDURES)
+def _procedures(look: Look, width: int) -> RenderableType:
+    wide = PROCEDURES if width >= MEDIUM else PROCEDURES_MEDIUM
+    table = ScreenTable(PROCEDURES_NARROW if width < NARROW else wide)
     shown = look.procedures[:PROCEDURES_MAX]
     ids = short_ids([procedure.id for procedure in shown])
     for id, procedure in zip(ids, shown, strict=True):
@@ -94,6 +96,7 @@ def _procedures(look: Look, is_narrow: bool) -> RenderableType:
             procedure=id,
             kind=procedure.kind,
             about=procedure.resource.name,
+            change=f"{procedure.kind} {procedure.resource.name}",
             state=Text("stalled", "red") if procedure.stalled else procedure.state,
             step=procedure.step,
             done=_done(procedure),

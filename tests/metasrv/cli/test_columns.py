@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metasrv.cli.columns import columns_of, printable, record_lines, table_lines
+from metasrv.cli.columns import columns_of, printable, record_lines, table_lines, that_fit
 
 WORDS = st.lists(st.text("abé漢", min_size=1, max_size=12), min_size=1, max_size=6).map(" ".join)
 TABLES = st.integers(1, 5).flatmap(
@@ -32,6 +32,34 @@ def test_given_a_terminal_that_is_narrow_then_the_widest_cells_wrap_between_word
         "            schema_lease of",
         "            fe-1",
     ]
+
+
+def test_given_a_long_heading_then_it_wraps_too() -> None:
+    rows = (("7", "29 ms"), ("8", "3 ms"))
+
+    assert list(table_lines(("schema", "drained after"), rows, 16)) == [
+        "schema  drained",
+        "        after",
+        "7       29 ms",
+        "8       3 ms",
+    ]
+
+
+def test_given_optional_columns_then_a_narrow_terminal_shows_no_more_of_them_than_fit() -> None:
+    head, optional = ("node", "state", "address"), ("state", "address")
+
+    shown = {
+        width: [head[number] for number in that_fit(head, NODES, width, optional)]
+        for width in (None, 36, 35, 28, 4)
+    }
+
+    assert shown == {
+        None: ["node", "state", "address"],
+        36: ["node", "state", "address"],
+        35: ["node", "address"],
+        28: ["node"],
+        4: ["node", "state", "address"],
+    }
 
 
 def test_given_words_that_do_not_fit_side_by_side_then_each_row_is_a_record() -> None:

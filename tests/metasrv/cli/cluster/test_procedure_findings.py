@@ -79,7 +79,7 @@ def test_given_procedures_of_one_table_when_listed_then_short_ids_differ_and_are
     assert [line.split()[0] for line in lines] == ids
     assert by_beginning.exit_code == 0
     assert ids[2] in by_beginning.stdout
-    assert by_too_little.exit_code == 1
+    assert by_too_little.exit_code == 2
     assert ids[0] in by_too_little.stderr
     assert ids[1] in by_too_little.stderr
 

@@ -132,6 +132,21 @@ def test_given_a_leader_that_goes_meanwhile_when_looked_at_then_the_rest_still_s
     assert "metasrvs ms-1" in shown.output
 
 
+def test_given_a_screen_of_80_columns_when_looked_at_then_no_name_and_no_id_is_broken() -> None:
+    holder = "019aa5d3-2d00-7abc-8def-0123456789ab"
+    waiting = {**PROCEDURE["waiting_for"][0], "kind": "lock", "holder": holder, "key": "table:1024"}
+    procedure = ProcedureBody.model_validate({**PROCEDURE, "waiting_for": [waiting]})
+    seen = Look(ClusterBody.model_validate(CLUSTER), procedures=[procedure])
+    console = Console(width=80)
+
+    with console.capture() as capture:
+        console.print(page(seen, console.width))
+
+    words = capture.get().replace(",", " ").split()
+    assert {"main.public.flights", "failover_table", "table:1024", holder[:13]} <= set(words)
+    assert max(map(len, capture.get().splitlines())) <= 80
+
+
 def test_given_a_narrow_screen_when_looked_at_then_ids_are_whole() -> None:
     seen = Look(
         ClusterBody.model_validate(CLUSTER),
