@@ -33,8 +33,8 @@ def table_lines(
 def that_fit(
     head: Sequence[str], rows: Sequence[Sequence[str]], width: int | None, optional: Sequence[str]
 ) -> list[int]:
-    """Returns the numbers of the columns that are shown: without the first of *optional*, then the second, and
-    so on, until the rest fits. All, if the rest does not fit without them either."""
+    """Returns the numbers of the columns that are shown: without the first of *optional*, then the
+    second, and so on, until the rest fits. All, if the rest does not fit without them either."""
     shown = list(range(len(head)))
     if width is None:
         return shown

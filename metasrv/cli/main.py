@@ -2,7 +2,7 @@
 
 A module holds `app` (a Typer, for a command with sub-commands) or `command` (a function), and for
 that, if it needs any, `settings` (arguments of Typer's `command`). Add a command by one row of
-COMMANDS.
+PANELS.
 """
 
 import errno
@@ -11,6 +11,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
+from inspect import cleandoc
 from typing import Annotated, Any
 
 import typer
@@ -20,106 +21,144 @@ from metasrv.cli.programs.help_names import PlainGroup
 from metasrv.program.version import VERSION
 from serving.left_out import leave_out_httpx_command, leave_out_typer_values
 
-# Command -> (its module, what it does).
-COMMANDS: tuple[tuple[str, str, str], ...] = (
-    (
-        "demo",
-        "metasrv.cli.programs.demo",
-        "Load real data while nodes, leaders and Spark are killed.",
+# Heading in the help -> its commands: each a name, its module, what it does.
+PANELS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
+    "Catalog": (
+        ("table", "metasrv.cli.catalog.table", "Create, show, change and drop tables."),
+        ("index", "metasrv.cli.catalog.index", "Create, show and drop indexes."),
+        ("schema", "metasrv.cli.catalog.schema", "Create, show and drop schemas."),
+        ("catalog", "metasrv.cli.catalog.catalog", "Create, show and drop catalogs."),
+        (
+            "tablespace",
+            "metasrv.cli.placing.tablespace",
+            "Create, change and drop tablespaces: tables whose regions stay together.",
+        ),
+        (
+            "placement",
+            "metasrv.cli.placing.placement",
+            "Create, change and drop placements: on which nodes, by which engines.",
+        ),
+        ("sql", "metasrv.cli.language.sql", "Carry out statements of SQL."),
+        (
+            "apply",
+            "metasrv.cli.language.apply",
+            "Bring the catalog to the state that files declare.",
+        ),
+        (
+            "diff",
+            "metasrv.cli.language.diff",
+            "Show what `apply` would do; exit code 2: something.",
+        ),
+        (
+            "batch",
+            "metasrv.cli.catalog.batch",
+            "Carry out the commands of a file in one version of the catalog, or none.",
+        ),
+        ("show", "metasrv.cli.language.show", "Show a view of the information schema."),
+        (
+            "events",
+            "metasrv.cli.cluster.events",
+            "Show what changes in the catalog, as it happens.",
+        ),
     ),
-    (
-        "check",
-        "metasrv.cli.tools.check",
-        "Verify the invariants of a cluster on its keys and files.",
+    "Rows": (
+        ("row", "metasrv.cli.rows.row", "Look up, insert, change or delete one row."),
+        ("scan", "metasrv.cli.rows.scan", "Read the rows of a table."),
+        ("count", "metasrv.cli.rows.count", "Count the rows of a table."),
+        (
+            "import",
+            "metasrv.cli.rows.import_rows",
+            "Load a Parquet, CSV or NDJSON file into a table.",
+        ),
+        (
+            "export",
+            "metasrv.cli.rows.export",
+            "Write a table to a file; or definitions, as `apply` reads them.",
+        ),
     ),
-    (
-        "backup",
-        "metasrv.cli.tools.backup",
-        "Write the metadata of a cluster to a file; verify and restore a file.",
+    "Changes": (
+        (
+            "explain",
+            "metasrv.cli.cluster.explain",
+            "Show what a change would do, step by step, and why it is safe.",
+        ),
+        ("procedure", "metasrv.cli.cluster.procedure", "Follow, pause and cancel changes."),
+        (
+            "schema-lease",
+            "metasrv.cli.cluster.schema_lease",
+            "Show which frontends hold schema leases, and which block a change.",
+        ),
     ),
-    ("playground", "metasrv.cli.programs.playground", "Run a whole cluster on this machine."),
-    (
-        "doctor",
-        "metasrv.cli.tools.doctor",
-        "Check this machine for what metasrv needs, and advise.",
+    "Cluster": (
+        (
+            "cluster",
+            "metasrv.cli.cluster.cluster",
+            "Show the leader; switch maintenance, and the pause of procedures.",
+        ),
+        ("node", "metasrv.cli.cluster.node", "Show, drain and remove datanodes."),
+        ("region", "metasrv.cli.cluster.region", "Show where each region is."),
+        (
+            "failover",
+            "metasrv.cli.cluster.failover",
+            "Open the regions of a node on other nodes, now.",
+        ),
+        (
+            "setting",
+            "metasrv.cli.cluster.setting",
+            "Show and change the settings of a running service.",
+        ),
+        ("top", "metasrv.cli.cluster.top", "Show leader, nodes, leases and procedures, live."),
+        (
+            "check",
+            "metasrv.cli.tools.check",
+            "Verify the invariants of a cluster on its keys and files.",
+        ),
+        (
+            "backup",
+            "metasrv.cli.tools.backup",
+            "Write the metadata of a cluster to a file; verify and restore a file.",
+        ),
+        (
+            "token",
+            "metasrv.cli.tools.token",
+            "Create tokens, which a service beyond loopback asks for.",
+        ),
     ),
-    (
-        "config",
-        "metasrv.cli.tools.config",
-        "Show every setting of the programs, its value and its source.",
+    "Programs": (
+        ("playground", "metasrv.cli.programs.playground", "Run a whole cluster on this machine."),
+        (
+            "demo",
+            "metasrv.cli.programs.demo",
+            "Load real data while nodes, leaders and Spark are killed.",
+        ),
+        (
+            "server",
+            "metasrv.cli.programs.server",
+            "Run one metasrv; `metasrv server --help` has its flags.",
+        ),
+        (
+            "datanode",
+            "metasrv.cli.programs.datanode",
+            "Run one datanode; its flags as for `server`.",
+        ),
+        (
+            "frontend",
+            "metasrv.cli.programs.frontend",
+            "Run one frontend; its flags as for `server`.",
+        ),
+        (
+            "config",
+            "metasrv.cli.tools.config",
+            "Show every setting of the programs, its value and its source.",
+        ),
+        (
+            "doctor",
+            "metasrv.cli.tools.doctor",
+            "Check this machine for what metasrv needs, and advise.",
+        ),
     ),
-    (
-        "server",
-        "metasrv.cli.programs.server",
-        "Run one metasrv; `metasrv server --help` has its flags.",
-    ),
-    ("datanode", "metasrv.cli.programs.datanode", "Run one datanode; its flags as for `server`."),
-    ("frontend", "metasrv.cli.programs.frontend", "Run one frontend; its flags as for `server`."),
-    ("table", "metasrv.cli.catalog.table", "Create, show, change and drop tables."),
-    ("catalog", "metasrv.cli.catalog.catalog", "Create, show and drop catalogs."),
-    ("schema", "metasrv.cli.catalog.schema", "Create, show and drop schemas."),
-    (
-        "placement",
-        "metasrv.cli.placing.placement",
-        "Create, change and drop placements: on which nodes, by which engines.",
-    ),
-    (
-        "tablespace",
-        "metasrv.cli.placing.tablespace",
-        "Create, change and drop tablespaces: tables whose regions stay together.",
-    ),
-    ("index", "metasrv.cli.catalog.index", "Create, show and drop indexes."),
-    (
-        "batch",
-        "metasrv.cli.catalog.batch",
-        "Carry out the commands of a file in one version of the catalog, or none.",
-    ),
-    ("sql", "metasrv.cli.language.sql", "Carry out statements of SQL."),
-    ("show", "metasrv.cli.language.show", "Show a view of the information schema."),
-    ("apply", "metasrv.cli.language.apply", "Bring the catalog to the state that files declare."),
-    ("diff", "metasrv.cli.language.diff", "Show what `apply` would do; exit code 2: something."),
-    ("import", "metasrv.cli.rows.import_rows", "Load a Parquet, CSV or NDJSON file into a table."),
-    (
-        "export",
-        "metasrv.cli.rows.export",
-        "Write a table to a file; or definitions, as `apply` reads them.",
-    ),
-    ("scan", "metasrv.cli.rows.scan", "Read the rows of a table."),
-    ("row", "metasrv.cli.rows.row", "Look up, insert, change or delete one row."),
-    ("count", "metasrv.cli.rows.count", "Count the rows of a table, with a checksum."),
-    (
-        "explain",
-        "metasrv.cli.cluster.explain",
-        "Show what a change would do, step by step, and why it is safe.",
-    ),
-    ("procedure", "metasrv.cli.cluster.procedure", "Follow, pause and cancel changes."),
-    ("node", "metasrv.cli.cluster.node", "Show, drain and remove datanodes."),
-    (
-        "schema-lease",
-        "metasrv.cli.cluster.schema_lease",
-        "Show which frontends hold schema leases, and which block a change.",
-    ),
-    ("region", "metasrv.cli.cluster.region", "Show where each region is."),
-    ("failover", "metasrv.cli.cluster.failover", "Open the regions of a node on other nodes, now."),
-    (
-        "cluster",
-        "metasrv.cli.cluster.cluster",
-        "Show the leader; switch maintenance, and the pause of procedures.",
-    ),
-    ("top", "metasrv.cli.cluster.top", "Show leader, nodes, leases and procedures, live."),
-    ("events", "metasrv.cli.cluster.events", "Show what changes in the catalog, as it happens."),
-    (
-        "token",
-        "metasrv.cli.tools.token",
-        "Create tokens, which a service beyond loopback asks for.",
-    ),
-    (
-        "setting",
-        "metasrv.cli.cluster.setting",
-        "Show and change the settings of a running service.",
-    ),
-)
-
+}
+COMMANDS = tuple(row for rows in PANELS.values() for row in rows)
 
 COMPLETING = "_METASRV_COMPLETE"
 """Set by the shell that asks for completions."""
@@ -176,19 +215,35 @@ def application(commands: Collection[str]) -> typer.Typer:
         context_settings={"help_option_names": ["--help", "-h"]},
     )
     app.callback(invoke_without_command=True)(_root)
-    for name, path, summary in COMMANDS:
-        extras = lacking(name) if name in commands else ()
-        if extras:
-            app.command(name, help=summary, **ANY_WORDS)(_needs(name, extras))
-            continue
-        module: object = importlib.import_module(path) if name in commands else None
-        group = getattr(module, "app", None)
-        if group is None:
-            settings = getattr(module, "settings", {})
-            app.command(name, help=summary, **settings)(getattr(module, "command", _nothing))
-        else:
-            app.add_typer(group, name=name, help=summary)
+    for panel, rows in PANELS.items():
+        for row in rows:
+            _add(app, panel, row, is_wanted=row[0] in commands)
     return app
+
+
+def _add(app: typer.Typer, panel: str, row: tuple[str, str, str], *, is_wanted: bool) -> None:
+    name, path, summary = row
+    shown: dict[str, Any] = {"help": summary, "rich_help_panel": panel}
+    extras = lacking(name) if is_wanted else ()
+    if extras:
+        app.command(name, **shown, **ANY_WORDS)(_needs(name, extras))
+        return
+    module: object = importlib.import_module(path) if is_wanted else None
+    group = getattr(module, "app", None)
+    if group is None:
+        settings = getattr(module, "settings", {})
+        command = getattr(module, "command", _nothing)
+        if command.__doc__:  # it says more than a line of the list
+            shown["help"] = _paragraphs(command.__doc__)
+        app.command(name, **shown, **settings)(command)
+    else:
+        app.add_typer(group, name=name, **shown)
+
+
+def _paragraphs(docstring: str) -> str:
+    """The paragraphs of a docstring, each on one line: a terminal has a width of its own."""
+    paragraphs = cleandoc(docstring).split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
 
 def _completed_command(environment: Mapping[str, str]) -> list[str]:

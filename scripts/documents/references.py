@@ -70,7 +70,7 @@ class Checkout:
         makefile = (self.root / "Makefile").read_text()
         made = {f"make {target}" for target in re.findall(r"^([a-z-]+):", makefile, re.MULTILINE)}
         rows = (self.root / "metasrv/cli/main.py").read_text()
-        told = re.findall(r"^    \(\s*\"([a-z-]+)\",\s*\"metasrv\.", rows, re.MULTILINE)
+        told = re.findall(r"^ +\(\s*\"([a-z-]+)\",\s*\"metasrv\.", rows, re.MULTILINE)
         return frozenset(made | {f"metasrv {name}" for name in told})
 
     def has_path(self, reference: str) -> bool:

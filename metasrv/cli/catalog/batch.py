@@ -37,8 +37,8 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     """Carry out many commands in one version of the catalog: all of them, or none.
 
     A command is an object with one field: create_catalog, drop_catalog, create_schema,
-    drop_schema, create_table, drop_table, rename_table or alter_table; create_, alter_, rename_ or
-    drop_placement; or the same of a tablespace.
+    drop_schema, create_table, drop_table, rename_table, alter_table; create_placement,
+    alter_placement, rename_placement, drop_placement; or the same four of a tablespace.
     """
     commands, places = read_commands(file)
     with service(metasrv, as_json, places) as client, procedure_bar("batch") as tell:

@@ -40,8 +40,11 @@ def command(
         bool, typer.Option("--json", help="Print one JSON document instead of text.")
     ] = False,
 ) -> None:
-    """The plan of a change: each step with the schema version it makes, whom it waits for, the
-    rows it reads, how long that takes, and until when it can be cancelled. Nothing is changed."""
+    """Show what a change would do, step by step, and why it is safe.
+
+    Each step is shown with the schema version that it makes, what it waits for, the rows that it
+    reads, how long that takes, and whether it can be cancelled by then. Nothing is changed.
+    """
     if bool(change) == proof:
         raise typer.BadParameter("give the command of a change, or --proof")
     if change:

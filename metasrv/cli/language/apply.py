@@ -49,9 +49,9 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
 ) -> None:
     """Bring the catalog to the state that files declare.
 
-    Shows the plan, then does it, one operation after the other. What loses something is refused
-    without --allow-destructive. A name that has changed is declared by `renamed_from`. After a
-    failure, repeat the command: it does what is left.
+    Shows the plan, then carries it out, one operation after the other. An operation that loses
+    rows, values, rules or indexes is refused without --allow-destructive. A new name is declared
+    with `renamed_from`. After a failure, repeat the command: it does what is left.
     """
     from metasrv.cli.language.apply_text import plan_lines
 

@@ -20,10 +20,10 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the difference of the catalog and the state that files declare.
+    """Show the operations with which `apply` would bring the catalog to the state of files.
 
-    Ends with 0 if there is none, with 2 if there is one, and with 1 if it cannot be told or cannot
-    be made.
+    Exit 0: there are none. Exit 2: there are some. Exit 1: a file is wrong, the service did not
+    answer, or no operations lead there.
     """
     try:
         declared = declared_files(files, catalog, schema)

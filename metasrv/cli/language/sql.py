@@ -42,11 +42,16 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
 ) -> None:
     """Carry out statements of SQL, in order.
 
-    CREATE, ALTER, RENAME, DROP, TRUNCATE and UNDROP TABLE; CREATE, ALTER and DROP INDEX, SCHEMA,
-    CATALOG, PLACEMENT and TABLESPACE; COMMENT ON; SHOW, SHOW CREATE TABLE, DESCRIBE; EXPLAIN of a
-    change. BEGIN; ..; COMMIT is one version of the catalog, or nothing. INSERT, UPDATE, DELETE and
-    SELECT of rows by primary key or index go through frontends. A statement that fails ends it;
-    the results of those before it are shown.
+    Definitions: CREATE, ALTER, RENAME, DROP, TRUNCATE and UNDROP TABLE; CREATE, ALTER and DROP
+    INDEX, SCHEMA, CATALOG, PLACEMENT and TABLESPACE; COMMENT ON. EXPLAIN shows the plan of one.
+    BEGIN; ..; COMMIT makes one version of the catalog, or none.
+
+    Reads of the catalog: SHOW, SHOW CREATE TABLE, DESCRIBE, and SELECT from information_schema.
+
+    Rows, by primary key or index: INSERT, UPDATE, DELETE, SELECT; EXPLAIN shows the access path.
+
+    The first statement that fails ends the command, after the results of those before it.
+    docs/sql.md has the grammar.
     """
     if text and str(file) != STDIN:
         raise typer.BadParameter("say either FILE or --command")

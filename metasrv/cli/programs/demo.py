@@ -45,7 +45,10 @@ def command(
         typer.Option(help="Damage a file and a key at the end; the command must then exit with 1."),
     ] = False,
 ) -> None:
-    """Exit 0: every promise held. Exit 1: one did not, and the last line names it."""
+    """Load real data while nodes, leaders and Spark are killed.
+
+    Exit 0: every promise was kept. Exit 1: one was not, and the last line names it.
+    """
     page = DemoPage(SystemClock())
     folder = (data_dir or Path(tempfile.mkdtemp(prefix="metasrv-demo-"))).resolve()
     try:

@@ -1,5 +1,5 @@
 """Help texts without types of Python: `TABLE` instead of `TABLE <str>` and `{TABLE}`, `--yes`
-instead of `--yes <bool>`."""
+instead of `--yes <bool>`; and without variables that are named after their flag."""
 
 from functools import partial
 from typing import Any
@@ -37,6 +37,8 @@ def _leave_out(params: list[Any]) -> None:
             param.display_type_rich = _no_type
         if isinstance(param, TyperArgument):
             vars(param)["_usage_display_name"] = partial(_usage_name, param)
+        elif param.envvar is None:  # a variable by the prefix of its command, which its help says
+            param.show_envvar = False
 
 
 def _usage_name(param: TyperArgument) -> str:

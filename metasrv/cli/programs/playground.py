@@ -31,7 +31,8 @@ ENVIRONMENT = {"auto_envvar_prefix": "METASRV_PLAYGROUND"}
 """`--data-dir` is METASRV_PLAYGROUND_DATA_DIR too, as settings of programs are."""
 LOOK_S = 0.1
 EXIT_NOT_RUNNING = 1
-app = typer.Typer()
+VARIABLES = "Every flag is a variable too: --data-dir is METASRV_PLAYGROUND_DATA_DIR."
+app = typer.Typer(epilog=VARIABLES)
 
 
 def _foreground(options: PlaygroundOptions, as_json: bool) -> None:
@@ -75,7 +76,7 @@ def _start(options: PlaygroundOptions, as_json: bool) -> None:
         )
 
 
-app.command("start", context_settings=ENVIRONMENT)(taking_options(_start))
+app.command("start", context_settings=ENVIRONMENT, epilog=VARIABLES)(taking_options(_start))
 
 
 @app.command("stop", context_settings=ENVIRONMENT)

@@ -24,7 +24,7 @@ def command(
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Counted by the regions, at the same time."""
+    """Count the rows of a table, in all regions at the same time."""
     with (
         service(metasrv, as_json) as client,
         bar(f"count {name}") as shown,

@@ -56,8 +56,8 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
 ) -> None:
     """Write the rows of a table to a file, replacing it, or to stdout.
 
-    Without a TABLE: write the definitions of a catalog to stdout, as `metasrv apply` reads them; in
-    YAML, with --json in JSON.
+    Without a TABLE, the definitions of a catalog are written to stdout as YAML, or with --json as
+    JSON, which `metasrv apply` reads.
     """
     if not name:
         from metasrv.cli.language.export_definitions import export_definitions

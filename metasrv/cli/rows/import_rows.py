@@ -110,7 +110,10 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Load a file into a table. Can be repeated from the start, except with --insert."""
+    """Load a Parquet, CSV or NDJSON file into a table.
+
+    An import that failed can be repeated from the start, except with --insert.
+    """
     bulk = bulk or file.is_dir()
     by_rows = insert or dry_run or skip_bad
     if types is not None and not create:

@@ -64,7 +64,7 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     metasrv: Url = None,
     as_json: Annotated[bool, typer.Option("--json", help="A list of rows as JSON.")] = False,
 ) -> None:
-    """Live rows, region by region, in key order within each; or in the order of an index."""
+    """Read the rows of a table, in key order within each region, or in the order of an index."""
     if eq is not None and index is None:
         raise typer.BadParameter("--eq goes with --index")
     if where and (index is not None or from_ is not None or to is not None):

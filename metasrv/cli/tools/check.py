@@ -96,7 +96,10 @@ def command(  # noqa: PLR0913
     user: User = None,
     password_file: PasswordFile = None,
 ) -> None:
-    """Exit 0 clean, 1 violations (one a line), 2 could not look."""
+    """Verify the invariants of a cluster on its keys and files.
+
+    Exit 0: it is clean. Exit 1: violations, one a line. Exit 2: it could not be examined.
+    """
     access = {
         "ca_file": ca_file,
         "cert_file": cert_file,

@@ -37,7 +37,10 @@ def command(
         ),
     ] = None,
 ) -> None:
-    """Flags win over the environment, that over a TOML file, that over the default."""
+    """Show every setting of the programs, its value and its source.
+
+    A flag wins over its environment variable, that over a TOML file, that over the default.
+    """
     try:
         programs = settings_by_program(config)
     except (ValueError, TypeError, OSError) as error:

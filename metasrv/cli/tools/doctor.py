@@ -49,7 +49,10 @@ def command(
         bool, typer.Option("--json", help="Print one JSON document instead of text.")
     ] = False,
 ) -> None:
-    """Exit 0 when all is there, 1 when something is missing."""
+    """Check this machine for what metasrv needs, and advise.
+
+    Exit 0: everything is there. Exit 1: something is missing.
+    """
     findings = list(examine(root.resolve()))
     if as_json:
         typer.echo(json.dumps({"findings": [asdict(finding) for finding in findings]}, indent=2))

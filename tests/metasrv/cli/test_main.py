@@ -43,12 +43,23 @@ def table_body() -> dict[str, object]:
     ids=" ".join,
 )
 def test_given_help_when_asked_then_every_command_has_it_and_json(
-    run: Run, words: list[str]
+    run: Run, words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
     shown = run(*words, "--help")
 
     assert shown.exit_code == 0
     assert "--json" in shown.output
+    assert "…" not in shown.output, "a name is cut"
+
+
+def test_given_a_command_with_more_to_say_when_asked_for_help_then_all_of_it_shows(
+    run: Run,
+) -> None:
+    shown = run("diff", "--help")
+
+    assert "Exit 2: there are some." in shown.output
 
 
 def test_given_the_commands_then_those_of_the_service_are_among_them() -> None:
