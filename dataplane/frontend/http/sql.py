@@ -21,7 +21,7 @@ sql = APIRouter(tags=["sql"])
 
 @sql.post(SQL, response_model=SqlBody)
 async def run_row_sql(request: Request) -> Response:
-    """Carry out statements about rows, in order: INSERT, UPDATE, DELETE, SELECT and EXPLAIN SELECT.
+    """Carry out statements about rows, in order: INSERT, UPDATE, DELETE, SELECT and EXPLAIN.
     All of the text is read before anything is done. A statement that fails ends it: the problem
     tells its number and place, and the `results` of those before it, which are done. The text from
     `rest` on was not begun."""

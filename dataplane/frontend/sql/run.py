@@ -10,6 +10,7 @@ from dataplane.frontend.catalog.catalog import Name
 from dataplane.frontend.catalog.schema import Schema
 from dataplane.frontend.planning.row_input import JsonRows, Op
 from dataplane.frontend.service import FrontendService
+from dataplane.frontend.sql.explained_writes import WRITE_EXPLAINED, explained_write
 from dataplane.frontend.sql.faults import with_place
 from dataplane.frontend.sql.reading import RowQuery, rows_of
 from dataplane.frontend.sql.selection import EXPLAINED, explained, selection
@@ -23,8 +24,9 @@ from metasrv_base.sql.commands import QualifiedTable
 from metasrv_base.sql.faults import fault_at
 from metasrv_base.sql.rows.row_commands import (
     DeleteRow,
-    ExplainSelect,
+    ExplainRows,
     InsertRows,
+    PlainCommand,
     RowStatement,
     SelectRows,
     UpdateRow,
@@ -138,23 +140,45 @@ class _StatementRun:
 
     async def of(self, statement: RowStatement) -> StatementResult:
         match statement.command:
-            case InsertRows(rows=rows):
-                return await self._write(statement, Op.INSERT, rows)
             case UpdateRow(row=row):
                 return await self._update(statement, row)
-            case DeleteRow(key=key):
-                return await self._write(statement, Op.DELETE, [key])
+            case InsertRows() | DeleteRow() as write:
+                return await self._write(statement, *_written(write))
             case SelectRows() as select:
                 return await self._select(statement, select)
-            case ExplainSelect(select):
-                schema = await self.service.statements.known(self._name(statement))
-                path = explained(selection(schema, statement, select), select)
-                return StatementResult(
-                    offset=statement.text.start,
-                    columns=EXPLAINED,
-                    rows=(path,),
-                    catalog_version=self._version,
-                )
+            case ExplainRows(command):
+                return await self._explain(statement, command)
+
+    async def _explain(self, statement: RowStatement, command: PlainCommand) -> StatementResult:
+        """Nothing is read or written: the answer is the catalog's."""
+        schema = await self.service.statements.known(self._name(statement))
+        if isinstance(command, SelectRows):
+            path = explained(selection(schema, statement, command), command)
+            return self._listed(statement, EXPLAINED, (path,))
+        op, rows = _written(command)
+        catalog, table_id = self.service.statements.catalog, schema.layout.table_id
+        lines = await run_in_thread(
+            is_small(len(rows), 0),
+            explained_write,
+            schema,
+            op,
+            rows,
+            lambda number: catalog.region(table_id, number),
+        )
+        return self._listed(statement, WRITE_EXPLAINED, lines)
+
+    def _listed(
+        self,
+        statement: RowStatement,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[JsonScalar]],
+    ) -> StatementResult:
+        return StatementResult(
+            offset=statement.text.start,
+            columns=tuple(columns),
+            rows=tuple(map(tuple, rows)),
+            catalog_version=self._version,
+        )
 
     def _name(self, statement: RowStatement) -> Name:
         return name_of(self.request, statement.table)
@@ -206,6 +230,17 @@ class _StatementRun:
             rows=await run_in_thread(is_short, _json_rows, columns, rows),
             catalog_version=self._version,
         )
+
+
+def _written(command: InsertRows | UpdateRow | DeleteRow) -> tuple[Op, JsonRows]:
+    """The statement of the routes that says the same."""
+    match command:
+        case InsertRows(rows=rows):
+            return Op.INSERT, rows
+        case UpdateRow(row=row):
+            return Op.UPDATE, [row]
+        case DeleteRow(key=key):
+            return Op.DELETE, [key]
 
 
 def _json_rows(

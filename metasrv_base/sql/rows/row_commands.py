@@ -61,14 +61,17 @@ class SelectRows:
     limit: int | None = None
 
 
+PlainCommand: TypeAlias = InsertRows | UpdateRow | DeleteRow | SelectRows
+
+
 @dataclass(frozen=True, slots=True)
-class ExplainSelect:
-    """The access path of a query, which is not carried out."""
+class ExplainRows:
+    """The access path of a command, which is not carried out."""
 
-    select: SelectRows
+    command: PlainCommand
 
 
-RowCommand: TypeAlias = InsertRows | UpdateRow | DeleteRow | SelectRows | ExplainSelect
+RowCommand: TypeAlias = PlainCommand | ExplainRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,7 @@ class RowStatement:
     @property
     def table(self) -> QualifiedTable:
         command = self.command
-        return command.select.table if isinstance(command, ExplainSelect) else command.table
+        return command.command.table if isinstance(command, ExplainRows) else command.table
 
     def place_of(self, pointer: str) -> int:
         """Where the text says what *pointer* points to, or what holds it: a character of all of

@@ -24,9 +24,10 @@ from metasrv_base.sql.rows.row_commands import (
     Comparison,
     Condition,
     DeleteRow,
-    ExplainSelect,
+    ExplainRows,
     InsertRows,
     JsonRow,
+    PlainCommand,
     RowCommand,
     RowStatement,
     SelectRows,
@@ -74,11 +75,13 @@ class _Grammar:
     layout_of: LayoutOf
 
     def command(self) -> RowCommand:
+        if self.reader.takes("EXPLAIN"):
+            return ExplainRows(self._plain(ROW_WORDS))
+        return self._plain((*ROW_WORDS, "EXPLAIN"))
+
+    def _plain(self, words: Sequence[str]) -> PlainCommand:
+        """*words*: those that may stand here."""
         reader = self.reader
-        if reader.takes("EXPLAIN"):
-            if not reader.takes("SELECT"):
-                raise _unexpected(reader, "SELECT", ("SELECT",))
-            return ExplainSelect(self._select())
         word = next((word for word in ROW_WORDS if reader.takes(word)), None)
         match word:
             case "SELECT":
@@ -89,7 +92,7 @@ class _Grammar:
                 return self._update()
             case "DELETE":
                 return self._delete()
-        raise _unexpected(reader, f"{', '.join(ROW_WORDS)}, EXPLAIN; {BEYOND}", ROW_WORDS)
+        raise _unexpected(reader, f"{', '.join(words)}; {BEYOND}", ROW_WORDS)
 
     # -- statements
 

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import httpx
 import pytest
 
 from dataplane.frontend.sql import run as running_sql
@@ -261,6 +262,67 @@ async def test_given_explain_then_the_access_path_is_shown_and_nothing_is_read()
         ("index by_2 (a)", "a >= 5", "3 of 3", "as read"),
         ("index by_3_2 (b, a)", "b = 'x' AND a < 3", "3 of 3", "as read"),
     ]
+
+
+async def test_given_explain_of_a_write_then_its_regions_are_shown_and_nothing_is_written() -> None:
+    async with running(feed_table(index(1, 2), regions=3)) as bench:
+        calls: list[str] = []
+
+        async def meet(request: httpx.Request) -> None:
+            calls.append(request.url.path)
+
+        bench.way.meet = meet
+        body = await done(
+            bench,
+            "explain insert into t (id) values (1), (2), (3), (4), (5), (6), (7), (8);"
+            "explain update t set b = 'x' where id = 5; explain delete from t where id = 5",
+        )
+        explained = list(calls)
+        bench.way.meet = None
+        left = await rows(bench, "select id from t")
+        await done(bench, "insert into t (id) values (5)")
+        (checksum,) = [
+            each
+            for each in (await get(bench, f"{ROWS[:-5]}/checksum")).json["regions"]
+            if each["rows"]
+        ]
+
+    inserted, updated, deleted = body.results
+    assert inserted.columns == ("operation", "access", "keys", "rows", "region", "node")
+    lines = [dict(zip(inserted.columns, line, strict=True)) for line in inserted.rows]
+    assert {(line["operation"], line["access"]) for line in lines} == {
+        ("insert", "primary key (id)")
+    }
+    counts = [int(str(line["rows"])) for line in lines]
+    keys = [str(line["keys"]) for line in lines]
+    assert sum(counts) == 8
+    assert [text.count("id = ") for text in keys] == [min(count, 3) for count in counts]
+    assert [text.endswith("; ..") for text in keys] == [count > 3 for count in counts]
+    assert max(counts) > 3
+    assert {line["region"] for line in lines} <= {each.region_id for each in bench.table.regions}
+    assert {line["node"] for line in lines} == {"dn-1"}
+    region = checksum["region_id"]
+    assert updated.rows == (("update", "primary key (id)", "id = 5", 1, region, "dn-1"),)
+    assert deleted.rows == (("delete", "primary key (id)", "id = 5", 1, region, "dn-1"),)
+    assert (left, explained) == ([], [])
+    assert [result.rows_written for result in body.results] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column"),
+    [
+        ("explain insert into t values (1, 'x', 'y')", 1, 34),
+        ("explain insert into t (id) values (1),\n(1)", 1, 1),
+        ("explain delete from t where a = 1", 1, 29),
+    ],
+)
+async def test_given_explain_of_a_write_that_means_nothing_then_its_place_is_told(
+    text: str, line: int, column: int
+) -> None:
+    async with running(feed_table(regions=3)) as bench:
+        told = await refused(bench, text)
+
+    assert (told["line"], told["column"]) == (line, column)
 
 
 async def test_given_a_statement_that_fails_then_the_results_of_those_before_it_are_told() -> None:

@@ -15,7 +15,7 @@ from metasrv_base.sql.rows.reserved import column_text
 from metasrv_base.sql.rows.row_commands import (
     Condition,
     DeleteRow,
-    ExplainSelect,
+    ExplainRows,
     InsertRows,
     RowCommand,
     SelectRows,
@@ -65,7 +65,8 @@ def commands(draw: st.DrawFn, layout: Layout) -> RowCommand:
             new = {column.name: draw(st.none() | _json(column)) for column in changed}
             return UpdateRow(TABLE, {**key, **new})
         case "explain":
-            return ExplainSelect(draw(_selects(layout)))
+            explained = draw(commands(layout))
+            return explained if isinstance(explained, ExplainRows) else ExplainRows(explained)
         case "select":
             return draw(_selects(layout))
     return DeleteRow(TABLE, key)
@@ -110,8 +111,8 @@ def text_of(command: RowCommand, layout: Layout) -> str:
             return f"UPDATE {table} SET {changed} WHERE {equal(row, key, ' AND ')}"
         case DeleteRow(key=row):
             return f"DELETE FROM {table} WHERE {equal(row, key, ' AND ')}"
-        case ExplainSelect(select):
-            return f"EXPLAIN {text_of(select, layout)}"
+        case ExplainRows(explained):
+            return f"EXPLAIN {text_of(explained, layout)}"
         case SelectRows():
             names = list(command.columns or ())
             text = f"SELECT {', '.join(map(column_text, names)) or '*'} FROM {table}"

@@ -12,7 +12,7 @@ from metasrv_base.schema.types import ColumnType, parse_type
 from metasrv_base.sql.commands import QualifiedTable
 from metasrv_base.sql.rows.row_commands import (
     DeleteRow,
-    ExplainSelect,
+    ExplainRows,
     InsertRows,
     RowCommand,
     SelectRows,
@@ -28,7 +28,7 @@ REFUSALS: dict[str, tuple[int, str]] = {
     # statements
     "with x as (select 1) select * from x": (1, "SELECT, INSERT, UPDATE, DELETE, EXPLAIN; this is"),
     "drop table t": (1, "SELECT, INSERT, UPDATE, DELETE"),
-    "explain delete from t where id = 1": (9, "SELECT"),
+    "explain explain delete from t where id = 1": (9, "SELECT, INSERT, UPDATE, DELETE; this is"),
     "copy t from 'x'": (1, "no query engine"),
     # INSERT
     "insert t values (1)": (8, "INTO"),
@@ -176,8 +176,8 @@ def test_given_a_statement_then_a_parser_of_the_standard_reads_it_too(
 ) -> None:
     """The language is a part of SQL: whatever is read here, sqlglot's parser reads as the same."""
     command = data.draw(commands(layout))
-    if isinstance(command, ExplainSelect):
-        command = command.select
+    if isinstance(command, ExplainRows):
+        command = command.command
 
     tree = sqlglot.parse_one(text_of(command, layout), dialect="postgres")
 
