@@ -30,7 +30,7 @@ from metasrv_base.wire.frontend.rows import (
     KeysRequest,
     RowsRequest,
 )
-from metasrv_base.wire.language.sql import RowSqlRequest
+from metasrv_base.wire.language.row_sql import RowSqlRequest
 from metasrv_base.wire.problem.problems import MEDIA_TYPE
 from serving.openapi import share_answers
 

@@ -10,7 +10,7 @@ from dataplane.frontend.http.api import json_body, sent_ms_of, service_of
 from dataplane.frontend.sql.run import SqlKey, run
 from metasrv_base.concurrency.run_in_thread import is_small, run_in_thread
 from metasrv_base.errors import Refused
-from metasrv_base.wire.language.sql import RowSqlRequest, SqlBody
+from metasrv_base.wire.language.row_sql import RowSqlBody, RowSqlRequest
 from serving.timed_stream import SMALL_BYTES, whole_answer
 
 SQL = "/v1/sql"
@@ -19,7 +19,7 @@ KEY_CHARS_MAX = 255
 sql = APIRouter(tags=["sql"])
 
 
-@sql.post(SQL, response_model=SqlBody)
+@sql.post(SQL, response_model=RowSqlBody)
 async def run_row_sql(request: Request) -> Response:
     """Carry out statements about rows, in order: INSERT, UPDATE, DELETE, SELECT and EXPLAIN.
     All of the text is read before anything is done. A statement that fails ends it: the problem
@@ -34,7 +34,7 @@ async def run_row_sql(request: Request) -> Response:
     return whole_answer(data, MediaType.JSON, held.release)
 
 
-def _json(body: SqlBody) -> bytes:
+def _json(body: RowSqlBody) -> bytes:
     return orjson.dumps(body.model_dump(mode="json", warnings=False))
 
 

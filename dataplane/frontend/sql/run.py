@@ -32,7 +32,8 @@ from metasrv_base.sql.rows.row_commands import (
     UpdateRow,
 )
 from metasrv_base.sql.rows.row_grammar import row_statements
-from metasrv_base.wire.language.sql import RowSqlRequest, SqlBody, StatementResult, with_results
+from metasrv_base.wire.language.row_sql import RowSqlBody, RowSqlRequest, RowStatementResult
+from metasrv_base.wire.language.sql import with_results
 
 STATEMENTS_MAX = 1_000
 """The most statements of one request."""
@@ -60,7 +61,7 @@ class SqlKey:
         return id_of_key(f"{self.text}\n{statement.text.start}")
 
 
-async def run(service: FrontendService, request: RowSqlRequest, key: SqlKey) -> SqlBody:
+async def run(service: FrontendService, request: RowSqlRequest, key: SqlKey) -> RowSqlBody:
     """Reads all of the text, then carries its statements out, until the time of one request is
     over.
 
@@ -72,16 +73,16 @@ async def run(service: FrontendService, request: RowSqlRequest, key: SqlKey) -> 
     statements = await _read(service, request)
     clock = service.statements.clock
     until_ms = clock.mono_ms() + RUN_MS_MAX
-    results: list[StatementResult] = []
+    results: list[RowStatementResult] = []
     runner = _StatementRun(service, request, key)
     for number, statement in enumerate(statements, 1):
         if results and clock.mono_ms() >= until_ms:
-            return SqlBody(results=tuple(results), rest=statement.text.start)
+            return RowSqlBody(results=tuple(results), rest=statement.text.start)
         try:
             results.append(await runner.of(statement))
         except MetaError as error:
             raise with_results(with_place(error, statement, number), results) from error
-    return SqlBody(results=tuple(results))
+    return RowSqlBody(results=tuple(results))
 
 
 async def _catch_up(service: FrontendService, version: int | None) -> None:
@@ -138,7 +139,7 @@ class _StatementRun:
     left_bytes: int = RESULT_BYTES_MAX
     """The bytes that further results may have."""
 
-    async def of(self, statement: RowStatement) -> StatementResult:
+    async def of(self, statement: RowStatement) -> RowStatementResult:
         match statement.command:
             case UpdateRow(row=row):
                 return await self._update(statement, row)
@@ -149,7 +150,7 @@ class _StatementRun:
             case ExplainRows(command):
                 return await self._explain(statement, command)
 
-    async def _explain(self, statement: RowStatement, command: PlainCommand) -> StatementResult:
+    async def _explain(self, statement: RowStatement, command: PlainCommand) -> RowStatementResult:
         """Nothing is read or written: the answer is the catalog's."""
         schema = await self.service.statements.known(self._name(statement))
         if isinstance(command, SelectRows):
@@ -172,8 +173,8 @@ class _StatementRun:
         statement: RowStatement,
         columns: Sequence[str],
         rows: Sequence[Sequence[JsonScalar]],
-    ) -> StatementResult:
-        return StatementResult(
+    ) -> RowStatementResult:
+        return RowStatementResult(
             offset=statement.text.start,
             columns=tuple(columns),
             rows=tuple(map(tuple, rows)),
@@ -187,25 +188,27 @@ class _StatementRun:
     def _version(self) -> int | None:
         return self.service.statements.catalog.version
 
-    async def _update(self, statement: RowStatement, row: Mapping[str, object]) -> StatementResult:
+    async def _update(
+        self, statement: RowStatement, row: Mapping[str, object]
+    ) -> RowStatementResult:
         """SQL counts the rows that there are, where the route refuses an update of none."""
         try:
             return await self._write(statement, Op.UPDATE, [row])
         except Conflict as error:
             if error.code != "row-missing":
                 raise
-        return StatementResult(
+        return RowStatementResult(
             offset=statement.text.start, rows_written=0, catalog_version=self._version
         )
 
-    async def _write(self, statement: RowStatement, op: Op, rows: JsonRows) -> StatementResult:
+    async def _write(self, statement: RowStatement, op: Op, rows: JsonRows) -> RowStatementResult:
         id, sent_ms = self.key.of(statement), self.key.sent_ms
         done = await self.service.writes.rows(self._name(statement), op, rows, id, sent_ms)
-        return StatementResult(
+        return RowStatementResult(
             offset=statement.text.start, rows_written=done.rows, catalog_version=self._version
         )
 
-    async def _select(self, statement: RowStatement, select: SelectRows) -> StatementResult:
+    async def _select(self, statement: RowStatement, select: SelectRows) -> RowStatementResult:
         """All pages are one transaction, under one version of the schema."""
         statements = self.service.statements
         with statements.running() as transaction:
@@ -223,7 +226,7 @@ class _StatementRun:
         self.left_bytes -= rows.nbytes
         columns = schema.layout.chosen(select.columns)
         is_short = is_small(rows.num_rows, rows.nbytes)
-        return StatementResult(
+        return RowStatementResult(
             offset=statement.text.start,
             columns=tuple(column.name for column in columns),
             types=tuple(column.type.text for column in columns),

@@ -31,14 +31,6 @@ class SqlRequest(WireModel):
     """Holds the tables that are named without a schema."""
 
 
-class RowSqlRequest(SqlRequest):
-    """`POST /v1/sql` of a frontend: statements about rows, in order, with semicolons between
-    them."""
-
-    min_catalog_version: Int64 | None = Field(default=None, ge=0)
-    """The frontend knows the catalog at this version, or a newer one, before it begins."""
-
-
 class StatementResult(WireModel):
     """The result of one statement; of a batch, that of all from BEGIN to COMMIT."""
 
@@ -84,7 +76,7 @@ class TableSqlBody(WireModel):
     catalog_version: Int64
 
 
-def with_results(error: MetaError, results: Sequence[StatementResult]) -> MetaError:
+def with_results(error: MetaError, results: Sequence[WireModel]) -> MetaError:
     """The same error, with the results of the statements before the one that failed: member
     `results` of the problem."""
     done = {"results": tuple(results)} if results else {}

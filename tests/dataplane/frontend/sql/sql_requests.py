@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 
 from dataplane.frontend.http.app import build_app
-from metasrv_base.wire.language.sql import SqlBody
+from metasrv_base.wire.language.row_sql import RowSqlBody
 from tests.dataplane.frontend.bench import Bench
 from tests.metasrv.api.raw import JSON, Got, Sent, send
 
@@ -16,10 +16,10 @@ async def sent(bench: Bench, text: str, headers: dict[str, str] | None = None, *
     return await send(build_app(bench.service), request)
 
 
-async def done(bench: Bench, text: str, **more: Any) -> SqlBody:
+async def done(bench: Bench, text: str, **more: Any) -> RowSqlBody:
     got = await sent(bench, text, **more)
     assert got.status == 200, got.body.decode()
-    return SqlBody.model_validate_json(got.body)
+    return RowSqlBody.model_validate_json(got.body)
 
 
 async def rows(bench: Bench, text: str) -> list[tuple[Any, ...]]:
