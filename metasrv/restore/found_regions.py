@@ -87,14 +87,18 @@ class FoundRegions:
 def dropped_indexes(
     indexes: Sequence[Index], placements: Sequence[RestoredPlacement]
 ) -> tuple[Index, ...]:
-    """Indexes that were dropped after the backup: each region was told of a public one before it
-    became public, and a region that opens does not have it."""
+    """Indexes that were dropped after the backup, or not made after all: a region that opens was
+    told of it and does not have it any more. Each was told of a public one before it became public;
+    of another one if it knows a later one, or that one as dead."""
     roots = [each.root for each in placements if each.fate in OPENED and each.root is not None]
     return tuple(
         index
         for index in indexes
-        if index.state is ElementState.PUBLIC
-        and any(index.id not in root.indexes for root in roots)
+        if any(
+            index.id not in root.indexes
+            and (index.state is ElementState.PUBLIC or index.id <= root.index_max)
+            for root in roots
+        )
     )
 
 

@@ -66,6 +66,16 @@ PARKED_KINDS = frozenset(
 )
 
 
+FILLING_KINDS = frozenset({"create_index", "validate_index"})
+"""Kinds that fill an index: undone, unless it is public. The regions may have forgotten the index
+since, as it was dropped or not made after all, and then would not take what is made for it."""
+FILLED = "finish"
+"""The step of those kinds at which the index is public."""
+LOOKS = "validate"
+"""The step at which `alter_table` looks at rows as of its marks, which may be gone since: it looks
+at all of them again."""
+
+
 class RestoredProcedure(NamedTuple):
     """The keys that take the place of a record, and what became of it."""
 
@@ -94,7 +104,10 @@ def _never_began(record: ProcedureRecord) -> bool:
 
 
 def _parked(key: ProcedureKey, record: ProcedureRecord, now_ms: int) -> Iterator[Put]:
-    """One that was being undone bears a poison: `retry` goes on with the undo."""
+    """One that is undone bears a poison: `retry` goes on with the undo."""
+    record = _turned_back(record, now_ms)
+    if record.kind == "alter_table" and record.step == LOOKS:
+        record = record.model_copy(update={"state": {**record.state, "valid": None}})
     if record.phase is ProcedurePhase.FORWARD:
         mark = _mark("pause", now_ms)
         # One that was paused already has stood since then.
@@ -113,6 +126,21 @@ def _parked(key: ProcedureKey, record: ProcedureRecord, now_ms: int) -> Iterator
             at_ms=now_ms,
         )
         yield Put(bytes(PoisonKey.of(record.resource)), encode(poison))
+
+
+def _turned_back(record: ProcedureRecord, now_ms: int) -> ProcedureRecord:
+    """*record*, undone from the step in flight if it fills an index."""
+    is_forward = record.phase is ProcedurePhase.FORWARD
+    if not is_forward or record.kind not in FILLING_KINDS or record.step == FILLED:
+        return record
+    update = {
+        "phase": ProcedurePhase.UNDO,
+        "turned_at_ms": now_ms,
+        "paused_at_ms": None,
+        "cancel": True,
+        "controls": _controls(record, _mark("cancel", now_ms)),
+    }
+    return record.model_copy(update=update)
 
 
 def _ended(record: ProcedureRecord, now_ms: int) -> ProcedureHistory:

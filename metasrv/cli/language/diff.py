@@ -5,13 +5,11 @@ import typer
 from metasrv.cli.language.apply import Files, OfSqlCatalog, OfSqlSchema, Prune
 from metasrv.cli.language.apply_text import plan_lines
 from metasrv.cli.language.declared_files import declared_files
-from metasrv.cli.language.diff_usage import EXIT_FAULT, DiffCommand
 from metasrv.cli.options import AsJson, Url, service
 from metasrv.cli.output import show_json
 
 EXIT_DIFFERENCE = 2
-settings = {"cls": DiffCommand}
-"""Keyword arguments of the command (metasrv/cli/main.py)."""
+EXIT_FAULT = 1
 
 
 def command(  # noqa: PLR0913  # a parameter is an option of the command

@@ -79,12 +79,16 @@ async def remove(state: DropTable, context: Context) -> Outcome[DropTable]:
 
 
 async def close(state: DropTable, context: Context) -> Outcome[DropTable]:
-    """A node out of reach holds no lease for long, and its next heartbeat is answered "close"."""
+    """A node out of reach holds no lease for long, and its next heartbeat is answered "close". In
+    a cluster that was restored the table is purged, and its nodes had closed what they had open."""
     info, route = state.info, state.route
     if info is None or route is None:
         info_key, key = RemovedTableInfoKey(state.table_id), RemovedTableRouteKey(state.table_id)
         snapshot = await context.snapshot(info_key, key)
-        info, route = snapshot.must(info_key).info, snapshot.must(key).route
+        removed = snapshot.get(info_key)
+        if removed is None:
+            return Done(state, {"table_id": state.table_id, "name": resource(state).name})
+        info, route = removed.info, snapshot.must(key).route
     alive = context.alive_nodes()
     regions = [region for region in route.region_routes if region.leader in alive]
     answers = await order_all(context, info, regions, close_order)

@@ -1,8 +1,11 @@
 """A backup and what nodes hold, compared before anything is written."""
 
+import pytest
+
 from keys.model.tables import Index, TableInfoKey, TableRouteKey
 from metasrv.restore.comparison import BackupComparison, compared
 from metasrv.restore.found_regions import FoundRegions
+from metasrv_base.elements.states import ElementState
 from metasrv_base.wire.node.adoption import FoundRoot, Inventory
 from tests.metasrv.check.cluster import CLUSTER_ID, FLIGHTS, WEATHER
 from tests.metasrv.restore.backups import Backup, pieces
@@ -62,6 +65,26 @@ def test_given_no_folder_then_every_region_is_missing(backup: Backup) -> None:
 
     assert said.fates == {"missing": 3}
     assert len(said.findings) == 3
+
+
+@pytest.mark.parametrize(
+    ("index_max", "indexes", "is_told"),
+    [(0, [], False), (1, [], True), (2, [2], True), (2, [1, 2], False)],
+)
+def test_given_an_index_on_its_way_when_a_folder_has_forgotten_it_then_it_is_told(
+    backup: Backup, index_max: int, indexes: list[int], *, is_told: bool
+) -> None:
+    """A folder that has not heard of it yet says nothing."""
+    (weather,) = backup.value(TableRouteKey(WEATHER)).region_routes
+    key, state = TableInfoKey(WEATHER), ElementState.WRITE_ONLY
+    index = Index(id=1, name="by_city", columns=(1,), unique=False, state=state)
+    info = backup.value(key).model_copy(update={"indexes": (index,)})
+    at = root(weather.region_id, weather.root, weather.epoch, index_max=index_max, indexes=indexes)
+
+    said = compare(backup, inventory("dn-2", at), data=backup.file(more={key: info}))
+
+    fates = {each.fate for each in said.findings if each.table == "main.sales.weather"}
+    assert fates == ({"index-dropped"} if is_told else set())
 
 
 def test_given_a_folder_without_an_index_then_it_is_told_with_its_table(backup: Backup) -> None:

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from keys.model.records import ProcedureKey, ProcedureRecord
+from keys.model.records import ProcedureKey, ProcedurePhase, ProcedureRecord
 from keys.store.memory import MemoryKv
+from keys.value import decode
 from metasrv.check.check_input import CheckInput, read_facts
 from metasrv.check.rule import Scope, judge
 from metasrv.check.rules import RULES
 from metasrv.restore.restore import restore
-from metasrv.restore.restored_procedures import ENDED_KINDS
+from metasrv.restore.restored_procedures import ENDED_KINDS, restored_procedure
 from metasrv_base.clock import Clock
 from procedures.kinds.registry import KINDS
 from tests.crash.enumeration import Harness, life
@@ -84,3 +85,43 @@ def test_given_a_backup_in_the_middle_of_a_procedure_when_restored_then_the_chec
         assert all(record.paused_at_ms is not None or record.poisoned for record in records)
         assert made.parked + made.ended == len(facts.records())
     assert some
+
+
+def restored_records(scenario: Scenario) -> Iterator[tuple[ProcedureRecord, ProcedureRecord]]:
+    """Records of its procedures, each as it was in a backup and as it is restored."""
+    for facts in moments(scenario):
+        target = Target()
+        asyncio.run(restore(target.deps, pieces(Backup(facts).file(of=CLUSTER_ID))))
+        after = target.facts().records()
+        yield from (
+            (record, after[id])
+            for id, record in facts.records().items()
+            if record.kind == scenario.kind and id in after
+        )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["create_index", "validate_index"])
+def test_given_an_index_that_is_filled_when_restored_then_it_is_undone_unless_it_is_public(
+    kind: str,
+) -> None:
+    steps = set[str]()
+    for before, after in restored_records(LIVES[kind]):
+        steps.add(before.step)
+        is_forward = before.step == "finish" and before.phase is ProcedurePhase.FORWARD
+        assert after.poisoned is not is_forward, where(before)
+        assert (after.phase is ProcedurePhase.FORWARD) is is_forward, where(before)
+        assert after.step == before.step
+    assert steps >= {"mark", "fill", "commit", "finish"}
+
+
+def test_given_rows_that_are_looked_at_when_restored_then_all_are_looked_at_again() -> None:
+    (scenario,) = [one for one in SCENARIOS if one.name == "alter_table, constraints"]
+    records = (record for facts in moments(scenario) for record in facts.records().values())
+    record = next(record for record in records if record.step == "validate")
+    looked_at = record.model_copy(update={"state": {**record.state, "valid": [[0, 1]]}})
+
+    restored = restored_procedure(ProcedureKey(CLUSTER_ID), looked_at, now_ms=1)
+
+    (put,) = restored.puts
+    assert decode(ProcedureRecord, put.value, key="p").state["valid"] is None

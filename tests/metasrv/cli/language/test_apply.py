@@ -79,19 +79,6 @@ def test_given_a_refusal_or_no_service_when_diff_is_run_then_the_exit_code_is_on
     assert run("diff", f"{file}.sql", "--metasrv", rest.url).exit_code == 1
 
 
-@pytest.mark.parametrize(
-    "words", [["diff"], ["diff", "--nothing"], ["diff", "x.yaml", "--schema"], ["diff", "x.txt"]]
-)
-def test_given_wrong_usage_when_diff_is_run_then_the_exit_code_is_one(
-    run: Run, words: list[str]
-) -> None:
-    """In CI a misspelled option must not be taken for a difference (decision 320)."""
-    done = run(*words)
-
-    assert done.exit_code == 1, done.output
-    assert "rror" in done.output
-
-
 def test_given_a_plan_when_apply_is_run_then_its_digest_is_sent(
     run: Run, rest: Rest, file: str
 ) -> None:

@@ -171,6 +171,18 @@ def test_given_a_drop_that_a_server_of_before_began_then_it_ends_as_it_would_hav
     dropping(scenario, kind=replace(DROP_TABLE, steps=first))
 
 
+def test_given_a_table_that_a_restore_has_purged_when_its_drop_goes_on_then_it_ends() -> None:
+    """The backup was made behind its removal, and a restore keeps no dropped table."""
+    last = replace(DROP_TABLE, steps={"close": DROP_TABLE.steps["close"]}, no_return="close")
+
+    async def scenario(at: Drop) -> None:
+        await at.begin()
+
+        assert (await at.end()).outcome is ProcedureOutcome.SUCCEEDED
+
+    dropping(scenario, kind=last)
+
+
 def test_given_a_removal_that_waits_when_the_leader_is_replaced_then_the_next_one_goes_on() -> None:
     async def scenario(at: Drop) -> None:
         at.cluster.holders.uses(HOLDER, TABLE, 1)
