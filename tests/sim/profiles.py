@@ -10,6 +10,7 @@ from tests.sim.length import LONG, SHORT, Length, Life
 from tests.sim.planted.mistakes import Bugs
 from tests.sim.plots.compacted import COMPACTED, Compacted
 from tests.sim.plots.placed import PLACED, Placed
+from tests.sim.plots.restored import RESTORED, Restored
 from tests.sim.scenario import Outcome, Plot, live
 
 PLOTS: Mapping[str, type[Plot]] = {
@@ -21,13 +22,14 @@ PLOTS: Mapping[str, type[Plot]] = {
     SHORT_LOG.name: Log,
     PLACED.name: Placed,
     COMPACTED.name: Compacted,
+    RESTORED.name: Restored,
 }
 """By the name of a length; the others have the plot of all things."""
 LENGTHS: Mapping[str, Length] = {
     one.name: one
     for one in (
         *(LONG, SHORT, OUTAGE, QUEUE, SHORT_QUEUE, LONG_QUEUE, LOG, SHORT_LOG),
-        *(PLACED, COMPACTED),
+        *(PLACED, COMPACTED, RESTORED),
     )
 }
 """The lengths that `make sim` lives."""
