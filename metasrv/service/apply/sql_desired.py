@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from metasrv.service.apply.sql_renames import note_rename
 from metasrv_base.errors import MetaError, Refused
 from metasrv_base.sql import commands as sql
 from metasrv_base.sql.faults import excerpt, fault_at, position
@@ -17,7 +18,7 @@ from metasrv_base.wire.problem.problems import FieldError
 
 DECLARES = (
     "CREATE TABLE, INDEX, SCHEMA, CATALOG, PLACEMENT or TABLESPACE, COMMENT ON, or ALTER TABLE "
-    "that adds a constraint or sets options: a file says what there is to be"
+    "that adds a constraint, sets options or renames: a file says what there is to be"
 )
 
 
@@ -172,6 +173,15 @@ def _declare_part(parts: DesiredParts, declaring: SqlPlace) -> None:
                     declaring.number, file, declaring.statement, f"/operations/{number}"
                 )
                 _declare_operation(parts, here, table, pointer, operation)
+        case sql.RenameTableStatement():
+            _declare_renamed_table(parts, declaring, command)
+        case sql.RenamePlacementStatement(placement=name, new_name=new_name):
+            objects = _list(parts.document, "placements")
+            _must_note(declaring, note_rename(objects, name, new_name, "placement"))
+        case sql.RenameTablespaceStatement(tablespace=space, new_name=new_name):
+            catalog, _ = parts.catalog(space.catalog or file.catalog)
+            objects = _list(catalog, "tablespaces")
+            _must_note(declaring, note_rename(objects, space.name, new_name, "tablespace"))
         case sql.AlterPlacementStatement(placement=name, patch=patch) if _is_comment(patch):
             _commented(declaring, parts.document.get("placements", ()), name, patch.comment)
         case sql.AlterTablespaceStatement(tablespace=space, patch=patch):
@@ -203,6 +213,25 @@ def _table(
     raise _refused(declaring, "/name", f"table {named.table} to be declared too")
 
 
+def _declare_renamed_table(
+    parts: DesiredParts, declaring: SqlPlace, command: sql.RenameTableStatement
+) -> None:
+    request, named = command.request, command.table
+    catalog, schema_name = _schema_of(declaring.file, named)
+    if request.exchange or request.new_schema not in (None, schema_name):
+        raise _refused(declaring, "", "a new name in the same schema")
+    schema, pointer = parts.schema(catalog, schema_name)
+    tables = _list(schema, "tables")
+    _must_note(declaring, note_rename(tables, named.table, request.new_name, "table"))
+    number = [table["name"] for table in tables].index(request.new_name)
+    parts.places[f"{pointer}/tables/{number}/renamed_from"] = declaring
+
+
+def _must_note(declaring: SqlPlace, expected: str | None) -> None:
+    if expected is not None:
+        raise _refused(declaring, "/new_name", expected)
+
+
 def _declare_operation(
     parts: DesiredParts,
     declaring: SqlPlace,
@@ -217,6 +246,11 @@ def _declare_operation(
         case changes.SetOptions():
             options = {**table.get("options", {}), **operation.options}
             table["options"] = {name: each for name, each in options.items() if each is not None}
+        case changes.RenameColumn(name=earlier, new_name=name):
+            columns = table["columns"]
+            _must_note(declaring, note_rename(columns, earlier, name, "column"))
+            number = [column["name"] for column in columns].index(name)
+            parts.places[f"{pointer}/columns/{number}/renamed_from"] = declaring
         case _:
             raise _refused(declaring, "", DECLARES)
 

@@ -146,9 +146,70 @@ async def test_given_sql_files_when_applied_then_they_are_as_the_statements_say(
         assert (await plan(one, await exported(one), prune=True))["operations"] == []
 
 
+RENAMED = """create tablespace cold;
+create table sales (id bigint primary key, cost decimal(10, 2)) partition by hash (id)
+ partitions 2;
+create unique index by_id on sales (id, cost);
+alter table orders rename to sales;
+alter table sales rename price to cost, set (comment = 'sales');
+alter tablespace old rename to cold;
+create schema hr; create table hr.people (id int primary key);
+rename table hr.staff to people;
+"""
+
+
+async def test_given_renames_in_sql_when_applied_then_rows_stay_and_again_nothing_changes() -> None:
+    """The file keeps them: once they are done they mean nothing."""
+    async with leader() as one:
+        old = f"create tablespace old; {SQL.replace('alter table', '-- alter table')}"
+        await applied(one, {}, sql=[{"name": "a.sql", "text": old}])
+        before = (await one.client.get(f"{TABLES}/orders")).json()
+        files = [{"name": "a.sql", "text": RENAMED}]
+
+        planned = await plan(one, {}, sql=files)
+        await applied(one, {}, sql=files)
+
+        table = (await one.client.get(f"{TABLES}/sales")).json()
+        assert table["id"] == before["id"]
+        ids = [(column["id"], column["name"]) for column in table["columns"]]
+        assert ids == [(before["columns"][0]["id"], "id"), (before["columns"][1]["id"], "cost")]
+        assert not any(each.get("destructive") for each in planned["operations"])
+        assert (await one.client.get(f"{TABLES}/orders")).status_code == 404
+        shown = await one.client.get("/v1/catalogs/main/schemas/hr/tables/people")
+        assert shown.status_code == 200
+        assert (await plan(one, {}, sql=files))["operations"] == []
+
+
+async def test_given_a_rename_whose_names_are_both_there_then_its_place_is_told() -> None:
+    """The fault is found by the difference, in the words of the document."""
+    async with leader() as one:
+        both = "create table a (id int primary key); create table b (id int primary key)"
+        await applied(one, {}, sql=[{"name": "a.sql", "text": both}])
+        text = "create table b (id int primary key);\nalter table a rename to b"
+
+        refused = (await post(one, {}, sql=[{"name": "x.sql", "text": text}])).json()
+
+        assert (refused["code"], refused["facts"]["line"]) == ("not-in-place", 2)
+        assert "a and b are both there" in refused["errors"][0]["detail"]
+
+
 @pytest.mark.parametrize(
     ("text", "code", "line", "column"),
     [
+        ("alter table t rename to u", "invalid-sql", 1, 25),
+        ("create table u (id int primary key); alter table t rename\nto s.u", "invalid-sql", 2, 5),
+        ("create table u (id int primary key); rename table t to s.u", "invalid-sql", 1, 38),
+        ("create table u (id int primary key);\nexchange tables t and u", "invalid-sql", 2, 1),
+        (
+            "create table u (id int primary key);\nalter table t rename to u;\n"
+            "alter table v rename to u",
+            "invalid-sql",
+            3,
+            25,
+        ),
+        ("create table u (id int primary key);\nalter table u rename to u", "invalid-sql", 2, 25),
+        ("create table u (id int primary key);\nalter table u rename a to b", "invalid-sql", 2, 27),
+        ("alter placement p rename to q", "invalid-sql", 1, 29),
         ("create schema s;\ndrop table t", "invalid-sql", 2, 1),
         ("create index i on nothing (a)", "invalid-sql", 1, 14),
         ("creat table t (id int)", "invalid-sql", 1, 1),
