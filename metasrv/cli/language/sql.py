@@ -1,4 +1,4 @@
-"""`metasrv sql`: statements of SQL from a file, from stdin, or from the command line."""
+"""`metasrv sql`: statements of SQL from a file, stdin or the command line, or at a prompt."""
 
 import sys
 from pathlib import Path
@@ -8,10 +8,14 @@ import typer
 
 from metasrv.cli.errors.places import reason_of
 from metasrv.cli.options import WAIT_S, AsJson, IdempotencyKey, Url, WaitS, service
-from metasrv.cli.output import counted, show, show_table
+from metasrv.cli.output import show
 from metasrv.cli.progress import procedure_bar
+from metasrv.cli.prompt.results import show_results
+from metasrv.cli.prompt.shortcuts import NameScope
 
 if TYPE_CHECKING:
+    from metasrv.sdk.sql.run_sql import SqlOptions
+    from metasrv.sdk.sync import Client
     from metasrv_base.wire.language.sql import StatementResult
 
 STDIN = "-"
@@ -19,13 +23,15 @@ STDIN = "-"
 
 def command(  # noqa: PLR0913  # a parameter is an option of the command
     file: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
             allow_dash=True,
             metavar="FILE",
-            help="Statements, with semicolons between them; `-`, the default, is stdin.",
+            help="Statements, with semicolons between them; `-` is stdin. Default: a prompt at a "
+            "terminal, else stdin.",
+            show_default=False,
         ),
-    ] = Path(STDIN),
+    ] = None,
     text: Annotated[
         str, typer.Option("--command", "-c", metavar="SQL", help="Statements, instead of a file.")
     ] = "",
@@ -40,7 +46,7 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Carry out statements of SQL, in order.
+    """Carry out statements of SQL, in order; at a terminal, without a text, a prompt asks for them.
 
     Definitions: CREATE, ALTER, RENAME, DROP, TRUNCATE and UNDROP TABLE; CREATE, ALTER and DROP
     INDEX, SCHEMA, CATALOG, PLACEMENT and TABLESPACE; COMMENT ON. EXPLAIN shows the plan of one.
@@ -53,27 +59,48 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     The first statement that fails ends the command, after the results of those before it.
     docs/sql.md has the grammar.
     """
-    if text and str(file) != STDIN:
+    if text and file is not None:
         raise typer.BadParameter("say either FILE or --command")
-    source = text or _read(file)
+    if file is None and not text and not as_json and _is_terminal():
+        _prompt(metasrv, NameScope(catalog, schema), wait, idempotency_key)
+        return
+    source = text or _read(file or Path(STDIN))
+    options: SqlOptions = {
+        "catalog": catalog,
+        "schema": schema,
+        "wait_s": wait,
+        "idempotency_key": idempotency_key,
+    }
+    with service(metasrv, as_json) as client:
+        _carry_out(client, source, options, as_json)
+
+
+def _carry_out(client: "Client", source: str, options: "SqlOptions", as_json: bool) -> None:
+    """Shows the results also of the statements before one that fails."""
     results: list[StatementResult] = []
     is_done = False
-    with service(metasrv, as_json) as client:
-        try:
-            with procedure_bar("sql") as tell:
-                client.sql(
-                    source,
-                    catalog=catalog,
-                    schema=schema,
-                    wait_s=wait,
-                    on_progress=tell,
-                    on_result=results.append,
-                    idempotency_key=idempotency_key,
-                )
-            is_done = True
-        finally:
-            if is_done or results:
-                show(results, as_json, lambda: _show(results))
+    try:
+        with procedure_bar("sql") as tell:
+            options["on_progress"], options["on_result"] = tell, results.append
+            client.sql(source, **options)
+        is_done = True
+    finally:
+        if is_done or results:
+            show(results, as_json, lambda: show_results(results))
+
+
+def _is_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _prompt(url: str | None, session: NameScope, wait_s: float, idempotency_key: str) -> None:
+    """Raises BadParameter."""
+    from metasrv.cli.prompt.prompt import run_prompt
+
+    if idempotency_key:
+        raise typer.BadParameter("--idempotency-key is for one text: say FILE or --command")
+    with service(url, as_json=False) as client:
+        run_prompt(client, session, wait_s)
 
 
 def _read(path: Path) -> str:
@@ -82,29 +109,3 @@ def _read(path: Path) -> str:
         return sys.stdin.read() if str(path) == STDIN else path.read_text()
     except (OSError, ValueError) as error:
         raise typer.BadParameter(f"FILE {path}: {reason_of(error)}") from error
-
-
-def _show(results: "list[StatementResult]") -> None:
-    """Rows as a table, one result after the other; a line of all rows written together, and one of
-    all changes."""
-    from metasrv.cli.plan import show_plans
-
-    for result in results:
-        if result.columns == ("table", "statements"):
-            typer.echo(f"{result.rows[0][1]};")
-        elif result.columns:
-            show_table(result.columns, result.rows)
-            if result.is_cut:
-                typer.echo(f"there are more than these {counted(len(result.rows), 'row')}")
-        elif result.plan is not None:
-            show_plans([result.plan], as_json=False)
-    if any(result.rows_written is not None for result in results):
-        written = sum(result.rows_written or 0 for result in results)
-        typer.echo(f"{counted(written, 'row')} written")
-    changes = [result for result in results if result.applied is not None]
-    if changes:
-        applied = [result for result in changes if result.applied]
-        version = f", at version {applied[-1].catalog_version}" if applied else ""
-        typer.echo(
-            f"{len(applied)} of {counted(len(changes), 'change')} changed something{version}"
-        )
