@@ -16,6 +16,7 @@ from keys.key import Key
 from keys.model.catalogs import CatalogNameKey, SchemaNameKey
 from keys.model.placing.placements import PlacedTable, PlacedTableKey, PlacementKey
 from keys.model.placing.tablespaces import GroupedTable, GroupedTableKey, TablespaceKey
+from keys.model.removed import RemovedTableInfo, RemovedTableInfoKey
 from keys.model.tables import TableInfoKey, TableNameKey, TableNameRecord, TableRouteKey
 from keys.value import StoredModel
 
@@ -46,7 +47,7 @@ def _read(catalog: Catalog, key: Key[Any]) -> Read | None:
         case TableNameKey():
             names = catalog.names.get((key.catalog, key.schema))
             return ABSENT if names is None or key.table not in names else None
-        case TableInfoKey() | TableRouteKey():
+        case TableInfoKey() | TableRouteKey() | RemovedTableInfoKey():
             return None if key.table_id in catalog.tables else ABSENT
         case _:
             return None
@@ -54,7 +55,7 @@ def _read(catalog: Catalog, key: Key[Any]) -> Read | None:
 
 @dataclass(frozen=True, slots=True)
 class CatalogByKey:
-    """Living tables, and what they stand in."""
+    """Tables, and what they stand in; of dropped ones no more than what each was."""
 
     catalog: Catalog
 
@@ -81,6 +82,8 @@ class CatalogByKey:
             case TableRouteKey():
                 table = self._living(key.table_id)
                 return None if table is None else table.route
+            case RemovedTableInfoKey():
+                return self._dropped(key.table_id)
             case _:
                 return self._value_of_placing(key)
 
@@ -102,6 +105,15 @@ class CatalogByKey:
                 return PlacedTable(table_id=key.table_id, storage_profile=info.storage_profile)
             case _:
                 raise KeyError(key)
+
+    def _dropped(self, table_id: int) -> RemovedTableInfo | None:
+        table = self.catalog.tables.get(table_id)
+        if table is None or table.dropped_at_ms is None:
+            return None
+        assert table.dropped_by is not None
+        return RemovedTableInfo(
+            info=table.info, dropped_at_ms=table.dropped_at_ms, dropped_by=table.dropped_by
+        )
 
     def _living(self, table_id: int) -> CatalogTable | None:
         table = self.catalog.tables.get(table_id)

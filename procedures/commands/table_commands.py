@@ -40,8 +40,7 @@ class CreateTableCommand(CatalogCommand):
     def keys(self) -> tuple[Key[Any], ...]:
         info = self.info
         schema = SchemaNameKey(info.catalog, info.schema_name)
-        ids = (TableInfoKey(info.table_id), TableRouteKey(info.table_id))
-        return (*ids, self.name_key, schema, *self.placing.keys(info.catalog))
+        return (*self._ids, self.name_key, schema, *self.placing.keys(info.catalog))
 
     def plan(self, view: MetadataView) -> tuple[Entry, ...]:
         """With *if_not_exists*, *view* has the TableInfo of the table that bears the name, too."""
@@ -61,12 +60,17 @@ class CreateTableCommand(CatalogCommand):
         alike(info, existing, if_not_exists=True)
         return ()
 
-    def _id_must_be_free(self, view: MetadataView) -> None:
-        """Raises Corrupt: ids are given once, so the sequence of ids, or these keys, are wrong."""
+    @property
+    def _ids(self) -> tuple[Key[Any], ...]:
+        """Keys of which a table has one, living or dropped."""
         table_id = self.info.table_id
-        info, route = view.get(TableInfoKey(table_id)), view.get(TableRouteKey(table_id))
-        if info is not None or route is not None:
-            raise Corrupt(table_id=table_id, reason="a new table has the id of another")
+        return TableInfoKey(table_id), TableRouteKey(table_id), RemovedTableInfoKey(table_id)
+
+    def _id_must_be_free(self, view: MetadataView) -> None:
+        """Raises Corrupt: ids are given once, so the sequence of ids, or these keys, are wrong.
+        That of a dropped table is not free: its regions are on their nodes still."""
+        if any(view.get(key) is not None for key in self._ids):
+            raise Corrupt(table_id=self.info.table_id, reason="a new table has the id of another")
 
 
 @dataclass(frozen=True, slots=True)

@@ -238,6 +238,7 @@ REFUSALS: dict[str, tuple[int, CatalogCommand, type[Exception]]] = {
     ),
     "a table that is there": (4, table(1030, "a"), Conflict),
     "a table of an id that another has": (4, table(1024, "z"), Corrupt),
+    "a table of an id that a dropped one has": (11, table(1024, "z"), Corrupt),
     "a rename of another table": (
         5,
         RenameTableCommand(
