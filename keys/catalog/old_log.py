@@ -10,7 +10,7 @@ from keys.catalog.catalog import Catalog
 from keys.catalog.log.log_window import LogWindow, window_of
 from keys.catalog.log.update_heads import UpdateHead, heads_in
 from keys.catalog.rebuild import Rebuild
-from keys.commit.staging import MissingParts, whole_item
+from keys.commit.staged_parts import MissingParts, whole_item
 from keys.model.log import CatalogUpdate, CatalogUpdateKey
 from keys.store.kv import PAGE_KEYS_MAX, Get, KeyValue, ReadableStore
 from metasrv_base.concurrency.fanout import fan_out

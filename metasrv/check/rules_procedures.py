@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import ValidationError
 
-from keys.commit.staging import whole_parts
+from keys.commit.staged_parts import StagedParts
 from keys.model.cluster import LeaderKey
 from keys.model.log import CatalogUpdate, CatalogUpdateKey, StagedRef
 from keys.model.records import IdempotencyKey, ProcedureHistoryKey, ProcedureKey, ProcedureRecord
@@ -16,6 +16,7 @@ from keys.store.kv import KeyValue
 from metasrv.check.check_input import CheckInput
 from metasrv.check.rule import CheckFault, CheckRule, Severity
 from metasrv.check.stored_log import parts_by_batch
+from metasrv_base.concurrency.turns import at_once
 from metasrv_base.errors import Corrupt
 from procedures.kinds.registry import KINDS
 from procedures.locking.holding import claim_of, holders
@@ -118,7 +119,7 @@ def parts_there(facts: CheckInput) -> Iterator[CheckFault]:
     parts = parts_by_batch(item.raw for item in facts.items) if staged else {}
     for procedure, ref in staged.items():
         try:
-            whole_parts(ref, parts.get(ref.batch, ()))
+            at_once(at_once(StagedParts.of(ref, parts.get(ref.batch, ()))).decoded())
         except Corrupt as error:
             key = str(ProcedureKey(procedure))
             yield CheckFault(key, str(error), "all parts that its state names")

@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 from keys.catalog.catalog import Catalog
 from keys.catalog.snapshot_codec import catalog_of
-from keys.commit.staging import entries_in, whole_parts
+from keys.commit.staged_parts import StagedParts
 from keys.model.log import CatalogUpdate, CatalogUpdateKey
 from keys.model.snapshot.snapshots import PartsDigest, SnapshotPart, SnapshotRef
 from keys.model.staging.parts import BatchPartKey
 from keys.store.kv import KeyValue
+from metasrv_base.concurrency.turns import at_once
 from metasrv_base.errors import Corrupt
 
 FOLDING = (Corrupt, KeyError, AssertionError)
@@ -80,8 +81,8 @@ def with_entries(update: CatalogUpdate, parts: Mapping[str, Sequence[KeyValue]])
     """An update that names parts, with the entries in them. Raises Corrupt."""
     ref = update.staged
     assert ref is not None
-    whole = whole_parts(ref, parts.get(ref.batch, ()))
-    return update.model_copy(update={"entries": entries_in(whole)})
+    whole = at_once(StagedParts.of(ref, parts.get(ref.batch, ())))
+    return update.model_copy(update={"entries": at_once(whole.entries())})
 
 
 def fold(base: Catalog, updates: Iterable[StoredUpdate], passing: frozenset[int]) -> Fold:

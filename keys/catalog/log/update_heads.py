@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from keys.commit.staging import is_staged
+from keys.commit.staged_parts import is_staged
 from keys.model import log
 from keys.model.log import CatalogUpdate
 from keys.store.kv import KeyValue

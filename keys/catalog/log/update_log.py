@@ -32,7 +32,7 @@ from keys.catalog.snapshot_writing import SnapshotWriter
 from keys.commit.batch import VERSION_KEY
 from keys.commit.committer import Committer, VersionTaken
 from keys.commit.handling import must_not_be_handling
-from keys.commit.staging import whole_update
+from keys.commit.staged_parts import whole_update
 from keys.commit.txn import Txn
 from keys.key import Range
 from keys.model.log import CatalogUpdate, CatalogUpdateKey

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from keys.catalog.snapshot_loading import snapshots_in
 from keys.commit.batch import VERSION_KEY
-from keys.commit.staging import MissingParts, is_staged, whole_update
+from keys.commit.staged_parts import MissingParts, is_staged, whole_update
 from keys.key import Range
 from keys.model.log import CatalogUpdate, CatalogUpdateKey, CatalogVersion
 from keys.model.snapshot.snapshots import SnapshotVersion, SnapshotVersionKey

@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 from keys.key import Key
 from keys.model.log import Entry, StagedRef
 from keys.packed import DEFLATED, deflated, inflated, packing_of
-from keys.value import StoredModel
+from keys.value import StoredModel, decode_json, json_of
+from metasrv_base.errors import Corrupt
 
 
 class BatchPart(StoredModel):
@@ -34,10 +35,16 @@ class BatchPart(StoredModel):
         return inflated(raw) if packing_of(raw, DEFLATED) == DEFLATED else raw
 
 
+_END = b"]}"
+
+
 def sealed_part(batch: str, part: int, what: str, items: Iterable[bytes]) -> bytes:
     """Returns the stored form of a part whose items are JSON already. *what*: the field."""
-    head = b'{"format":1,"batch":"%s","part":%d,"%s":[' % (batch.encode(), part, what.encode())
-    return deflated(head + b",".join(items) + b"]}")
+    return deflated(_head(batch, part, what) + b",".join(items) + _END)
+
+
+def _head(batch: str, part: int, what: str) -> bytes:
+    return b'{"format":1,"batch":"%s","part":%d,"%s":[' % (batch.encode(), part, what.encode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,17 @@ class BatchPartKey(Key[BatchPart]):
 
     batch: str
     part: int
+
+
+def items_json(raw: bytes, key: BatchPartKey, what: str) -> bytes:
+    """The items of a part that `sealed_part` has made, as JSON between commas. They are not
+    decoded: the digest of all parts says that they are what was written. Raises Corrupt, and
+    NewerFormat."""
+    text, head = json_of(BatchPart, raw, key=str(key)), _head(key.batch, key.part, what)
+    if not (text.startswith(head) and text.endswith(_END)):
+        decode_json(BatchPart, text, key=str(key))
+        raise Corrupt(key=str(key), value=text[:200])
+    return text[len(head) : -len(_END)]
 
 
 class LargeUpdate(StoredModel):

@@ -9,7 +9,7 @@ from itertools import chain
 
 from pydantic import TypeAdapter
 
-from keys.commit.staging import read_parts
+from keys.commit.staged_parts import read_parts
 from keys.model.catalogs import CatalogLimits
 from keys.model.log import StagedRef
 from keys.model.records import Lock
@@ -103,7 +103,7 @@ async def members_in(staged: StagedMembers, context: Context) -> tuple[Member, .
     """The commands, from their parts. Raises Corrupt if they are not whole."""
     ports = context.ports
     parts = await read_parts(ports.kv, staged.parts, deadline_ms=ports.deadline_ms)
-    return await by_turns(_members(parts))
+    return await by_turns(_members(await by_turns(parts.decoded())))
 
 
 def _members(parts: Iterable[BatchPart]) -> Turns[tuple[Member, ...]]:

@@ -30,7 +30,7 @@ BATCH = CommandBatch(
 
 
 def effects(cluster: Cluster) -> list[str]:
-    """What was done to regions of the table that has the id, on any node."""
+    """Orders that nodes have carried out for regions of the table that has the id."""
     regions = {str(region) for region in region_ids(TABLE, 2)}
     every = (effect for node in cluster.plane.nodes.values() for effect in node.effects)
     return [effect for effect in every if regions & set(effect.split())]
