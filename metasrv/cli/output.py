@@ -4,14 +4,16 @@ import json
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import typer
 
 from metasrv.cli.columns import printable, record_lines, table_lines, that_fit
 
+T = TypeVar("T")
 
-def show(body: object, as_json: bool, for_people: Callable[[], None]) -> None:
+
+def show(body: object, as_json: bool, for_people: Callable[[], object]) -> None:
     """One of the two forms."""
     if as_json:
         show_json(body)
@@ -23,6 +25,24 @@ def show_missed(name: str, as_json: bool) -> None:
     """Shows that a change with `--if-exists` found nothing to change."""
     said = f"{name} does not exist; nothing changed"
     show({"applied": False}, as_json, lambda: typer.echo(said))
+
+
+def show_changed(
+    name: str, body: T | None, as_json: bool, for_people: Callable[[T], object]
+) -> None:
+    """Shows what a change has made of *name*; None: there was nothing to change."""
+    if body is None:
+        show_missed(name, as_json)
+    else:
+        show(body, as_json, lambda: for_people(body))
+
+
+def show_dropped(name: str, dropped: bool, as_json: bool, hint: str = "") -> None:
+    """*hint*: follows what is shown to people."""
+    if dropped:
+        show({"dropped": name}, as_json, lambda: typer.echo(f"{name} dropped{hint}"))
+    else:
+        show_missed(name, as_json)
 
 
 def show_json(body: object) -> None:

@@ -23,7 +23,7 @@ from metasrv.cli.options import (
     one_id,
     service,
 )
-from metasrv.cli.output import show, show_facts, show_missed, show_table
+from metasrv.cli.output import show_changed, show_facts, show_table
 from metasrv.cli.progress import procedure_bar
 
 if TYPE_CHECKING:
@@ -110,10 +110,7 @@ def alter_catalog(  # noqa: PLR0913  # a parameter is an option of the command
             dry_run=dry_run,
             idempotency_key=idempotency_key,
         )
-    if body is None:
-        show_missed(name, as_json)
-        return
-    show(body, as_json, lambda: show_facts(body.model_dump(mode="json")))
+    show_changed(name, body, as_json, lambda body: show_facts(body.model_dump(mode="json")))
 
 
 def _parsed(option: str, pairs: list[str] | None) -> dict[str, JsonValue]:

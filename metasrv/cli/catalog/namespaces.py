@@ -22,7 +22,7 @@ from metasrv.cli.options import (
     confirm,
     service,
 )
-from metasrv.cli.output import show, show_facts, show_missed
+from metasrv.cli.output import show, show_dropped, show_facts
 from metasrv.cli.progress import procedure_bar
 
 if TYPE_CHECKING:
@@ -140,10 +140,7 @@ def _add_drop(app: typer.Typer, namespace: Namespace) -> None:
                 dry_run=dry_run,
                 idempotency_key=idempotency_key,
             )
-        if not dropped:
-            show_missed(name, as_json)
-            return
-        show({"dropped": name}, as_json, lambda: typer.echo(f"{name} dropped"))
+        show_dropped(name, dropped, as_json)
 
 
 def _argument(namespace: Namespace) -> typer.models.ArgumentInfo:

@@ -68,7 +68,7 @@ from metasrv.cli.options import (
     service,
     told,
 )
-from metasrv.cli.output import counted, show, show_missed, show_table
+from metasrv.cli.output import counted, show, show_changed, show_dropped, show_table
 from metasrv.cli.progress import procedure_bar
 from metasrv.sdk.control.names import TableName
 
@@ -258,11 +258,7 @@ def drop(  # noqa: PLR0913  # a parameter is an option of the command
             dry_run=dry_run,
             idempotency_key=idempotency_key,
         )
-    if not dropped:
-        show_missed(name, as_json)
-        return
-    said = f"{name} dropped; `metasrv table undrop {name}` brings it back"
-    show({"dropped": name}, as_json, lambda: typer.echo(said))
+    show_dropped(name, dropped, as_json, f"; `metasrv table undrop {name}` brings it back")
 
 
 @app.command("undrop")
@@ -366,10 +362,10 @@ def show_route(body: "RouteBody") -> None:
 
 def _done(body: "TableBody | None", as_json: bool, what: str, missed: str = "") -> None:
     """*missed*: the name of the table, where None means that it does not exist."""
-    if body is None:
-        show_missed(missed, as_json)
-        return
-    name = f"{body.catalog}.{body.schema_name}.{body.name}"
-    regions = counted(len(body.regions), "region")
-    said = f"{name} {what}: id {body.id}, {regions}, version {body.version}"
-    show(body, as_json, lambda: typer.echo(said))
+
+    def show_done(body: "TableBody") -> None:
+        name = f"{body.catalog}.{body.schema_name}.{body.name}"
+        regions = counted(len(body.regions), "region")
+        typer.echo(f"{name} {what}: id {body.id}, {regions}, version {body.version}")
+
+    show_changed(missed, body, as_json, show_done)

@@ -19,7 +19,16 @@ from metasrv.cli.options import (
     WaitS,
     service,
 )
-from metasrv.cli.output import show, show_facts, show_missed, show_table
+from metasrv.cli.output import show, show_table
+from metasrv.cli.placing.placing_commands import (
+    COMMENT_OR_NONE,
+    Comment,
+    PlacingObject,
+    add_drop,
+    add_get,
+    add_rename,
+    show_altered,
+)
 from metasrv.cli.progress import procedure_bar
 
 if TYPE_CHECKING:
@@ -27,7 +36,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True)
 
-NameArg = Annotated[str, typer.Argument(metavar="PLACEMENT", help="Name of the placement.")]
 Profiles = Annotated[
     list[str] | None,
     typer.Option(
@@ -47,7 +55,24 @@ Labels = Annotated[
         metavar="NAME=VALUES",
     ),
 ]
-Comment = Annotated[str | None, typer.Option(help="Text that is shown with it.", metavar="TEXT")]
+
+
+def _facts(body: PlacementBody) -> dict[str, object]:
+    facts = body.model_dump(mode="json", exclude={"storage_profiles", "node_filter"})
+    return {**facts, "profiles": _profiles_text(body), "nodes": _nodes_text(body)}
+
+
+PLACEMENT = PlacingObject(
+    "placement",
+    "that no table uses",
+    "the tables that use it keep it",
+    "Name of the placement.",
+    "Its name from now on.",
+    lambda client: client.placements,
+    lambda body: body.name,
+    _facts,
+)
+NameArg = Annotated[str, PLACEMENT.name]
 
 
 @app.command("create")
@@ -93,9 +118,7 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
     any_node: Annotated[
         bool, typer.Option("--any-node", help="From now on any node may lead its regions.")
     ] = False,
-    comment: Annotated[
-        str | None, typer.Option(help="Text that is shown with it; '' removes it.", metavar="TEXT")
-    ] = None,
+    comment: Annotated[str | None, COMMENT_OR_NONE] = None,
     if_exists: IfExists = False,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
@@ -124,79 +147,12 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
             dry_run=dry_run,
             idempotency_key=idempotency_key,
         )
-    if body is None:
-        show_missed(name, as_json)
-        return
-    show(body, as_json, lambda: show_facts(_facts(body)))
+    show_altered(PLACEMENT, name, body, as_json)
 
 
-@app.command("rename")
-def rename(  # noqa: PLR0913  # a parameter is an option of the command
-    name: NameArg,
-    new_name: Annotated[str, typer.Argument(metavar="NEW_NAME", help="Its name from now on.")],
-    if_exists: IfExists = False,
-    wait: WaitS = WAIT_S,
-    dry_run: DryRun = False,
-    idempotency_key: IdempotencyKey = "",
-    metasrv: Url = None,
-    as_json: AsJson = False,
-) -> None:
-    """Give a placement another name; the tables that use it keep it."""
-    with service(metasrv, as_json) as client, procedure_bar("rename") as tell:
-        body = client.placements.rename(
-            name,
-            new_name,
-            if_exists=if_exists,
-            wait_s=wait,
-            on_progress=tell,
-            dry_run=dry_run,
-            idempotency_key=idempotency_key,
-        )
-    if body is None:
-        show_missed(name, as_json)
-        return
-    show(body, as_json, lambda: typer.echo(f"{name} is {body.name} now"))
-
-
-@app.command("drop")
-def drop(  # noqa: PLR0913  # a parameter is an option of the command
-    name: NameArg,
-    if_exists: IfExists = False,
-    wait: WaitS = WAIT_S,
-    dry_run: DryRun = False,
-    idempotency_key: IdempotencyKey = "",
-    metasrv: Url = None,
-    as_json: AsJson = False,
-) -> None:
-    """Drop a placement that no table uses."""
-    with service(metasrv, as_json) as client, procedure_bar("drop") as tell:
-        dropped = client.placements.drop(
-            name,
-            if_exists=if_exists,
-            wait_s=wait,
-            on_progress=tell,
-            dry_run=dry_run,
-            idempotency_key=idempotency_key,
-        )
-    if not dropped:
-        show_missed(name, as_json)
-        return
-    show({"dropped": name}, as_json, lambda: typer.echo(f"{name} dropped"))
-
-
-@app.command("get")
-def get(
-    name: NameArg,
-    as_of: AsOf = None,
-    metasrv: Url = None,
-    output: Output = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show one placement."""
-    form = form_of(output, as_json)
-    with service(metasrv, form is Form.JSON) as client:
-        body = client.placements.get(name, as_of)
-    show_form(form, body, [body.name], lambda: show_facts(_facts(body)))
+add_rename(app, PLACEMENT)
+add_drop(app, PLACEMENT)
+add_get(app, PLACEMENT)
 
 
 @app.command("list")
@@ -234,11 +190,6 @@ def _filter(zones: list[str] | None, labels: list[str] | None) -> dict[str, obje
             raise typer.BadParameter(f"--label {text}: it is NAME=VALUES, as disk=ssd,nvme")
         conditions.append({"label": name, "in": values.split(",")})
     return {"zones": zones or [], "labels": conditions}
-
-
-def _facts(body: PlacementBody) -> dict[str, object]:
-    facts = body.model_dump(mode="json", exclude={"storage_profiles", "node_filter"})
-    return {**facts, "profiles": _profiles_text(body), "nodes": _nodes_text(body)}
 
 
 def _profiles_text(body: PlacementBody) -> str:

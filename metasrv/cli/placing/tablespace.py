@@ -1,6 +1,8 @@
 """`metasrv tablespace`: groups of tables whose regions of the same number stay together."""
 
-from typing import Annotated
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,13 +19,39 @@ from metasrv.cli.options import (
     WaitS,
     service,
 )
-from metasrv.cli.output import show, show_facts, show_missed, show_table
+from metasrv.cli.output import show, show_table
+from metasrv.cli.placing.placing_commands import (
+    COMMENT_OR_NONE,
+    Comment,
+    PlacingObject,
+    add_drop,
+    add_get,
+    add_rename,
+    show_altered,
+)
 from metasrv.cli.progress import procedure_bar
+
+if TYPE_CHECKING:
+    from metasrv_base.wire.api.placing.placements import TablespaceBody
 
 app = typer.Typer(no_args_is_help=True)
 
-NameArg = Annotated[str, typer.Argument(metavar="TABLESPACE", help="`orders` or `main.orders`.")]
-Comment = Annotated[str | None, typer.Option(help="Text that is shown with it.", metavar="TEXT")]
+
+def _full_name(body: TablespaceBody) -> str:
+    return f"{body.catalog}.{body.name}"
+
+
+TABLESPACE = PlacingObject(
+    "tablespace",
+    "that no table is in",
+    "its tables keep it",
+    "`orders` or `main.orders`.",
+    "Its name from now on, without the catalog.",
+    lambda client: client.tablespaces,
+    _full_name,
+    lambda body: body.model_dump(mode="json"),
+)
+NameArg = Annotated[str, TABLESPACE.name]
 
 
 @app.command("create")
@@ -48,16 +76,13 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
             dry_run=dry_run,
             idempotency_key=idempotency_key,
         )
-    full_name = f"{body.catalog}.{body.name}"
-    show(body, as_json, lambda: typer.echo(f"{full_name} created: id {body.id}"))
+    show(body, as_json, lambda: typer.echo(f"{_full_name(body)} created: id {body.id}"))
 
 
 @app.command("alter")
 def alter(  # noqa: PLR0913  # a parameter is an option of the command
     name: NameArg,
-    comment: Annotated[
-        str, typer.Option(help="Text that is shown with it; '' removes it.", metavar="TEXT")
-    ],
+    comment: Annotated[str, COMMENT_OR_NONE],
     if_exists: IfExists = False,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
@@ -76,82 +101,12 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
             dry_run=dry_run,
             idempotency_key=idempotency_key,
         )
-    if body is None:
-        show_missed(name, as_json)
-        return
-    show(body, as_json, lambda: show_facts(body.model_dump(mode="json")))
+    show_altered(TABLESPACE, name, body, as_json)
 
 
-@app.command("rename")
-def rename(  # noqa: PLR0913  # a parameter is an option of the command
-    name: NameArg,
-    new_name: Annotated[
-        str, typer.Argument(metavar="NEW_NAME", help="Its name from now on, without the catalog.")
-    ],
-    if_exists: IfExists = False,
-    wait: WaitS = WAIT_S,
-    dry_run: DryRun = False,
-    idempotency_key: IdempotencyKey = "",
-    metasrv: Url = None,
-    as_json: AsJson = False,
-) -> None:
-    """Give a tablespace another name; its tables keep it."""
-    with service(metasrv, as_json) as client, procedure_bar("rename") as tell:
-        body = client.tablespaces.rename(
-            name,
-            new_name,
-            if_exists=if_exists,
-            wait_s=wait,
-            on_progress=tell,
-            dry_run=dry_run,
-            idempotency_key=idempotency_key,
-        )
-    if body is None:
-        show_missed(name, as_json)
-        return
-    show(body, as_json, lambda: typer.echo(f"{name} is {body.catalog}.{body.name} now"))
-
-
-@app.command("drop")
-def drop(  # noqa: PLR0913  # a parameter is an option of the command
-    name: NameArg,
-    if_exists: IfExists = False,
-    wait: WaitS = WAIT_S,
-    dry_run: DryRun = False,
-    idempotency_key: IdempotencyKey = "",
-    metasrv: Url = None,
-    as_json: AsJson = False,
-) -> None:
-    """Drop a tablespace that no table is in."""
-    with service(metasrv, as_json) as client, procedure_bar("drop") as tell:
-        dropped = client.tablespaces.drop(
-            name,
-            if_exists=if_exists,
-            wait_s=wait,
-            on_progress=tell,
-            dry_run=dry_run,
-            idempotency_key=idempotency_key,
-        )
-    if not dropped:
-        show_missed(name, as_json)
-        return
-    show({"dropped": name}, as_json, lambda: typer.echo(f"{name} dropped"))
-
-
-@app.command("get")
-def get(
-    name: NameArg,
-    as_of: AsOf = None,
-    metasrv: Url = None,
-    output: Output = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show one tablespace."""
-    form = form_of(output, as_json)
-    with service(metasrv, form is Form.JSON) as client:
-        body = client.tablespaces.get(name, as_of)
-    full_name = f"{body.catalog}.{body.name}"
-    show_form(form, body, [full_name], lambda: show_facts(body.model_dump(mode="json")))
+add_rename(app, TABLESPACE)
+add_drop(app, TABLESPACE)
+add_get(app, TABLESPACE)
 
 
 @app.command("list")
@@ -169,6 +124,6 @@ def list_(
     with service(metasrv, form is Form.JSON) as client:
         spaces = client.tablespaces.list(catalog, as_of)
     rows = [(space.id, space.name, space.comment or "", space.created_at) for space in spaces]
-    names = [f"{space.catalog}.{space.name}" for space in spaces]
+    names = [_full_name(space) for space in spaces]
     head = ("id", "tablespace", "comment", "created")
     show_form(form, spaces, names, lambda: show_table(head, rows))

@@ -1,0 +1,79 @@
+"""`rename`, `drop` and `get` of placements and of tablespaces: one code, two kinds of object."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tests.metasrv.cli.conftest import Run
+from tests.metasrv.cli.rest import Rest
+
+PLACEMENT: dict[str, Any] = {
+    "id": 1025,
+    "name": "fast",
+    "version": 1,
+    "replicas": 1,
+    "partitions": 1,
+    "storage_profiles": [{"name": "hot", "engine": "memory", "options": {}}],
+    "node_filter": {"zones": ["z1"], "labels": []},
+    "comment": None,
+    "created_at": "2026-01-01T00:00:00Z",
+    "catalog_version": 9,
+}
+TABLESPACE: dict[str, Any] = {
+    "id": 1026,
+    "catalog": "main",
+    "name": "fast",
+    "version": 1,
+    "comment": None,
+    "created_at": "2026-01-01T00:00:00Z",
+    "catalog_version": 9,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    word: str
+    path: str
+    body: dict[str, Any]
+    within: str = ""
+    """Stands before the name of one."""
+
+
+KINDS = [
+    Kind("placement", "/v1/placements/fast", PLACEMENT),
+    Kind("tablespace", "/v1/catalogs/main/tablespaces/fast", TABLESPACE, "main."),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.word)
+def test_given_an_object_when_renamed_got_and_dropped_then_its_name_is_told(
+    run: Run, rest: Rest, kind: Kind
+) -> None:
+    there, word = kind.path, kind.word
+    rest.answers[("POST", f"{there}/rename")] = (200, {**kind.body, "name": "quick"})
+    rest.answers[("GET", there)] = (200, kind.body)
+    rest.answers[("DELETE", there)] = (204, b"")
+
+    renamed = run(word, "rename", "fast", "quick", "--metasrv", rest.url)
+    shown = run(word, "get", "fast", "--metasrv", rest.url)
+    dropped = run(word, "drop", "fast", "--metasrv", rest.url)
+
+    assert renamed.stdout == f"fast is {kind.within}quick now\n"
+    assert rest.asked[0].body["new_name"] == "quick"
+    assert "1025" in shown.stdout or "1026" in shown.stdout
+    assert dropped.stdout == "fast dropped\n"
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.word)
+@pytest.mark.parametrize("words", [["drop", "fast"], ["rename", "fast", "quick"]])
+def test_given_none_of_that_name_when_changed_if_it_exists_then_a_miss_is_a_success(
+    run: Run, rest: Rest, kind: Kind, words: list[str]
+) -> None:
+    there = kind.path
+    rest.answers[("DELETE", there)] = rest.answers[("POST", f"{there}/rename")] = (204, b"")
+    rest.headers["catalog-applied"] = "false"
+
+    done = run(kind.word, *words, "--if-exists", "--metasrv", rest.url)
+
+    assert (done.exit_code, done.stdout) == (0, "fast does not exist; nothing changed\n")
