@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from pydantic import JsonValue
 
+from metasrv.sdk.control.named_resources import NamedResources
 from metasrv.sdk.control.names import SchemaName
-from metasrv.sdk.control.service import ChangeOptions, ControlService, past
-from metasrv.sdk.control.tables import CATALOG_VERSIONS, changes, dropping, model_of
+from metasrv.sdk.control.service import ChangeOptions, past
+from metasrv.sdk.control.tables import CATALOG_VERSIONS, changes, model_of
 from metasrv_base.wire.api.snapshots import (
     CatalogPinBody,
     PinList,
@@ -46,11 +47,10 @@ class HistoryFilters(TypedDict, total=False):
     """The principal."""
 
 
-class Schemas:
+class Schemas(NamedResources[SchemaBody]):
     """`client.schemas`. Names are `public` or `main.public`."""
 
-    def __init__(self, service: ControlService) -> None:
-        self._service = service
+    _body = SchemaBody
 
     async def create(
         self, name: str, if_not_exists: bool = False, **options: Unpack[ChangeOptions]
@@ -59,13 +59,10 @@ class Schemas:
         spec = model_of(SchemaSpec, {"name": full_name.schema, "if_not_exists": if_not_exists})
         path = full_name.path.rpartition("/")[0]
         done = await self._service.change("POST", path, spec, **options)
-        if done.document is not None:
-            return model_of(SchemaBody, done.document)
-        return await self.get(name)
+        return await self._after(done, name)
 
     async def get(self, name: str, as_of: str | None = None) -> SchemaBody:
-        path = SchemaName.parse(name).path
-        return await self._service.read_catalog(SchemaBody, path, past(as_of))
+        return await self._get(name, as_of)
 
     async def list(self, catalog: str = "main", as_of: str | None = None) -> list[SchemaBody]:
         path = SchemaName(catalog, "x").path.rpartition("/")[0]
@@ -82,16 +79,16 @@ class Schemas:
     ) -> bool:
         """Conflict `not-empty` while it holds a table, unless `cascade`: then those go with it.
         False: `if_exists`, and there is no such schema."""
-        path = SchemaName.parse(name).path
-        params = dropping(cascade=cascade, if_exists=if_exists)
-        return (await self._service.change("DELETE", path, params=params, **options)).applied
+        return await self._drop(name, options, if_exists=if_exists, cascade=cascade)
+
+    def _path(self, name: str) -> str:
+        return SchemaName.parse(name).path
 
 
-class Catalogs:
+class Catalogs(NamedResources[CatalogBody]):
     """`client.catalogs`."""
 
-    def __init__(self, service: ControlService) -> None:
-        self._service = service
+    _body = CatalogBody
 
     async def create(
         self,
@@ -107,9 +104,7 @@ class Catalogs:
         given = {field: dict(value) for field, value in facts.items() if value}
         spec = model_of(CatalogSpec, {"name": name, "if_not_exists": if_not_exists, **given})
         done = await self._service.change("POST", "/v1/catalogs", named(spec), **options)
-        if done.document is not None:
-            return model_of(CatalogBody, done.document)
-        return await self.get(name)
+        return await self._after(done, name)
 
     async def alter(
         self,
@@ -128,12 +123,7 @@ class Catalogs:
         body: dict[str, Any] = {"settings": named(patch.settings), "limits": named(patch.limits)}
         if if_exists:
             body["if_exists"] = True
-        done = await self._service.change("PATCH", catalog_path(name), body, **options)
-        if not done.applied:
-            return None
-        if done.document is not None:
-            return model_of(CatalogBody, done.document)
-        return await self.get(name)
+        return await self._alter(name, body, options)
 
     async def versions(
         self, limit: int = 100, transitions: bool = False, **filters: Unpack[HistoryFilters]
@@ -167,7 +157,7 @@ class Catalogs:
         await self._service.ask("DELETE", f"/v1/catalog/pins/{name}")
 
     async def get(self, name: str, as_of: str | None = None) -> CatalogBody:
-        return await self._service.read_catalog(CatalogBody, catalog_path(name), past(as_of))
+        return await self._get(name, as_of)
 
     async def list(self, as_of: str | None = None) -> list[CatalogBody]:
         pages = self._service.pages(CatalogList, "/v1/catalogs", past(as_of), of_catalog=True)
@@ -183,8 +173,10 @@ class Catalogs:
     ) -> bool:
         """Conflict `not-empty` while it holds a table, or a schema but `public`, unless `cascade`.
         False: `if_exists`, and there is no such catalog."""
-        path, params = catalog_path(name), dropping(cascade=cascade, if_exists=if_exists)
-        return (await self._service.change("DELETE", path, params=params, **options)).applied
+        return await self._drop(name, options, if_exists=if_exists, cascade=cascade)
+
+    def _path(self, name: str) -> str:
+        return catalog_path(name)
 
 
 def catalog_path(name: str) -> str:
