@@ -23,12 +23,17 @@ from keys.model.placing.placements import (
     StorageProfile,
 )
 from keys.value import StoredPart
-from metasrv_base.errors import Conflict, NotFound, Refused
+from metasrv_base.errors import Conflict, Refused
 from metasrv_base.wire.problem.problems import FieldError
 from procedures.commands.command import CatalogCommand
-from procedures.steps.existing import alike, must_be_free
-
-IS_DEFAULT = "is the default, which always exists under its name"
+from procedures.commands.placing_objects import (
+    IS_DEFAULT,
+    ChangeCommand,
+    DropCommand,
+    ObjectOfPlacing,
+    RenameCommand,
+)
+from procedures.steps.existing import alike
 
 
 class PlacementChanges(StoredPart):
@@ -56,8 +61,31 @@ class CreatePlacementCommand(CatalogCommand):
         return () if stands else (PlacementCreated(info=self.info),)
 
 
+class OfPlacement(ObjectOfPlacing[PlacementInfo]):
+    __slots__ = ()
+    word = "placement"
+    placement_id: int
+
+    def key(self, name: str) -> PlacementKey:
+        return PlacementKey(name)
+
+    def full_name(self, name: str) -> str:
+        return name
+
+    def is_same(self, info: PlacementInfo) -> bool:
+        return info.placement_id == self.placement_id
+
+
 @dataclass(frozen=True, slots=True)
-class AlterPlacementCommand(CatalogCommand):
+class PlacementInUse(OfPlacement):
+    """The placement of a table."""
+
+    name: str
+    placement_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPlacementCommand(OfPlacement, ChangeCommand[PlacementInfo]):
     """Tables keep the engine that they were made with, and their regions stay where they are."""
 
     name: str
@@ -68,16 +96,13 @@ class AlterPlacementCommand(CatalogCommand):
     known_at: int = 0
     """The revision of the catalog of which the tables are known."""
 
-    def keys(self) -> tuple[Key[Any], ...]:
-        return (PlacementKey(self.name),)
-
     def unchanged(self) -> Mapping[Range, int]:
         if self.changes.storage_profiles is None:
             return {}
         return {PlacedTableKey.under(self.placement_id): self.known_at}
 
     def plan(self, view: MetadataView) -> tuple[Entry, ...]:
-        info = the_placement(view, self.name, self.placement_id)
+        info = self.standing(view)
         new = altered(info, self.changes, self.profiles_in_use)
         if new == info:
             return ()
@@ -85,55 +110,25 @@ class AlterPlacementCommand(CatalogCommand):
 
 
 @dataclass(frozen=True, slots=True)
-class RenamePlacementCommand(CatalogCommand):
+class RenamePlacementCommand(OfPlacement, RenameCommand[PlacementInfo]):
     name: str
     placement_id: int
     new_name: str
 
-    def keys(self) -> tuple[Key[Any], ...]:
-        return (PlacementKey(self.name), PlacementKey(self.new_name))
-
-    def plan(self, view: MetadataView) -> tuple[Entry, ...]:
-        info = the_placement(view, self.name, self.placement_id)
-        must_not_be_default("placement", self.name)
-        must_be_free("placement", self.new_name, view.get(PlacementKey(self.new_name)))
-        new = info.model_copy(update={"name": self.new_name, "version": info.version + 1})
-        return (PlacementRenamed(name=self.name, info=new),)
+    def renamed(self, info: PlacementInfo) -> Entry:
+        return PlacementRenamed(name=self.name, info=info)
 
 
 @dataclass(frozen=True, slots=True)
-class DropPlacementCommand(CatalogCommand):
-    """No living table uses it: that is a compare."""
-
+class DropPlacementCommand(OfPlacement, DropCommand[PlacementInfo]):
     name: str
     placement_id: int
 
-    def keys(self) -> tuple[Key[Any], ...]:
-        return (PlacementKey(self.name),)
+    def users(self) -> Range:
+        return PlacedTableKey.under(self.placement_id)
 
-    def empty(self) -> tuple[Range, ...]:
-        return (PlacedTableKey.under(self.placement_id),)
-
-    def plan(self, view: MetadataView) -> tuple[Entry, ...]:
-        the_placement(view, self.name, self.placement_id)
-        must_not_be_default("placement", self.name)
-        return (PlacementDropped(name=self.name),)
-
-
-def the_placement(view: MetadataView, name: str, placement_id: int) -> PlacementInfo:
-    """Raises NotFound; Conflict where the name means another placement by now."""
-    info = view.get(PlacementKey(name))
-    if info is None:
-        raise NotFound(what="placement", name=name)
-    if info.placement_id != placement_id:
-        raise Conflict("schema-conflict", name=name)
-    return info
-
-
-def must_not_be_default(what: str, name: str) -> None:
-    """Raises Conflict for the default placement, and the default tablespace of a catalog."""
-    if name.rpartition(".")[2] == DEFAULT_PLACEMENT:
-        raise Conflict("object-in-use", name=f"{what} {name}", what=IS_DEFAULT)
+    def dropped(self) -> Entry:
+        return PlacementDropped(name=self.name)
 
 
 def altered(

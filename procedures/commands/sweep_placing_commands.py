@@ -8,7 +8,7 @@ from typing import Any
 from keys.key import Key, Range
 from keys.model.log import Entry
 from keys.model.placing.placements import DEFAULT_PROFILE, PlacedTableKey, PlacementKey
-from keys.model.placing.tablespaces import GroupedTableKey, TablespaceKey
+from keys.model.placing.tablespaces import GroupedTableKey
 from keys.model.tables import TableInfoKey
 from procedures.commands.in_order import ListingView, SweepCommand
 from procedures.commands.placement_commands import (
@@ -48,41 +48,27 @@ class SweptAlterPlacement(SweepCommand):
 
 
 @dataclass(frozen=True, slots=True)
-class SweptDropPlacement(SweepCommand):
-    name: str
-    placement_id: int
+class SweptDrop(SweepCommand):
+    """As *drop*, by the tables that use the object then."""
+
+    drop: DropPlacementCommand | DropTablespaceCommand
 
     def keys(self) -> tuple[Key[Any], ...]:
-        return (PlacementKey(self.name),)
+        return self.drop.keys()
 
     def ranges(self) -> tuple[Range, ...]:
-        return (PlacedTableKey.under(self.placement_id),)
+        return self.drop.empty()
 
     def plan(self, view: ListingView) -> tuple[Entry, ...]:
-        entries = DropPlacementCommand(self.name, self.placement_id).plan(view)
-        keys = view.inside(PlacedTableKey, self.placement_id)
-        _must_be_unused(f"placement {self.name}", (key.table_id for key in keys), view)
-        return entries
-
-
-@dataclass(frozen=True, slots=True)
-class SweptDropTablespace(SweepCommand):
-    catalog: str
-    name: str
-    tablespace_id: int
-
-    def keys(self) -> tuple[Key[Any], ...]:
-        return (TablespaceKey(self.catalog, self.name),)
-
-    def ranges(self) -> tuple[Range, ...]:
-        return (GroupedTableKey.under(self.tablespace_id),)
-
-    def plan(self, view: ListingView) -> tuple[Entry, ...]:
-        command = DropTablespaceCommand(self.catalog, self.name, self.tablespace_id)
-        entries = command.plan(view)
-        keys = view.inside(GroupedTableKey, self.tablespace_id)
-        name = f"tablespace {self.catalog}.{self.name}"
-        _must_be_unused(name, (key.table_id for key in keys), view)
+        drop = self.drop
+        entries = drop.plan(view)
+        users = (
+            view.inside(PlacedTableKey, drop.placement_id)
+            if isinstance(drop, DropPlacementCommand)
+            else view.inside(GroupedTableKey, drop.tablespace_id)
+        )
+        name = f"{drop.word} {drop.full_name(drop.name)}"
+        _must_be_unused(name, (key.table_id for key in users), view)
         return entries
 
 

@@ -15,8 +15,8 @@ from keys.model.placing.placements import (
 from keys.model.placing.tablespaces import TablespaceKey
 from keys.model.tables import TableInfo
 from metasrv_base.errors import Conflict, NotFound
-from procedures.commands.placement_commands import the_placement
-from procedures.commands.tablespace_commands import the_tablespace
+from procedures.commands.placement_commands import PlacementInUse
+from procedures.commands.tablespace_commands import TablespaceInUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +39,11 @@ class TablePlacingNames:
             if self.placement is None:
                 raise NotFound(what="placement", name=str(info.placement_id))
             number = info.placement_id or DEFAULT_PLACEMENT_ID
-            _must_have_profile(the_placement(view, self.placement, number), info)
+            _must_have_profile(PlacementInUse(self.placement, number).standing(view), info)
         if info.tablespace_id is not None:
             if self.tablespace is None:
                 raise NotFound(what="tablespace", name=str(info.tablespace_id))
-            the_tablespace(view, info.catalog, self.tablespace, info.tablespace_id)
+            TablespaceInUse(info.catalog, self.tablespace, info.tablespace_id).standing(view)
 
 
 DEFAULTS = TablePlacingNames()

@@ -14,10 +14,15 @@ from keys.model.log import (
     TablespaceRenamed,
 )
 from keys.model.placing.tablespaces import GroupedTableKey, TablespaceInfo, TablespaceKey
-from metasrv_base.errors import Conflict, NotFound
+from metasrv_base.errors import NotFound
 from procedures.commands.command import CatalogCommand
-from procedures.commands.placement_commands import must_not_be_default
-from procedures.steps.existing import alike, must_be_free
+from procedures.commands.placing_objects import (
+    ChangeCommand,
+    DropCommand,
+    ObjectOfPlacing,
+    RenameCommand,
+)
+from procedures.steps.existing import alike
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +44,33 @@ class CreateTablespaceCommand(CatalogCommand):
         return () if stands else (TablespaceCreated(info=info),)
 
 
+class OfTablespace(ObjectOfPlacing[TablespaceInfo]):
+    __slots__ = ()
+    word = "tablespace"
+    catalog: str
+    tablespace_id: int
+
+    def key(self, name: str) -> TablespaceKey:
+        return TablespaceKey(self.catalog, name)
+
+    def full_name(self, name: str) -> str:
+        return f"{self.catalog}.{name}"
+
+    def is_same(self, info: TablespaceInfo) -> bool:
+        return info.tablespace_id == self.tablespace_id
+
+
 @dataclass(frozen=True, slots=True)
-class AlterTablespaceCommand(CatalogCommand):
+class TablespaceInUse(OfTablespace):
+    """The tablespace of a table."""
+
+    catalog: str
+    name: str
+    tablespace_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTablespaceCommand(OfTablespace, ChangeCommand[TablespaceInfo]):
     """Another comment; None: it has none from here on."""
 
     catalog: str
@@ -48,11 +78,8 @@ class AlterTablespaceCommand(CatalogCommand):
     tablespace_id: int
     comment: str | None
 
-    def keys(self) -> tuple[Key[Any], ...]:
-        return (TablespaceKey(self.catalog, self.name),)
-
     def plan(self, view: MetadataView) -> tuple[Entry, ...]:
-        info = the_tablespace(view, self.catalog, self.name, self.tablespace_id)
+        info = self.standing(view)
         if info.comment == self.comment:
             return ()
         update = {"comment": self.comment, "version": info.version + 1}
@@ -60,54 +87,24 @@ class AlterTablespaceCommand(CatalogCommand):
 
 
 @dataclass(frozen=True, slots=True)
-class RenameTablespaceCommand(CatalogCommand):
+class RenameTablespaceCommand(OfTablespace, RenameCommand[TablespaceInfo]):
     catalog: str
     name: str
     tablespace_id: int
     new_name: str
 
-    def keys(self) -> tuple[Key[Any], ...]:
-        return (
-            TablespaceKey(self.catalog, self.name),
-            TablespaceKey(self.catalog, self.new_name),
-        )
-
-    def plan(self, view: MetadataView) -> tuple[Entry, ...]:
-        info = the_tablespace(view, self.catalog, self.name, self.tablespace_id)
-        must_not_be_default("tablespace", f"{self.catalog}.{self.name}")
-        taken = view.get(TablespaceKey(self.catalog, self.new_name))
-        must_be_free("tablespace", f"{self.catalog}.{self.new_name}", taken)
-        new = info.model_copy(update={"name": self.new_name, "version": info.version + 1})
-        return (TablespaceRenamed(name=self.name, info=new),)
+    def renamed(self, info: TablespaceInfo) -> Entry:
+        return TablespaceRenamed(name=self.name, info=info)
 
 
 @dataclass(frozen=True, slots=True)
-class DropTablespaceCommand(CatalogCommand):
-    """No living table is in it: that is a compare."""
-
+class DropTablespaceCommand(OfTablespace, DropCommand[TablespaceInfo]):
     catalog: str
     name: str
     tablespace_id: int
 
-    def keys(self) -> tuple[Key[Any], ...]:
-        return (TablespaceKey(self.catalog, self.name),)
+    def users(self) -> Range:
+        return GroupedTableKey.under(self.tablespace_id)
 
-    def empty(self) -> tuple[Range, ...]:
-        return (GroupedTableKey.under(self.tablespace_id),)
-
-    def plan(self, view: MetadataView) -> tuple[Entry, ...]:
-        the_tablespace(view, self.catalog, self.name, self.tablespace_id)
-        must_not_be_default("tablespace", f"{self.catalog}.{self.name}")
-        return (TablespaceDropped(catalog=self.catalog, name=self.name),)
-
-
-def the_tablespace(
-    view: MetadataView, catalog: str, name: str, tablespace_id: int
-) -> TablespaceInfo:
-    """Raises NotFound; Conflict where the name means another tablespace by now."""
-    info, full_name = view.get(TablespaceKey(catalog, name)), f"{catalog}.{name}"
-    if info is None:
-        raise NotFound(what="tablespace", name=full_name)
-    if info.tablespace_id != tablespace_id:
-        raise Conflict("schema-conflict", name=full_name)
-    return info
+    def dropped(self) -> Entry:
+        return TablespaceDropped(catalog=self.catalog, name=self.name)

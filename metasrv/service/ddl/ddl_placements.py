@@ -1,10 +1,7 @@
 """Create, alter, rename and drop of a placement, judged and planned. Pure."""
 
-from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
-from keys.catalog.catalog import Catalog
 from keys.model.placing.placements import (
     PLACEMENTS_MAX,
     LabelCondition,
@@ -12,8 +9,6 @@ from keys.model.placing.placements import (
     PlacementInfo,
     StorageProfile,
 )
-from keys.model.records import Lock
-from metasrv.service.requests.absent import unless_absent
 from metasrv.service.requests.ddl_request import (
     AlreadySatisfied,
     DdlRequest,
@@ -23,8 +18,8 @@ from metasrv.service.requests.ddl_request import (
     must_be_identifiers,
 )
 from metasrv.service.requests.placing_names import placement_named
+from metasrv.service.requests.placing_requests import PlacingRequests, Siblings
 from metasrv.service.requests.request_context import RequestContext
-from metasrv_base.errors import Conflict
 from metasrv_base.wire.api.placing.placement_rules import (
     validate_placement,
     validate_placement_patch,
@@ -38,7 +33,7 @@ from metasrv_base.wire.api.placing.placements import (
     StorageProfileSpec,
 )
 from metasrv_base.wire.problem.problems import refuse
-from procedures.commands.placement_commands import PlacementChanges, altered, must_not_be_default
+from procedures.commands.placement_commands import PlacementChanges, altered
 from procedures.kinds.namespaces.placements import (
     ALTER_PLACEMENT,
     CREATE_PLACEMENT,
@@ -50,53 +45,38 @@ from procedures.kinds.namespaces.placements import (
     RenamePlacement,
 )
 from procedures.locking.locks import exclusive, placement_key
-from procedures.steps.existing import alike, must_be_free
-from procedures.steps.users import refuse_if_used
 
-PLACEHOLDER_ID = 0
-WHAT = "placement"
+REQUESTS: PlacingRequests[str] = PlacingRequests(
+    "placement",
+    text=str,
+    locks=lambda names: tuple(exclusive(placement_key(name)) for name in names),
+    exists=lambda catalog, name: name in catalog.placing.placements,
+)
 
 
 def create_placement(context: RequestContext, spec: PlacementSpec) -> DdlRequest:
     refuse(validate_placement(spec))
-    context.require_no_version()
-    return DdlRequest(context, _wants(spec.name), partial(plan_create_placement, spec))
+    return REQUESTS.create(context, spec.name, partial(plan_create_placement, spec))
 
 
 def alter_placement(context: RequestContext, name: str, patch: PlacementPatch) -> DdlRequest:
     must_be_identifiers(name)
     refuse(validate_placement_patch(patch))
-    context.require_no_version()
-    context = replace(context, if_exists=patch.if_exists)
     plan = partial(plan_alter_placement, name, changes_of(patch))
-    request = DdlRequest(context, _wants(name), plan)
-    return unless_absent(request, ALTER_PLACEMENT, WHAT, name, _exists(name))
+    return REQUESTS.change(context, ALTER_PLACEMENT, (name,), plan, if_exists=patch.if_exists)
 
 
 def rename_placement(context: RequestContext, name: str, request: PlacingRename) -> DdlRequest:
     must_be_identifiers(name)
     refuse(validate_placing_rename(request))
-    context.require_no_version()
-    context = replace(context, if_exists=request.if_exists)
-    plan = partial(plan_rename_placement, name, request.new_name)
-    wish = DdlRequest(context, _wants(name, request.new_name), plan)
-    return unless_absent(wish, RENAME_PLACEMENT, WHAT, name, _exists(name))
+    names = name, request.new_name
+    plan = partial(plan_rename_placement, *names)
+    return REQUESTS.change(context, RENAME_PLACEMENT, names, plan, if_exists=request.if_exists)
 
 
 def drop_placement(context: RequestContext, name: str) -> DdlRequest:
     must_be_identifiers(name)
-    context.require_no_version()
-    request = DdlRequest(context, _wants(name), partial(plan_drop_placement, name))
-    return unless_absent(request, DROP_PLACEMENT, WHAT, name, _exists(name))
-
-
-def _exists(name: str) -> Callable[[Catalog], bool]:
-    return lambda catalog: name in catalog.placing.placements
-
-
-def _wants(*names: str) -> Callable[[Catalog], tuple[Lock, ...]]:
-    locks = tuple(exclusive(placement_key(name)) for name in dict.fromkeys(names))
-    return lambda catalog: locks
+    return REQUESTS.change(context, DROP_PLACEMENT, (name,), partial(plan_drop_placement, name))
 
 
 def plan_create_placement(
@@ -106,16 +86,8 @@ def plan_create_placement(
         info = placement_info(spec, placement_id, facts.now_ms)
         return CreatePlacement(info=info, if_not_exists=spec.if_not_exists)
 
-    placements = facts.catalog.placing.placements
-    draft = numbered(PLACEHOLDER_ID)
-    existing = placements.get(spec.name)
-    existing = alike(draft.info, existing, if_not_exists=spec.if_not_exists)
-    if existing is not None:
-        return AlreadySatisfied(CREATE_PLACEMENT, existing)
-    if len(placements) >= PLACEMENTS_MAX:
-        count = len(placements)
-        raise Conflict("too-many-objects", what="placements", count=count, limit=PLACEMENTS_MAX)
-    return ProcedureToSubmit(CREATE_PLACEMENT, draft, sequence="placement_id", numbered=numbered)
+    siblings = Siblings("placements", facts.catalog.placing.placements, PLACEMENTS_MAX)
+    return siblings.planned(CREATE_PLACEMENT, "placement_id", numbered)
 
 
 def plan_alter_placement(name: str, changes: PlacementChanges, facts: RequestFacts) -> Judged:
@@ -127,17 +99,17 @@ def plan_alter_placement(name: str, changes: PlacementChanges, facts: RequestFac
 
 def plan_rename_placement(name: str, new_name: str, facts: RequestFacts) -> ProcedureToSubmit:
     info = placement_named(facts.catalog, name)
-    must_not_be_default(WHAT, name)
-    must_be_free(WHAT, new_name, facts.catalog.placing.placements.get(new_name))
+    REQUESTS.must_not_be_default(name)
+    REQUESTS.must_be_free(new_name, facts.catalog.placing.placements.get(new_name))
     state = RenamePlacement(name=name, placement_id=info.placement_id, new_name=new_name)
     return ProcedureToSubmit(RENAME_PLACEMENT, state)
 
 
 def plan_drop_placement(name: str, facts: RequestFacts) -> ProcedureToSubmit:
     info = placement_named(facts.catalog, name)
-    must_not_be_default(WHAT, name)
+    REQUESTS.must_not_be_default(name)
     users = facts.catalog.placing.placed_in(info.placement_id)
-    refuse_if_used(f"placement {name}", users.keys(), facts.catalog)
+    REQUESTS.must_be_unused(name, users.keys(), facts.catalog)
     state = DropPlacement(name=name, placement_id=info.placement_id)
     return ProcedureToSubmit(DROP_PLACEMENT, state)
 

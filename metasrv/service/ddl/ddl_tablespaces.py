@@ -1,14 +1,10 @@
 """Create, alter, rename and drop of a tablespace, judged and planned. Pure."""
 
-from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from keys.catalog.catalog import Catalog
 from keys.model.placing.tablespaces import TABLESPACES_MAX, TablespaceInfo
 from keys.model.records import Lock
-from metasrv.service.requests.absent import unless_absent
 from metasrv.service.requests.ddl_request import (
     AlreadySatisfied,
     DdlRequest,
@@ -18,15 +14,14 @@ from metasrv.service.requests.ddl_request import (
     must_have_catalog,
 )
 from metasrv.service.requests.placing_names import FullTablespaceName, tablespace_named
+from metasrv.service.requests.placing_requests import PlacingRequests, Siblings
 from metasrv.service.requests.request_context import RequestContext
-from metasrv_base.errors import Conflict
 from metasrv_base.wire.api.placing.placement_rules import (
     validate_placing_rename,
     validate_tablespace,
 )
 from metasrv_base.wire.api.placing.placements import PlacingRename, TablespacePatch, TablespaceSpec
 from metasrv_base.wire.problem.problems import refuse
-from procedures.commands.placement_commands import must_not_be_default
 from procedures.kinds.namespaces.tablespaces import (
     ALTER_TABLESPACE,
     CREATE_TABLESPACE,
@@ -38,56 +33,46 @@ from procedures.kinds.namespaces.tablespaces import (
     RenameTablespace,
 )
 from procedures.locking.locks import catalog_key, exclusive, shared, tablespace_key
-from procedures.steps.existing import alike, must_be_free
-from procedures.steps.users import refuse_if_used
-
-PLACEHOLDER_ID = 0
-WHAT = "tablespace"
 
 
 def create_tablespace(context: RequestContext, catalog: str, spec: TablespaceSpec) -> DdlRequest:
     must_be_identifiers(catalog)
     refuse(validate_tablespace(spec))
-    context.require_no_version()
     name = FullTablespaceName(catalog, spec.name)
-    return DdlRequest(context, _wants(name), partial(plan_create_tablespace, name, spec))
+    return REQUESTS.create(context, name, partial(plan_create_tablespace, name, spec))
 
 
 def alter_tablespace(
     context: RequestContext, name: FullTablespaceName, patch: TablespacePatch
 ) -> DdlRequest:
-    context.require_no_version()
-    context = replace(context, if_exists=patch.if_exists)
     plan = partial(plan_alter_tablespace, name, patch.comment)
-    request = DdlRequest(context, _wants(name), plan)
-    return unless_absent(request, ALTER_TABLESPACE, WHAT, name.full, _exists(name))
+    return REQUESTS.change(context, ALTER_TABLESPACE, (name,), plan, if_exists=patch.if_exists)
 
 
 def rename_tablespace(
     context: RequestContext, name: FullTablespaceName, request: PlacingRename
 ) -> DdlRequest:
     refuse(validate_placing_rename(request))
-    context.require_no_version()
-    context = replace(context, if_exists=request.if_exists)
-    new = FullTablespaceName(name.catalog, request.new_name)
-    wish = DdlRequest(context, _wants(name, new), partial(plan_rename_tablespace, name, new))
-    return unless_absent(wish, RENAME_TABLESPACE, WHAT, name.full, _exists(name))
+    names = name, FullTablespaceName(name.catalog, request.new_name)
+    plan = partial(plan_rename_tablespace, *names)
+    return REQUESTS.change(context, RENAME_TABLESPACE, names, plan, if_exists=request.if_exists)
 
 
 def drop_tablespace(context: RequestContext, name: FullTablespaceName) -> DdlRequest:
-    context.require_no_version()
-    request = DdlRequest(context, _wants(name), partial(plan_drop_tablespace, name))
-    return unless_absent(request, DROP_TABLESPACE, WHAT, name.full, _exists(name))
+    return REQUESTS.change(context, DROP_TABLESPACE, (name,), partial(plan_drop_tablespace, name))
 
 
-def _exists(name: FullTablespaceName) -> Callable[[Catalog], bool]:
-    return lambda catalog: name.tablespace in catalog.placing.tablespaces_of(name.catalog)
+def _locks(names: tuple[FullTablespaceName, ...]) -> tuple[Lock, ...]:
+    keys = (tablespace_key(name.catalog, name.tablespace) for name in names)
+    return (shared(catalog_key(names[0].catalog)), *map(exclusive, keys))
 
 
-def _wants(*names: FullTablespaceName) -> Callable[[Catalog], tuple[Lock, ...]]:
-    keys = dict.fromkeys(tablespace_key(name.catalog, name.tablespace) for name in names)
-    locks = (shared(catalog_key(names[0].catalog)), *map(exclusive, keys))
-    return lambda catalog: locks
+REQUESTS: PlacingRequests[FullTablespaceName] = PlacingRequests(
+    "tablespace",
+    text=lambda name: name.full,
+    locks=_locks,
+    exists=lambda catalog, name: name.tablespace in catalog.placing.tablespaces_of(name.catalog),
+)
 
 
 def plan_create_tablespace(
@@ -106,15 +91,8 @@ def plan_create_tablespace(
         return CreateTablespace(info=info, if_not_exists=spec.if_not_exists)
 
     spaces = facts.catalog.placing.tablespaces_of(name.catalog)
-    draft = numbered(PLACEHOLDER_ID)
-    existing = spaces.get(name.tablespace)
-    existing = alike(draft.info, existing, if_not_exists=spec.if_not_exists)
-    if existing is not None:
-        return AlreadySatisfied(CREATE_TABLESPACE, existing)
-    if len(spaces) >= TABLESPACES_MAX:
-        what = f"tablespaces of {name.catalog}"
-        raise Conflict("too-many-objects", what=what, count=len(spaces), limit=TABLESPACES_MAX)
-    return ProcedureToSubmit(CREATE_TABLESPACE, draft, sequence="catalog_id", numbered=numbered)
+    siblings = Siblings(f"tablespaces of {name.catalog}", spaces, TABLESPACES_MAX)
+    return siblings.planned(CREATE_TABLESPACE, "catalog_id", numbered)
 
 
 def plan_alter_tablespace(
@@ -128,17 +106,17 @@ def plan_rename_tablespace(
     name: FullTablespaceName, new: FullTablespaceName, facts: RequestFacts
 ) -> ProcedureToSubmit:
     state = RenameTablespace(**_named(name, facts), new_name=new.tablespace)
-    must_not_be_default(WHAT, name.full)
+    REQUESTS.must_not_be_default(name)
     spaces = facts.catalog.placing.tablespaces_of(name.catalog)
-    must_be_free(WHAT, new.full, spaces.get(new.tablespace))
+    REQUESTS.must_be_free(new, spaces.get(new.tablespace))
     return ProcedureToSubmit(RENAME_TABLESPACE, state)
 
 
 def plan_drop_tablespace(name: FullTablespaceName, facts: RequestFacts) -> ProcedureToSubmit:
     state = DropTablespace(**_named(name, facts))
-    must_not_be_default(WHAT, name.full)
+    REQUESTS.must_not_be_default(name)
     users = facts.catalog.placing.grouped_in(state.tablespace_id)
-    refuse_if_used(f"tablespace {name.full}", users.keys(), facts.catalog)
+    REQUESTS.must_be_unused(name, users.keys(), facts.catalog)
     return ProcedureToSubmit(DROP_TABLESPACE, state)
 
 

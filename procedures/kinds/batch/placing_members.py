@@ -6,15 +6,19 @@ from typing import Any, TypeAlias
 from keys.model.placing.placements import PlacementKey
 from keys.model.placing.tablespaces import TablespaceKey
 from procedures.commands.in_order import BatchCommand
-from procedures.commands.placement_commands import CreatePlacementCommand, RenamePlacementCommand
+from procedures.commands.placement_commands import (
+    CreatePlacementCommand,
+    DropPlacementCommand,
+    RenamePlacementCommand,
+)
 from procedures.commands.sweep_placing_commands import (
     SweptAlterPlacement,
-    SweptDropPlacement,
-    SweptDropTablespace,
+    SweptDrop,
 )
 from procedures.commands.tablespace_commands import (
     AlterTablespaceCommand,
     CreateTablespaceCommand,
+    DropTablespaceCommand,
     RenameTablespaceCommand,
 )
 from procedures.kinds.namespaces import placements, tablespaces
@@ -37,7 +41,7 @@ def _rename_placement(state: placements.RenamePlacement, by: str) -> BatchComman
 
 
 def _drop_placement(state: placements.DropPlacement, by: str) -> BatchCommand:
-    return SweptDropPlacement(state.name, state.placement_id)
+    return SweptDrop(DropPlacementCommand(state.name, state.placement_id))
 
 
 def _create_tablespace(state: tablespaces.CreateTablespace, by: str) -> BatchCommand:
@@ -53,7 +57,7 @@ def _rename_tablespace(state: tablespaces.RenameTablespace, by: str) -> BatchCom
 
 
 def _drop_tablespace(state: tablespaces.DropTablespace, by: str) -> BatchCommand:
-    return SweptDropTablespace(state.catalog, state.name, state.tablespace_id)
+    return SweptDrop(DropTablespaceCommand(state.catalog, state.name, state.tablespace_id))
 
 
 PLACING_MEMBERS: tuple[tuple[Kind[Any], Make], ...] = (

@@ -7,12 +7,13 @@ A create of a table holds the name too (shared), and compares the object that it
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from keys.catalog.catalog import Catalog
 from keys.commit.txn import NOTHING
 from keys.key import Key, Range
 from keys.model.records import Lock, Resource
+from keys.value import StoredModel
 from procedures.commands.command import CatalogCommand, change_of
 from procedures.context import Context
 from procedures.machine import Act, Done, Kind, Outcome, ProcedureState, Step
@@ -20,6 +21,17 @@ from procedures.steps.requirements import ends_if_missing
 from procedures.steps.users import must_be_unused
 
 S = TypeVar("S", bound=ProcedureState)
+Info = TypeVar("Info", bound=StoredModel)
+
+
+class CreatesNamed(ProcedureState, Generic[Info]):
+    """The state of a kind that creates one."""
+
+    info: Info
+    if_not_exists: bool = False
+    """An equal object of that name is success, and nothing is changed."""
+
+
 CommandOf = Callable[[S, Catalog], CatalogCommand]
 """Returns the command of a state; the catalog is that which this server has applied."""
 

@@ -10,6 +10,7 @@ from procedures.commands.placement_commands import (
     RenamePlacementCommand,
 )
 from procedures.kinds.namespaces.named_objects import (
+    CreatesNamed,
     NamedObjects,
     alter_kind,
     create_kind,
@@ -20,10 +21,8 @@ from procedures.locking.locks import exclusive, placement_key
 from procedures.machine import ProcedureState
 
 
-class CreatePlacement(ProcedureState):
-    info: PlacementInfo
-    if_not_exists: bool = False
-    """An equal placement of that name is success, and nothing is changed."""
+class CreatePlacement(CreatesNamed[PlacementInfo]):
+    pass
 
 
 class NamedPlacement(ProcedureState):

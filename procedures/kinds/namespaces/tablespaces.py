@@ -12,6 +12,7 @@ from procedures.commands.tablespace_commands import (
     RenameTablespaceCommand,
 )
 from procedures.kinds.namespaces.named_objects import (
+    CreatesNamed,
     NamedObjects,
     alter_kind,
     create_kind,
@@ -22,10 +23,8 @@ from procedures.locking.locks import catalog_key, exclusive, shared, tablespace_
 from procedures.machine import ProcedureState
 
 
-class CreateTablespace(ProcedureState):
-    info: TablespaceInfo
-    if_not_exists: bool = False
-    """An equal tablespace of that name is success, and nothing is changed."""
+class CreateTablespace(CreatesNamed[TablespaceInfo]):
+    pass
 
 
 class NamedTablespace(ProcedureState):
