@@ -1,14 +1,14 @@
 """The lists of the catalog: catalogs, schemas and tables, each page at one version."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from heapq import merge, nsmallest
 from itertools import dropwhile, islice, takewhile
-from typing import TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from keys.catalog.catalog import Catalog
 from keys.catalog.tables.catalog_table import CatalogTable
-from keys.model.catalogs import CatalogInfo, SchemaInfo
+from keys.model.catalogs import SchemaInfo
 from metasrv.service.bodies.shapes import catalog_body, schema_body, summary
 from metasrv.service.catalog.reading import CatalogView, Freshness, page_view
 from metasrv.service.pages import ListName, ListPage, PageToken, page_of, seal
@@ -39,38 +39,62 @@ class ListRequest:
     freshness: Freshness
 
 
-async def catalogs(state: ServerState, request: ListRequest) -> tuple[CatalogList, CatalogView]:
+class Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+Object = TypeVar("Object", bound=Named)
+
+
+@dataclass(frozen=True, slots=True)
+class NamesPage(Generic[Object]):
+    """A page of objects that are listed by name, as of one version."""
+
+    items: Sequence[Object]
+    next_page_token: str | None
+    view: CatalogView
+
+
+async def names_page(
+    state: ServerState, request: ListRequest, objects: Callable[[Catalog], Iterable[Object]]
+) -> NamesPage[Object]:
+    """*objects*: all of the list, in any order; may raise NotFound for what holds them."""
     name = await list_name(state, request)
     catalog_view, token = await page_view(state, request.freshness, name, request.token)
-    by_name = catalog_view.catalog.catalogs
-    items = [by_name[key] for key in sorted(by_name)]
-    page = page_of(items, _by_catalog, token.after if token else None, request.size)
-    version = catalog_view.catalog.version
+    items = sorted(objects(catalog_view.catalog), key=_by_name)
+    page = page_of(items, _by_name, token.after if token else None, request.size)
+    return NamesPage(page.items, next_token(name, catalog_view.catalog.version, page), catalog_view)
+
+
+async def catalogs(state: ServerState, request: ListRequest) -> tuple[CatalogList, CatalogView]:
+    page = await names_page(state, request, lambda catalog: catalog.catalogs.values())
+    catalog = page.view.catalog
     body = CatalogList(
-        catalogs=tuple(catalog_body(info, catalog_view.catalog) for info in page.items),
-        catalog_version=version,
-        next_page_token=next_token(name, version, page),
+        catalogs=tuple(catalog_body(info, catalog) for info in page.items),
+        catalog_version=catalog.version,
+        next_page_token=page.next_page_token,
     )
-    return body, catalog_view
+    return body, page.view
 
 
 async def schemas(
     state: ServerState, catalog: str, request: ListRequest
 ) -> tuple[SchemaList, CatalogView]:
     must_be_identifiers(catalog)
-    name = await list_name(state, request)
-    catalog_view, token = await page_view(state, request.freshness, name, request.token)
-    must_have_catalog(catalog_view.catalog, catalog)
-    by_name = catalog_view.catalog.schemas
-    items = [by_name[key] for key in sorted(by_name) if key[0] == catalog]
-    page = page_of(items, _by_schema, token.after if token else None, request.size)
-    version = catalog_view.catalog.version
+
+    def schemas_of(of: Catalog) -> Iterable[SchemaInfo]:
+        must_have_catalog(of, catalog)
+        return (info for (within, _), info in of.schemas.items() if within == catalog)
+
+    page = await names_page(state, request, schemas_of)
+    version = page.view.catalog.version
     body = SchemaList(
         schemas=tuple(schema_body(info, version) for info in page.items),
         catalog_version=version,
-        next_page_token=next_token(name, version, page),
+        next_page_token=page.next_page_token,
     )
-    return body, catalog_view
+    return body, page.view
 
 
 async def tables(
@@ -143,11 +167,7 @@ def next_token(name: ListName, version: int, page: ListPage[T]) -> str | None:
     return None if page.after is None else seal(name, PageToken(version, page.after))
 
 
-def _by_catalog(info: CatalogInfo) -> tuple[str]:
-    return (info.name,)
-
-
-def _by_schema(info: SchemaInfo) -> tuple[str]:
+def _by_name(info: Named) -> tuple[str]:
     return (info.name,)
 
 

@@ -1,13 +1,13 @@
 """Placements and tablespaces as the catalog of a version has them: one of them, and the lists."""
 
+from collections.abc import Iterable
+
 from keys.catalog.catalog import Catalog
-from keys.model.placing.placements import PlacementInfo
 from keys.model.placing.tablespaces import TablespaceInfo
 from metasrv.service.bodies.placement_shapes import placement_body, tablespace_body
-from metasrv.service.catalog.listing import ListRequest, list_name, next_token
-from metasrv.service.catalog.reading import CatalogView, Freshness, page_view, view
+from metasrv.service.catalog.listing import ListRequest, names_page
+from metasrv.service.catalog.reading import CatalogView, Freshness, view
 from metasrv.service.catalog.tables import left_by
-from metasrv.service.pages import page_of
 from metasrv.service.requests.ddl_request import must_be_identifiers, must_have_catalog
 from metasrv.service.requests.placing_names import (
     FullTablespaceName,
@@ -42,37 +42,33 @@ async def tablespace(
 
 
 async def placements(state: ServerState, request: ListRequest) -> tuple[PlacementList, CatalogView]:
-    name = await list_name(state, request)
-    catalog_view, token = await page_view(state, request.freshness, name, request.token)
-    by_name = catalog_view.catalog.placing.placements
-    items = [by_name[key] for key in sorted(by_name)]
-    page = page_of(items, _by_name, token.after if token else None, request.size)
-    version = catalog_view.catalog.version
+    page = await names_page(state, request, lambda catalog: catalog.placing.placements.values())
+    version = page.view.catalog.version
     body = PlacementList(
         placements=tuple(placement_body(info, version) for info in page.items),
         catalog_version=version,
-        next_page_token=next_token(name, version, page),
+        next_page_token=page.next_page_token,
     )
-    return body, catalog_view
+    return body, page.view
 
 
 async def tablespaces(
     state: ServerState, catalog: str, request: ListRequest
 ) -> tuple[TablespaceList, CatalogView]:
     must_be_identifiers(catalog)
-    name = await list_name(state, request)
-    catalog_view, token = await page_view(state, request.freshness, name, request.token)
-    must_have_catalog(catalog_view.catalog, catalog)
-    by_name = catalog_view.catalog.placing.tablespaces_of(catalog)
-    items = [by_name[key] for key in sorted(by_name)]
-    page = page_of(items, _by_name, token.after if token else None, request.size)
-    version = catalog_view.catalog.version
+
+    def tablespaces_of(of: Catalog) -> Iterable[TablespaceInfo]:
+        must_have_catalog(of, catalog)
+        return of.placing.tablespaces_of(catalog).values()
+
+    page = await names_page(state, request, tablespaces_of)
+    version = page.view.catalog.version
     body = TablespaceList(
         tablespaces=tuple(tablespace_body(info, version) for info in page.items),
         catalog_version=version,
-        next_page_token=next_token(name, version, page),
+        next_page_token=page.next_page_token,
     )
-    return body, catalog_view
+    return body, page.view
 
 
 def made_placement(state: ServerState, placement_id: int, version: int | None) -> PlacementBody:
@@ -98,7 +94,3 @@ def _by_id(catalog: Catalog, name: str, tablespace_id: int) -> TablespaceInfo:
     if info is None:
         raise NotFound(what="tablespace", name=str(tablespace_id))
     return info
-
-
-def _by_name(info: PlacementInfo | TablespaceInfo) -> tuple[str]:
-    return (info.name,)
