@@ -9,12 +9,11 @@ from metasrv.api.http.answers import definition_etag, read_answer
 from metasrv.api.http.page_query import freshness, page_query
 from metasrv.api.http.query import PageQuery, ReadQuery
 from metasrv.api.http.request_context import AskedFor, AskedToDrop, InSchema, Name, Server
-from metasrv.api.http.respond import changed
+from metasrv.api.http.respond import executed
 from metasrv.service.catalog import listing, tables
 from metasrv.service.ddl import ddl_catalogs
 from metasrv.service.ddl.ddl_schemas import create_schema as wish_to_create
 from metasrv.service.ddl.ddl_schemas import drop_schema as wish_to_drop
-from metasrv.service.requests.submit_ddl import execute as make
 from metasrv_base.wire.api.tables import (
     CatalogBody,
     CatalogList,
@@ -53,8 +52,7 @@ async def list_catalogs(
 )
 async def create_catalog(state: Server, context: AskedFor, spec: CatalogSpec) -> Response:
     """Make a catalog."""
-    done = await make(state, ddl_catalogs.create_catalog(context, spec))
-    return await changed(state, context, done)
+    return await executed(state, context, ddl_catalogs.create_catalog(context, spec))
 
 
 @router.patch(
@@ -66,8 +64,7 @@ async def alter_catalog(
     state: Server, context: AskedFor, catalog: Name, patch: CatalogPatch
 ) -> Response:
     """Change settings and limits of a catalog; those that are not named stay as they are."""
-    done = await make(state, ddl_catalogs.alter_catalog(context, catalog, patch))
-    return await changed(state, context, done)
+    return await executed(state, context, ddl_catalogs.alter_catalog(context, catalog, patch))
 
 
 @router.delete(
@@ -79,8 +76,7 @@ async def alter_catalog(
 async def drop_catalog(state: Server, context: AskedToDrop, catalog: Name) -> Response:
     """Drop a catalog: one without a table and other schemas than `public`, or (`cascade`) with all
     that it holds."""
-    done = await make(state, ddl_catalogs.drop_catalog(context, catalog))
-    return await changed(state, context, done)
+    return await executed(state, context, ddl_catalogs.drop_catalog(context, catalog))
 
 
 @router.get("/{catalog}", response_model=CatalogBody, responses=read("invalid-identifier"))
@@ -119,8 +115,7 @@ async def create_schema(
     state: Server, context: AskedFor, catalog: Name, spec: SchemaSpec
 ) -> Response:
     """Make a schema."""
-    done = await make(state, wish_to_create(context, catalog, spec))
-    return await changed(state, context, done)
+    return await executed(state, context, wish_to_create(context, catalog, spec))
 
 
 @router.get(
@@ -142,5 +137,4 @@ async def get_schema(
 )
 async def drop_schema(state: Server, context: AskedToDrop, name: InSchema) -> Response:
     """Drop a schema: one that holds no table, or (`cascade`) with its tables."""
-    done = await make(state, wish_to_drop(context, name))
-    return await changed(state, context, done)
+    return await executed(state, context, wish_to_drop(context, name))

@@ -10,9 +10,8 @@ from metasrv.api.http.answers import read_answer
 from metasrv.api.http.page_query import freshness
 from metasrv.api.http.query import ReadQuery
 from metasrv.api.http.request_context import AskedFor, AskedToDropElement, OfTable, Server
-from metasrv.api.http.respond import changed
+from metasrv.api.http.respond import executed
 from metasrv.service.ddl import ddl_indexes
-from metasrv.service.requests.submit_ddl import execute as make
 from metasrv_base.wire.api.tables import IndexBody, IndexList, IndexSpec
 
 INDEXES = TABLE + "/indexes"
@@ -52,8 +51,7 @@ async def create_index(
 ) -> Response:
     """Make an index, over the rows that are there too. 201 means that it is public, unless it was
     asked for with `not_valid`."""
-    done = await make(state, ddl_indexes.create_index(context, name, spec))
-    return await changed(state, context, done)
+    return await executed(state, context, ddl_indexes.create_index(context, name, spec))
 
 
 @router.get(INDEXES + "/{index}", response_model=IndexBody, responses=read(*OF_TABLE))
@@ -78,8 +76,7 @@ async def validate_index(
     state: Server, context: AskedFor, name: OfTable, index: IndexName
 ) -> Response:
     """Make a unique index public that was left write-only; 422 names the rows in its way."""
-    done = await make(state, ddl_indexes.validate_index(context, name, index))
-    return await changed(state, context, done)
+    return await executed(state, context, ddl_indexes.validate_index(context, name, index))
 
 
 @router.delete(
@@ -92,5 +89,4 @@ async def drop_index(
     state: Server, context: AskedToDropElement, name: OfTable, index: IndexName
 ) -> Response:
     """Drop an index, with its entries."""
-    done = await make(state, ddl_indexes.drop_index(context, name, index))
-    return await changed(state, context, done)
+    return await executed(state, context, ddl_indexes.drop_index(context, name, index))

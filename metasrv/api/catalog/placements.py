@@ -9,10 +9,9 @@ from metasrv.api.http.answers import definition_etag, read_answer
 from metasrv.api.http.page_query import freshness, page_query
 from metasrv.api.http.query import PageQuery, ReadQuery
 from metasrv.api.http.request_context import AskedFor, AskedToDropTable, Name, Server
-from metasrv.api.http.respond import changed
+from metasrv.api.http.respond import executed
 from metasrv.service.catalog import placements
 from metasrv.service.ddl import ddl_placements
-from metasrv.service.requests.submit_ddl import execute
 from metasrv_base.wire.api.placing.placements import (
     PlacementBody,
     PlacementList,
@@ -48,8 +47,7 @@ async def list_placements(
 )
 async def create_placement(state: Server, context: AskedFor, spec: PlacementSpec) -> Response:
     """Make a placement."""
-    done = await execute(state, ddl_placements.create_placement(context, spec))
-    return await changed(state, context, done)
+    return await executed(state, context, ddl_placements.create_placement(context, spec))
 
 
 @router.get("/{placement}", response_model=PlacementBody, responses=read("invalid-identifier"))
@@ -70,8 +68,7 @@ async def alter_placement(
     state: Server, context: AskedFor, placement: Name, patch: PlacementPatch
 ) -> Response:
     """Alter a placement. Regions that are there stay where they are."""
-    done = await execute(state, ddl_placements.alter_placement(context, placement, patch))
-    return await changed(state, context, done)
+    return await executed(state, context, ddl_placements.alter_placement(context, placement, patch))
 
 
 @router.delete(
@@ -82,8 +79,7 @@ async def alter_placement(
 )
 async def drop_placement(state: Server, context: AskedToDropTable, placement: Name) -> Response:
     """Drop a placement that no table uses."""
-    done = await execute(state, ddl_placements.drop_placement(context, placement))
-    return await changed(state, context, done)
+    return await executed(state, context, ddl_placements.drop_placement(context, placement))
 
 
 @router.post(
@@ -95,5 +91,6 @@ async def rename_placement(
     state: Server, context: AskedFor, placement: Name, rename: PlacingRename
 ) -> Response:
     """Give a placement another name; the tables that use it keep it."""
-    done = await execute(state, ddl_placements.rename_placement(context, placement, rename))
-    return await changed(state, context, done)
+    return await executed(
+        state, context, ddl_placements.rename_placement(context, placement, rename)
+    )

@@ -15,7 +15,7 @@ from metasrv.api.http.request_context import (
     OfTable,
     Server,
 )
-from metasrv.api.http.respond import changed, restored
+from metasrv.api.http.respond import changed, executed, restored
 from metasrv.service.bodies.shapes import dropped_etag, route_etag, table_etag
 from metasrv.service.catalog import listing, tables
 from metasrv.service.ddl import ddl_create, ddl_import, ddl_tables, restore
@@ -52,8 +52,7 @@ async def create_table(
     state: Server, context: AskedFor, schema: InSchema, spec: TableSpec
 ) -> Response:
     """Make a table. 201 means that a write sent next is accepted."""
-    done = await make(state, ddl_create.create_table(context, schema, spec))
-    return await changed(state, context, done)
+    return await executed(state, context, ddl_create.create_table(context, schema, spec))
 
 
 @router.get(TABLE, response_model=TableBody, responses=table_answers.GET_TABLE)
@@ -68,8 +67,7 @@ async def get_table(
 @router.delete(TABLE, status_code=204, response_model=None, responses=table_answers.DROP_TABLE)
 async def drop_table(state: Server, context: AskedToDropTable, name: OfTable) -> Response:
     """Drop a table. It can be undropped for seven days."""
-    done = await make(state, ddl_tables.drop_table(context, name))
-    return await changed(state, context, done)
+    return await executed(state, context, ddl_tables.drop_table(context, name))
 
 
 @router.post(TABLE + "/undrop", response_model=None, responses=table_answers.UNDROP_TABLE)
@@ -86,8 +84,7 @@ async def truncate_table(
     state: Server, context: AskedFor, name: OfTable, truncate: TruncateRequest | None = None
 ) -> Response:
     """Delete all rows of a table, for good. Its definition stays."""
-    done = await make(state, ddl_tables.truncate_table(context, name))
-    return await changed(state, context, done)
+    return await executed(state, context, ddl_tables.truncate_table(context, name))
 
 
 @router.post(TABLE + "/rename", response_model=None, responses=table_answers.RENAME_TABLE)
@@ -96,8 +93,7 @@ async def rename_table(
 ) -> Response:
     """Give a table another name, in its schema or in another one of its catalog; or two tables each
     other's."""
-    done = await make(state, ddl_tables.rename_table(context, name, rename))
-    return await changed(state, context, done)
+    return await executed(state, context, ddl_tables.rename_table(context, name, rename))
 
 
 @router.post(TABLE + "/alter", response_model=None, responses=table_answers.ALTER_TABLE)
@@ -105,8 +101,7 @@ async def alter_table(
     state: Server, context: AskedFor, name: OfTable, alter: AlterRequest
 ) -> Response:
     """Change a table: all operations, in order, or none."""
-    done = await make(state, ddl_tables.alter_table(context, name, alter))
-    return await changed(state, context, done)
+    return await executed(state, context, ddl_tables.alter_table(context, name, alter))
 
 
 @router.post(TABLE + "/restore", response_model=None, responses=table_answers.RESTORE_TABLE)
@@ -125,8 +120,7 @@ async def check_table(state: Server, context: AskedFor, name: OfTable) -> Respon
     """Hold all rows and entries of a table against its schema, as of one moment in each region.
     What does not fit is the answer, and changes nothing. Statements go on meanwhile; changes of the
     table wait until it is over, or cancelled, and name it in `waiting_for`."""
-    done = await make(state, ddl_tables.check_table(context, name))
-    return await changed(state, context, done)
+    return await executed(state, context, ddl_tables.check_table(context, name))
 
 
 @router.post(TABLE + "/import", response_model=None, responses=table_answers.IMPORT_TABLE)
@@ -135,8 +129,7 @@ async def import_table(
 ) -> Response:
     """Bring the rows of Parquet files into a table, all of them or none. A row replaces the one
     that has its key, unless that was written since this began. The table has no index."""
-    done = await make(state, ddl_import.import_table(context, name, request))
-    return await changed(state, context, done)
+    return await executed(state, context, ddl_import.import_table(context, name, request))
 
 
 @router.get(TABLE + "/route", response_model=RouteBody, responses=table_answers.GET_ROUTE)

@@ -9,11 +9,10 @@ from metasrv.api.http.answers import definition_etag, read_answer
 from metasrv.api.http.page_query import freshness, page_query
 from metasrv.api.http.query import PageQuery, ReadQuery
 from metasrv.api.http.request_context import AskedFor, AskedToDropTable, Name, Server
-from metasrv.api.http.respond import changed
+from metasrv.api.http.respond import executed
 from metasrv.service.catalog import placements
 from metasrv.service.ddl import ddl_tablespaces
 from metasrv.service.requests.placing_names import FullTablespaceName
-from metasrv.service.requests.submit_ddl import execute
 from metasrv_base.wire.api.placing.placements import (
     PlacingRename,
     TablespaceBody,
@@ -57,8 +56,7 @@ async def create_tablespace(
     state: Server, context: AskedFor, catalog: Name, spec: TablespaceSpec
 ) -> Response:
     """Make a tablespace."""
-    done = await execute(state, ddl_tablespaces.create_tablespace(context, catalog, spec))
-    return await changed(state, context, done)
+    return await executed(state, context, ddl_tablespaces.create_tablespace(context, catalog, spec))
 
 
 @router.get("/{tablespace}", response_model=TablespaceBody, responses=read("invalid-identifier"))
@@ -79,8 +77,7 @@ async def alter_tablespace(
     state: Server, context: AskedFor, name: Named, patch: TablespacePatch
 ) -> Response:
     """Set or remove the comment of a tablespace."""
-    done = await execute(state, ddl_tablespaces.alter_tablespace(context, name, patch))
-    return await changed(state, context, done)
+    return await executed(state, context, ddl_tablespaces.alter_tablespace(context, name, patch))
 
 
 @router.delete(
@@ -91,8 +88,7 @@ async def alter_tablespace(
 )
 async def drop_tablespace(state: Server, context: AskedToDropTable, name: Named) -> Response:
     """Drop a tablespace that no table is in."""
-    done = await execute(state, ddl_tablespaces.drop_tablespace(context, name))
-    return await changed(state, context, done)
+    return await executed(state, context, ddl_tablespaces.drop_tablespace(context, name))
 
 
 @router.post(
@@ -104,5 +100,4 @@ async def rename_tablespace(
     state: Server, context: AskedFor, name: Named, rename: PlacingRename
 ) -> Response:
     """Give a tablespace another name; its tables keep it."""
-    done = await execute(state, ddl_tablespaces.rename_tablespace(context, name, rename))
-    return await changed(state, context, done)
+    return await executed(state, context, ddl_tablespaces.rename_tablespace(context, name, rename))

@@ -19,12 +19,13 @@ from metasrv.service.cluster.failovers import FailoverPlan
 from metasrv.service.requests.ddl_request import (
     AlreadyAbsent,
     AlreadySatisfied,
+    DdlRequest,
     FullSchemaName,
 )
 from metasrv.service.requests.ended import error_of, planned_body, procedure_body
 from metasrv.service.requests.request_context import RequestContext
 from metasrv.service.requests.standing import stood_at
-from metasrv.service.requests.submit_ddl import AcceptedChange, PlannedChange
+from metasrv.service.requests.submit_ddl import AcceptedChange, PlannedChange, execute
 from metasrv.service.state.state import ServerState
 from metasrv_base.errors import NotFound
 from metasrv_base.wire.api.placing.placements import PlacementBody, TablespaceBody
@@ -69,6 +70,11 @@ async def changed(
     if error is not None:
         raise error
     return await _ended(state, done.latest, headers)
+
+
+async def executed(state: ServerState, context: RequestContext, request: DdlRequest) -> Response:
+    """Executes the change that is asked for, and answers as `changed`."""
+    return await changed(state, context, await execute(state, request))
 
 
 async def restored(
