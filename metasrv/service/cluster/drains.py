@@ -14,6 +14,7 @@ from metasrv.service.requests.submit_ddl import (
     waited,
 )
 from metasrv.service.state.state import ServerState
+from metasrv_base.concurrency.turns import by_turns
 from metasrv_base.wire.api.cluster import DrainRequest
 
 
@@ -31,7 +32,7 @@ async def drain(
         submission = await replayed(term, context)
         if submission is None:
             facts = situation(state, term)
-            planned = plan_drain(node_id, request, facts)
+            planned = await by_turns(plan_drain(node_id, request, facts))
             if context.dry_run:
                 plan = await plan_of(term, planned.kind, planned.state, context.client())
                 return FailoverPlan((plan,), facts.catalog.version)

@@ -18,6 +18,7 @@ from metasrv.service.named import (
     no_region_id,
 )
 from metasrv.settings.tunables import Maintenance
+from metasrv_base.concurrency.turns import Turns
 from metasrv_base.errors import Conflict, NotFound, Refused
 from metasrv_base.wire.api.cluster import DrainRequest
 from metasrv_base.wire.api.procedures import FailoverRequest
@@ -80,14 +81,15 @@ def validate(request: FailoverRequest) -> None:
     refuse(errors)
 
 
-def plan_node(request: FailoverRequest, situation: Situation) -> Leaving:
+def plan_node(request: FailoverRequest, situation: Situation) -> Turns[Leaving]:
     """The whole node, by one procedure. Raises NotFound; Conflict, also where a table may go to
     none of the targets. Without targets its regions wait for a node that may take them."""
     assert request.node_id is not None
     must_be_registered([request.node_id, *request.targets], situation)
     _must_be_allowed(request, [request.node_id], situation)
     if request.targets:
-        must_take_all(Room(situation.views, request.node_id, request.targets), situation.catalog)
+        room = Room(situation.views, request.node_id, request.targets)
+        yield from must_take_all(room, situation.catalog)
     state = FailoverNode(
         node=request.node_id,
         reason=request.reason,
@@ -98,7 +100,7 @@ def plan_node(request: FailoverRequest, situation: Situation) -> Leaving:
     return Leaving(FAILOVER_NODE, state)
 
 
-def plan_drain(node_id: str, request: DrainRequest, situation: Situation) -> Leaving:
+def plan_drain(node_id: str, request: DrainRequest, situation: Situation) -> Turns[Leaving]:
     """A node that lives is left in order: its leases are waited for, and no guard applies, for it
     is a person who asks. Raises NotFound; Conflict("node-not-eligible") if there is nowhere to go,
     for all of them or for the tables of a placement."""
@@ -112,7 +114,7 @@ def plan_drain(node_id: str, request: DrainRequest, situation: Situation) -> Lea
     if situation.catalog.led_by(node_id) and None not in reasons.values():
         said = "; ".join(f"{node} is {reason}" for node, reason in reasons.items())
         raise Conflict("node-not-eligible", reason=said, reasons=reasons)
-    must_take_all(Room(situation.views, node_id, request.targets), situation.catalog)
+    yield from must_take_all(Room(situation.views, node_id, request.targets), situation.catalog)
     return Leaving(
         FAILOVER_NODE,
         FailoverNode(node=node_id, reason=request.reason, targets=request.targets),

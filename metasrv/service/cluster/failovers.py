@@ -23,6 +23,7 @@ from metasrv.service.requests.submit_ddl import (
     waited,
 )
 from metasrv.service.state.state import ServerState
+from metasrv_base.concurrency.turns import by_turns
 from metasrv_base.wire.api.procedures import FailoverRequest
 from procedures.dry_run.plan import Plan
 from procedures.engine.submit import SubmitRequest, Submitted
@@ -61,7 +62,7 @@ async def _plans(
 ) -> FailoverPlan:
     facts = situation(state, term)
     if request.node_id is not None:
-        planned: tuple[Leaving, ...] = (plan_node(request, facts),)
+        planned: tuple[Leaving, ...] = (await by_turns(plan_node(request, facts)),)
     else:
         planned = plan_regions(request, request.region_ids or (), facts)
     plans = [
@@ -83,8 +84,8 @@ async def _one_node(
     submission = under_way(term, request.node_id)
     if submission is not None:
         return submission
-    planned = plan_node(request, situation(state, term))
-    return await submitted(state, term, context, planned)
+    planned = await by_turns(plan_node(request, situation(state, term)))
+    return under_way(term, request.node_id) or await submitted(state, term, context, planned)
 
 
 async def _some_regions(

@@ -1,9 +1,13 @@
 """Tables of a node whose regions no other node may take: a drain refuses them before it begins, and
-so does a failover to nodes that a person named (docs/decisions/0282). Pure."""
+so does a failover to nodes that a person named (docs/decisions/0282). Pure.
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+A node may have regions of a million tables in a thousand placements: those are looked through by
+turns.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from itertools import islice
 
 from immutables import Map
 
@@ -11,6 +15,7 @@ from keys.catalog.catalog import Catalog
 from keys.catalog.tables.catalog_table import CatalogTable
 from keys.catalog.tables.heads import HeldRegions
 from keys.model.placing.placements import DEFAULT_PLACEMENT_ID, DEFAULT_PROFILE, PlacementInfo
+from metasrv_base.concurrency.turns import Turns, slices
 from metasrv_base.engines import is_volatile
 from metasrv_base.errors import Conflict
 from procedures.ports import NodeView
@@ -22,6 +27,7 @@ ALONE = "there is no other node"
 LOOKED_AT_MAX = 256
 """Tables of a placement that are decoded to find one that is not being dropped. A schema that is
 being dropped may hold more: the drain is then accepted, and waits for the others."""
+DECODED_IN_TURN = 16  # tables, each of another part of a snapshot: some 1 ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +66,10 @@ class Stuck:
     reasons: Mapping[str, str]
 
 
-def must_take_all(room: Room, catalog: Catalog) -> None:
+def must_take_all(room: Room, catalog: Catalog) -> Turns[None]:
     """Raises Conflict("node-not-eligible") with tables that the source leads regions of and that
     none of the nodes may take."""
-    _refuse(islice(_stuck(room, catalog), TOLD_MAX))
+    _refuse((yield from _stuck(room, catalog)))
 
 
 def must_take(room: Room, catalog: Catalog, tables: Iterable[CatalogTable]) -> None:
@@ -77,8 +83,7 @@ def must_take(room: Room, catalog: Catalog, tables: Iterable[CatalogTable]) -> N
     _refuse(stuck[:TOLD_MAX])
 
 
-def _refuse(tables: Iterable[Stuck]) -> None:
-    stuck = tuple(tables)
+def _refuse(stuck: Sequence[Stuck]) -> None:
     if not stuck:
         return
     said = [
@@ -95,25 +100,32 @@ def _refuse(tables: Iterable[Stuck]) -> None:
     )
 
 
-def _stuck(room: Room, catalog: Catalog) -> Iterator[Stuck]:
-    """One table for each placement that has some. Tables are looked up only where no node may take
-    regions of a placement: at most one look-up for each use of a placement."""
+def _stuck(room: Room, catalog: Catalog) -> Turns[list[Stuck]]:
+    """One table for each placement that has some, of as many as are told. Tables are looked up only
+    where no node may take regions of a placement: at most one look-up for each use of one."""
     on_node: Map[int, HeldRegions] = catalog.nodes.get(room.source, Map())
+    stuck = list[Stuck]()
     for placement in {DEFAULT_PLACEMENT_ID: catalog.placing.default, **_by_id(catalog)}.values():
+        yield
         closed = _closed(room, placement)
         if not closed:
             continue
-        candidates = (
-            number
-            for number, profile in _tables_of(catalog, placement.placement_id, on_node)
-            if profile in closed and any(region.is_leader for region in on_node[number])
-        )
-        for number in islice(candidates, LOOKED_AT_MAX):
-            table = catalog.tables[number]
-            if catalog.shows(table):
-                reasons = closed[_profile_of(table)]
-                yield Stuck(table, placement, reasons)
-                break
+        numbers = yield from _led_in(catalog, placement.placement_id, closed.keys(), on_node)
+        table = yield from _first_shown(catalog, numbers)
+        if table is not None:
+            stuck.append(Stuck(table, placement, closed[_profile_of(table)]))
+        if len(stuck) == TOLD_MAX:
+            break
+    return stuck
+
+
+def _first_shown(catalog: Catalog, numbers: Iterable[int]) -> Turns[CatalogTable | None]:
+    for some in slices(numbers, DECODED_IN_TURN):
+        for number in some:
+            if catalog.shows(table := catalog.tables[number]):
+                return table
+        yield
+    return None
 
 
 def _by_id(catalog: Catalog) -> dict[int, PlacementInfo]:
@@ -132,29 +144,47 @@ def _closed(room: Room, placement: PlacementInfo) -> dict[str, Mapping[str, str]
     return closed
 
 
-def _tables_of(
-    catalog: Catalog, placement_id: int, on_node: Map[int, HeldRegions]
-) -> Iterator[tuple[int, str]]:
-    """Ids of the tables of a placement that are on the node, and their storage profiles."""
-    used = catalog.placing.placed_in(placement_id)
-    if placement_id != DEFAULT_PLACEMENT_ID:
-        yield from ((number, used[number]) for number in _in_both(used, on_node))
-        return
-    elsewhere = {
-        number
-        for other, placed in catalog.placing.placed.items()
-        if other != DEFAULT_PLACEMENT_ID
-        for number in _in_both(placed, on_node)
-    }
-    for number in on_node:
-        if number not in elsewhere:
-            yield number, used.get(number, DEFAULT_PROFILE)
+def _led_in(
+    catalog: Catalog,
+    placement_id: int,
+    profiles: AbstractSet[str],
+    on_node: Map[int, HeldRegions],
+) -> Turns[list[int]]:
+    """Returns tables of a placement that use one of its *profiles* and are led by the node, as many
+    as are looked at."""
+    used, elsewhere = catalog.placing.placed_in(placement_id), frozenset[int]()
+    other = None if placement_id != DEFAULT_PLACEMENT_ID else DEFAULT_PROFILE
+    if other is not None:
+        elsewhere = yield from _placed_elsewhere(catalog, on_node)
+    led = list[int]()
+    for some in slices(on_node if other is not None else _smaller(used, on_node)):
+        led += (
+            number
+            for number in some
+            if used.get(number, other) in profiles
+            and number not in elsewhere
+            and any(region.is_leader for region in on_node.get(number, ()))
+        )
+        if len(led) >= LOOKED_AT_MAX:
+            break
+        yield
+    return led[:LOOKED_AT_MAX]
 
 
-def _in_both(placed: Map[int, str], on_node: Map[int, HeldRegions]) -> Iterator[int]:
-    if len(placed) < len(on_node):
-        return (number for number in placed if number in on_node)
-    return (number for number in on_node if number in placed)
+def _placed_elsewhere(catalog: Catalog, on_node: Map[int, HeldRegions]) -> Turns[frozenset[int]]:
+    """Returns the tables on the node that are not in the default placement."""
+    elsewhere = set[int]()
+    for placement_id, placed in catalog.placing.placed.items():
+        if placement_id == DEFAULT_PLACEMENT_ID:
+            continue
+        for some in slices(_smaller(placed, on_node)):
+            elsewhere.update(number for number in some if number in placed and number in on_node)
+            yield
+    return frozenset(elsewhere)
+
+
+def _smaller(placed: Map[int, str], on_node: Map[int, HeldRegions]) -> Iterable[int]:
+    return placed if len(placed) < len(on_node) else on_node
 
 
 def _profile_of(table: CatalogTable) -> str:
