@@ -17,6 +17,7 @@ COMMANDS = (
     (sys.executable, "-m", "benchmarks.data.batch_costs"),
     (sys.executable, "-m", "benchmarks.data.job_costs"),
     (sys.executable, "-m", "benchmarks.data.rows"),
+    (sys.executable, "-m", "benchmarks.data.sql_routes"),
     (sys.executable, "-m", "benchmarks.service.metastores"),
     (sys.executable, "-m", "benchmarks.schema.schema_waits"),
     (sys.executable, "-m", "benchmarks.schema.add_indexes"),
