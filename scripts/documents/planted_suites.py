@@ -45,6 +45,13 @@ SUITES: Mapping[str, Suite] = {
         "::test_given_a_planted_bug_of_limits_when_many_ask_then_there_are_too_many_tables",
         ("tests/procedures/scheduling/test_tenant_limits_leaders.py::PLANTED",),
     ),
+    "apply": Suite(
+        "In the plan of declared files, and in who compares it; found by what stands after a plan"
+        " that was looked at.",
+        "tests/metasrv/service/apply/test_run_apply_planted.py"
+        "::test_given_a_planted_bug_of_apply_when_its_check_runs_then_it_is_found",
+        ("tests/metasrv/service/apply/test_run_apply_planted.py::PLANTED",),
+    ),
     "large": Suite(
         "In how a version too large for one transaction is written; found by leaders that die at"
         " each of its calls.",
