@@ -13,6 +13,8 @@ START = StartPage.of(
     {
         "/v1/cluster": "The servers, the leader and the version of the catalog",
         "/v1/catalogs": "Catalogs; below them schemas and tables",
+        "/v1/information-schema": "Views of tables, regions, nodes, procedures and more",
+        "/v1/catalog/versions": "Changes of the catalog, newest first",
         "/v1/nodes": "Datanodes, with their leases",
         "/v1/procedures": "Changes that are under way, or were",
         "/readyz": "Whether this server can answer reads",
