@@ -100,7 +100,7 @@ class StampedTxn:
 
 
 def share(head: LogHead, member: PendingTxn, now_ms: int) -> tuple[StampedTxn, LogHead]:
-    """*member*, stamped as the next one behind *head*, and the head behind it."""
+    """Stamps *member* as the next one behind *head*; returns it and the head behind it."""
     txn = member.txn
     version = head.version + 1 if txn.entries else None
     stamp = Stamp(version, head.submission + 1, max(now_ms, head.at_ms + 1))
@@ -230,9 +230,11 @@ class Judgement:
 
 
 def judge(batch: Batch, answer: TxnAnswer, *, in_doubt: bool) -> Judgement:
-    """*in_doubt*: these bytes were sent before and never answered. Only then can a refusal mean
-    that they had taken effect: their witness stands in the store as we would have written it. Once
-    the fence is lost that proves nothing: a successor may have run the same step to the same value.
+    """Reads what *answer* means for the batch and for each of its members.
+
+    *in_doubt*: these bytes were sent before and never answered. Only then can a refusal mean that
+    they had taken effect: their witness stands in the store as we would have written it. Once the
+    fence is lost that proves nothing: a successor may have run the same step to the same value.
     """
     if answer.succeeded:
         return Judgement(BatchVerdict.DONE, answer.revision)
@@ -262,7 +264,7 @@ def judge(batch: Batch, answer: TxnAnswer, *, in_doubt: bool) -> Judgement:
 
 
 def _holds(compare: Compare, revision: int) -> bool:
-    """*revision*: that of the key that `_failing` read; 0: it read none."""
+    """Whether *compare* holds. *revision*: that of the key that `_failing` read; 0: none."""
     if compare.or_older:
         return revision <= compare.mod_revision
     return revision == compare.mod_revision

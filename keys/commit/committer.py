@@ -110,7 +110,8 @@ class Committer:
         return self._head.fence.mod_revision
 
     def on_update(self, listener: Applied) -> None:
-        """*listener* hears of every update, and it counts, before its commit is answered (P7)."""
+        """Calls *listener* with every update; the update counts as applied before its commit is
+        answered (P7)."""
         self._listeners.append(listener)
 
     def must_have_space(self) -> None:
@@ -122,7 +123,7 @@ class Committer:
     async def commit(
         self, txn: Txn, *, procedure: str | None = None, origin: Origin | None = None
     ) -> Committed:
-        """*origin*: the request that it comes from, for the log.
+        """Commits *txn* in the next batch. *origin*: the request that it comes from, for the log.
 
         Raises StaleRead, Refused, Unavailable or NotLeader: not done; Unknown: the term ended
         before an answer did.
@@ -153,7 +154,8 @@ class Committer:
     async def commit_as(
         self, version: int, txn: Txn, *, procedure: str | None, origin: Origin | None
     ) -> Committed:
-        """As `commit`, if *txn* makes just that version. Raises VersionTaken too: not done."""
+        """Commits *txn* if it makes exactly *version*. Raises as `commit`, and VersionTaken: not
+        done."""
         assert txn.entries, "only what the log tells makes a version"
         assert txn.large is None, "a version in parts takes the next number"
         return await self._ask(PendingTxn(txn, procedure, origin, version=version))

@@ -55,7 +55,7 @@ class KeysLeft:
 
     @classmethod
     def of(cls, version: int, member: PendingTxn, copies: Copies, revision: int) -> Self:
-        """All keys of a version that has just happened, at *revision*."""
+        """The keys of a version that has just happened, at *revision*."""
         assert member.staged is not None
         value = LargeUpdate(version=version, staged=member.staged, keys=len(copies), copied=0)
         return cls(LargeUpdateKey(version), value, revision, copies)
@@ -91,7 +91,7 @@ class StoredLarge:
     revision: int
 
     def with_copies(self, copies: Copies) -> KeysLeft:
-        """Raises Corrupt unless as many were to be written."""
+        """Returns the keys that are left. Raises Corrupt unless as many were to be written."""
         if len(copies) != self.value.keys:
             raise Corrupt(key=str(self.key), expected=self.value.keys, found=len(copies))
         return KeysLeft(self.key, self.value, self.revision, copies)
@@ -110,7 +110,8 @@ async def read_uncopied(
 
 
 def uncopied_of(items: Iterable[KeyValue]) -> StoredLarge | None:
-    """*items*: the keys of the family. Raises Corrupt if several are not copied."""
+    """Finds the version whose keys are not all copied. *items*: the keys of the family. Raises
+    Corrupt if several are not."""
     uncopied: list[StoredLarge] = []
     for item in items:
         key = LargeUpdateKey.parse(item.key)

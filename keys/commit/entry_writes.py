@@ -106,7 +106,7 @@ def writes_of(entries: Iterable[Entry], before: MetadataView) -> tuple[KeyWrite,
 
 
 def many_writes_of(entries: Iterable[Entry], before: MetadataView) -> Turns[tuple[KeyWrite, ...]]:
-    """As `writes_of`, some entries in a turn."""
+    """Does the same as `writes_of`, some entries in each turn of the event loop."""
     state = ViewAfter(before)
     for number, entry in enumerate(entries, start=1):
         state.apply(entry)

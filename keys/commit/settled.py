@@ -36,7 +36,8 @@ class Settling:
         self._settled.clear()
 
     def settle(self, torn: Torn | None) -> None:
-        """All keys are written. *torn*: where they were not; None: the version did not happen."""
+        """Ends the wait for the keys. *torn*: the revisions at which some were missing; None: the
+        version did not happen."""
         if torn is not None:
             self._torn.append(torn)
         self._settled.set()

@@ -47,7 +47,7 @@ class Snapshot:
 
 
 async def snapshot(kv: ReadableStore, *keys: Key[Any], deadline_ms: int) -> Snapshot:
-    """*keys* at one revision, linearizably. Raises Corrupt for a value we would not write."""
+    """Reads *keys* at one revision, linearizably. Raises Corrupt for a value we would not write."""
     gets = tuple(Get(bytes(key)) for key in keys)
     answer = await kv.txn(Request(reads=gets), deadline_ms=deadline_ms)
     reads = {}
@@ -149,7 +149,8 @@ class Txn:
         return self._write(key, None, derived_from)
 
     def also(self, other: "Txn") -> "Txn":
-        """Both or neither. Raises Conflict if the two read one key at different revisions."""
+        """Returns the transaction of both. Raises Conflict if they read one key at different
+        revisions."""
         torn = [
             key
             for key, revision in other.expect.items()

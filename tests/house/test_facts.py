@@ -31,6 +31,7 @@ def test_given_a_source_then_imports_classes_variables_and_docstrings_are_its_fa
     assert source.classes == ("Row",)
     assert set(source.bound) == {"number", "rows", "start", "total"}
     assert set(source.texts) == {"A file.", "Of a row.", "not first, and a statement"}
+    assert source.docstrings == ("A file.",)
 
 
 def test_given_a_file_when_asked_again_then_it_is_not_parsed_again(tmp_path: Path) -> None:
@@ -52,4 +53,4 @@ def test_given_a_file_when_it_changes_then_its_facts_are_the_new_ones(tmp_path: 
 
 
 def test_given_a_source_of_nothing_then_it_has_no_facts() -> None:
-    assert facts_of("") == Facts((), (), (), (), ())
+    assert facts_of("") == Facts((), (), (), (), (), ())

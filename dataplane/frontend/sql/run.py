@@ -209,7 +209,7 @@ class _StatementRun:
         )
 
     async def _select(self, statement: RowStatement, select: SelectRows) -> RowStatementResult:
-        """All pages are one transaction, under one version of the schema."""
+        """Reads all pages in one transaction, under one version of the schema."""
         statements = self.service.statements
         with statements.running() as transaction:
 

@@ -121,7 +121,7 @@ def _headers(view: CatalogView) -> dict[str, str]:
 
 
 def _media_type(request: Request, query: ViewQuery) -> str | None:
-    """None: JSON."""
+    """The media type that the client asks for; None: JSON."""
     if query.format is not None:
         return FORMATS.get(query.format)
     accepted = request.headers.get("accept", "").split(",")

@@ -13,7 +13,7 @@ _FRAMEWORKS_OWN = ("HTTPValidationError", "ValidationError")
 
 
 def shaped(document: dict[str, Any]) -> dict[str, Any]:
-    """*document*, changed in place; again: no change."""
+    """Changes *document* in place, and returns it. A second call changes nothing."""
     problem = Problem.model_json_schema(mode="serialization", ref_template=_SCHEMA)
     parts = {**problem.pop("$defs"), "Problem": problem}
     schemas = document["components"]["schemas"]

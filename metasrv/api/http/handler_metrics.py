@@ -26,7 +26,7 @@ class HandlerMetrics:
         self._slow.labels(name).inc()
 
     def look(self, handling_ms: int) -> None:
-        """*handling_ms*: the time for which a handler has not ended; 0: none runs."""
+        """Sets the gauge. *handling_ms*: the time for which a handler has run; 0: none runs."""
         self._running.set(handling_ms / 1000)
 
 

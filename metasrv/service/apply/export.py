@@ -23,8 +23,10 @@ DEFAULT = "default"
 async def export(
     state: ServerState, catalog_name: str, schema: str | None, freshness: Freshness
 ) -> tuple[DesiredState, CatalogView]:
-    """*schema*: None: all of the catalog. Raises NotFound; Refused for more objects than an apply
-    takes."""
+    """Returns the definitions of a catalog, or of one *schema* of it.
+
+    Raises NotFound; Refused for more objects than an apply takes.
+    """
     must_be_identifiers(catalog_name)
     catalog_view = await view(state, freshness)
     catalog = catalog_view.catalog
@@ -45,8 +47,8 @@ async def export(
 
 
 def exported_state(catalog: Catalog, name: str, scopes: list[SchemaScope]) -> DesiredState:
-    """The state without what every cluster and every catalog begins with, and with those
-    placements only that its tables use."""
+    """The declared state, without what every cluster and every catalog begins with, and with no
+    placement that its tables do not use."""
     state = declared_state(catalog, [name], scopes)
     (declared,) = state.catalogs
     used = {table.placement for schema in declared.schemas for table in schema.tables}

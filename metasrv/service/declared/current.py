@@ -63,8 +63,8 @@ def scope_of(desired: DesiredState, *, prune: bool) -> tuple[SchemaScope, ...]:
 def declared_state(
     catalog: Catalog, catalogs: Iterable[str], schemas: Iterable[SchemaScope]
 ) -> DesiredState:
-    """All placements; the *catalogs* that there are, with all their tablespaces; and the *schemas*
-    that there are, in order of name."""
+    """Returns all placements, the existing ones of *catalogs* with their tablespaces, and the
+    existing ones of *schemas*, in order of name."""
     scopes = list(schemas)
     shown = (
         _catalog(catalog, info, [each for each in scopes if each.catalog == name])

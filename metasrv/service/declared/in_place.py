@@ -27,7 +27,10 @@ def default_partition(table: DeclaredTable, partitions: int) -> HashPartition:
 def refuse_what_stays(
     before: DeclaredTable, desired: DeclaredTable, partitions: int, pointer: str, plan: DeclaredPlan
 ) -> None:
-    """*before*: the table as it is, with the new names of columns that are renamed."""
+    """Adds a refusal to *plan* for each difference that needs another table.
+
+    *before*: the table as it is, with the new names of columns that are renamed.
+    """
     if before.primary_key != desired.primary_key:
         was = ", ".join(before.primary_key)
         plan.refuse(f"{pointer}/primary_key", f"it is ({was}), and rows are kept by it: {COPY}")

@@ -33,7 +33,7 @@ class Filters:
     by: str | None = None
 
     def select(self, id: str | None, name: str) -> bool:
-        """*id*: of a table; None: of no table. *name*: in full."""
+        """Whether an object is meant. *id*: of a table; None: it is none. *name*: in full."""
         catalog, _, within = name.partition(".")
         schema = within.partition(".")[0]
         return (

@@ -122,7 +122,7 @@ def _schema_version(columns_set: SchemaVersion) -> SchemaVersionBody:
 async def table_diff(
     state: ServerState, name: FullTableName, before: int, after: int | None
 ) -> tuple[TableDiff, CatalogView]:
-    """*before* and *after*: versions of the catalog; None: now. The table is the one that bears the
+    """Compares a table at two versions of the catalog (None: now). The table is the one with the
     name at the later of the two."""
     later = max(before, after) if after is not None else None
     catalog_view = await view(state, _at(later))

@@ -29,12 +29,11 @@ class HeadGroup:
 
     @property
     def told(self) -> Sequence[UpdateHead]:
-        """Its newest VERSIONS_MAX versions."""
+        """The newest VERSIONS_MAX versions of the request."""
         return self.heads[-VERSIONS_MAX:]
 
     def may_be(self, by: str | None, table_id: int | None) -> bool:
-        """False: it is not by *by*, or did not change *table_id*. True: its updates decide.
-        None: any."""
+        """Whether the change may be by *by* and of *table_id* (None: any); its updates decide."""
         told = self.told
         if by is not None and told[0].by != by:
             return False
@@ -44,8 +43,10 @@ class HeadGroup:
 
 
 def put_together(heads: Sequence[UpdateHead], *, transitions: bool) -> list[HeadGroup]:
-    """*heads*: of versions in a row. The groups, by their last versions, the newest first.
-    *transitions*: each version by itself."""
+    """Groups versions by request; returns the groups by their last versions, newest first.
+
+    *heads*: of versions in a row. *transitions*: each version is a group of its own.
+    """
     if transitions:
         return [HeadGroup(head.procedure, [head]) for head in reversed(heads)]
     parents = {

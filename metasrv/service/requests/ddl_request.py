@@ -1,4 +1,4 @@
-"""A wish is a change that can be judged, again and again, while the catalog moves."""
+"""A DDL request: a change that is planned against the catalog, again whenever that has moved."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class RequestFacts:
 
 @dataclass(frozen=True, slots=True)
 class ProcedureToSubmit:
-    """A wish that is right: the procedure to submit."""
+    """The plan of a valid request: the procedure to submit."""
 
     kind: Kind[Any]
     state: ProcedureState
@@ -52,10 +52,10 @@ class ProcedureToSubmit:
 
 @dataclass(frozen=True, slots=True)
 class AlreadySatisfied:
-    """A wish that is fulfilled already (`if_not_exists`)."""
+    """The plan of a request whose object exists already (`if_not_exists`)."""
 
     kind: Kind[Any]
-    """The kind of procedure that would have fulfilled the wish."""
+    """The kind of procedure that would have made it."""
     existing: CatalogTable | SchemaInfo | CatalogInfo | PlacementInfo | TablespaceInfo
     index: str | None = None
     """The name of the table's index, if the request was for one."""

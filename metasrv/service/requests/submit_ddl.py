@@ -1,4 +1,4 @@
-"""One wish from request to answer: replayed, judged, submitted, and waited for if asked to."""
+"""One DDL request from arrival to answer: replayed or planned, submitted, waited for if asked."""
 
 import asyncio
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ SILENT_DEADLINES = 4  # of one request to the store, until a client hears that n
 
 @dataclass(frozen=True, slots=True)
 class AcceptedChange:
-    """A wish that is a procedure now: over, or as it stood when the client's patience ended."""
+    """A request that is a procedure now: over, or as it stood when the client's wait ended."""
 
     procedure: str
     latest: ActiveProcedure | ProcedureHistory

@@ -11,7 +11,8 @@ from metasrv_base.wire.model import WireModel
 
 
 def member_of(session: SqlSession, change: sql.Change) -> BatchCommandBody | None:
-    """None: a batch takes no such change. It may still refuse operations of an ALTER TABLE."""
+    """Returns the command of a batch that says the same; None: a batch takes no such change. It may
+    still refuse operations of an ALTER TABLE."""
     member = _MEMBERS.get(type(change))
     command: BatchCommandBody | None = None if member is None else member(session, change)
     return command

@@ -109,7 +109,7 @@ class _First:
 
     @property
     def rows(self) -> list[Row]:
-        """In order, once they were cut."""
+        """The rows in order. Cuts off those beyond the limit first."""
         return [entry[-1] for run in self._runs for entry in run]
 
 

@@ -1,4 +1,4 @@
-"""Facts of now, as units of views: read by the functions that their own routes use."""
+"""Units of views that only the present knows, read by the functions of the routes for them."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
@@ -25,7 +25,7 @@ _PATH = "/v1/information-schema"
 async def node_units(
     state: ServerState, facts: ViewFacts, scope: ViewScope, low: Position | None
 ) -> AsyncIterator[Units]:
-    """By id."""
+    """Yields the nodes, by id."""
     there = [((node.id,), node) for node in (await nodes.nodes(state)).nodes]
     for some in slices(_above(there, low), UNITS_AT_ONCE):
         yield some
@@ -34,7 +34,7 @@ async def node_units(
 async def frontend_units(
     state: ServerState, facts: ViewFacts, scope: ViewScope, low: Position | None
 ) -> AsyncIterator[Units]:
-    """By id."""
+    """Yields the frontends, by id."""
     leases = await holders.leases(state, None, None)
     there = [((holder.holder_id,), holder) for holder in leases.holders]
     for some in slices(_above(there, low), UNITS_AT_ONCE):
@@ -44,7 +44,7 @@ async def frontend_units(
 async def setting_units(
     state: ServerState, facts: ViewFacts, scope: ViewScope, low: Position | None
 ) -> AsyncIterator[Units]:
-    """By name."""
+    """Yields the settings, by name."""
     there = [((setting.name,), setting) for setting in (await settings.settings(state)).settings]
     yield _above(there, low)
 
@@ -52,7 +52,7 @@ async def setting_units(
 async def lock_units(
     state: ServerState, facts: ViewFacts, scope: ViewScope, low: Position | None
 ) -> AsyncIterator[Units]:
-    """By key; one that is read later is as it is then."""
+    """Yields the locks, by key. Each page is read when it is asked for, so pages differ in age."""
     name = ListName((await state.leading()).cluster_id, _PATH)
     token: str | None = None
     if low is not None and str(low[0]):
@@ -69,7 +69,8 @@ async def lock_units(
 async def procedure_units(
     state: ServerState, facts: ViewFacts, scope: ViewScope, low: Position | None
 ) -> AsyncIterator[Units]:
-    """The newest first, behind the one at *low*. Histories are read from the store."""
+    """Yields the procedures, newest first, behind the one at *low*. Histories are read from the
+    store."""
     parents = scope.texts("parent_id")
     only = Filter(
         states=scope.texts("state") or (),
@@ -89,7 +90,7 @@ async def procedure_units(
 async def version_units(
     state: ServerState, facts: ViewFacts, scope: ViewScope, low: Position | None
 ) -> AsyncIterator[Units]:
-    """Changes up to the version of the catalog, as far back as the log; the newest first."""
+    """Yields the changes up to the version of the catalog, newest first, as far back as the log."""
     newest = facts.catalog.version
     below = newest + 1 if low is None else int(low[0]) + 1
     while True:

@@ -41,8 +41,10 @@ async def view_page(
     columns: tuple[str, ...],
     where: str | None,
 ) -> tuple[ViewPage, CatalogView]:
-    """*columns*: those of the rows, in order; empty: all. Raises NotFound for a view that there is
-    not, Refused for what the filter or the columns name wrongly."""
+    """Returns a page of rows. *columns*: those that are shown, in order; empty: all.
+
+    Raises NotFound for an unknown view, Refused for unknown names in the filter or the columns.
+    """
     view = view_named(name)
     must_have_columns(view, columns, "columns")
     places = places_of(view, columns)

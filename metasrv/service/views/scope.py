@@ -28,12 +28,12 @@ class ViewScope:
     """Column -> the values that it may have."""
 
     def texts(self, column: str) -> frozenset[str] | None:
-        """None: any."""
+        """The texts that the column may have; None: any."""
         values = self.values.get(column)
         return None if values is None else frozenset(v for v in values if isinstance(v, str))
 
     def numbers(self, column: str) -> frozenset[int] | None:
-        """None: any."""
+        """The numbers that the column may have; None: any."""
         values = self.values.get(column)
         return None if values is None else frozenset(v for v in values if isinstance(v, int))
 
@@ -42,8 +42,8 @@ EVERYTHING = ViewScope()
 
 
 def scope_of(node: Node, names: tuple[str, ...]) -> ViewScope:
-    """*names*: of the columns, by id. Reads `column = constant` and `column IN (..)` of what AND
-    joins."""
+    """Reads `column = constant` and `column IN (..)` of what AND joins. *names*: of the columns, by
+    id."""
     values: dict[str, frozenset[ScopeValue]] = {}
     for part in _conjuncts(node):
         column, choices = _equality(part)

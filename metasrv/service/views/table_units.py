@@ -24,7 +24,7 @@ SORTED_AT_ONCE = 4_096  # names or ids, some ms
 
 
 def living_tables(catalog: Catalog, scope: ViewScope, low: Position | None) -> Iterator[Units]:
-    """By catalog, schema and name."""
+    """Yields the tables that are not dropped, by catalog, schema and name."""
     ids = _table_ids(scope)
     if ids is not None:
         yield from _of_ids(catalog, ids, low)
@@ -41,8 +41,8 @@ def living_tables(catalog: Catalog, scope: ViewScope, low: Position | None) -> I
 
 
 def dropped_tables(catalog: Catalog, scope: ViewScope, low: Position | None) -> Iterator[Units]:
-    """By catalog and schema, then in the order in which tables were made: one name may be borne by
-    many."""
+    """Yields the dropped tables, by catalog and schema, then in the order in which they were made:
+    several may have had one name."""
     ids, names = _table_ids(scope), scope.texts("table_name")
     first = (str(low[0]), str(low[1])) if low else ("", "")
     for schema in (yield from in_order(_within(scope, catalog.gone))):

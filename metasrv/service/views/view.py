@@ -66,13 +66,14 @@ class LiveUnits:
 
 @dataclass(frozen=True)
 class View:
-    """`rows`: of one unit; pure, and of the facts alone."""
+    """A view: its columns, the source of its units, and the rows of one unit."""
 
     name: str
     meaning: str
     columns: tuple[ViewColumn, ...]
     source: CatalogUnits | LiveUnits
     rows: Callable[[ViewFacts, Any], Iterable[Row]]
+    """Makes the rows of one unit; pure."""
     needs_reports: bool = False
     """Whether rows have what nodes report, which only the leader knows."""
     narrowed_by: tuple[str, ...] = ()
@@ -90,7 +91,7 @@ class View:
 
     @cached_property
     def places(self) -> Mapping[str, int]:
-        """Column -> its place in a row."""
+        """Column -> its position in a row."""
         return {column.name: position for position, column in enumerate(self.columns)}
 
     @cached_property
@@ -112,7 +113,7 @@ def json_value(type: ColumnType, value: ViewValue) -> ViewValue:
 
 
 def yes_no(value: bool) -> str:
-    """As the SQL standard has booleans in its information schema."""
+    """A boolean as the information schema of the SQL standard has it."""
     return "YES" if value else "NO"
 
 

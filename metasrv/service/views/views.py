@@ -15,7 +15,7 @@ VIEWS: Mapping[str, View] = {
 
 
 def view_named(name: str) -> View:
-    """In any case, as in SQL. Raises NotFound, with the name that comes close."""
+    """Returns the view of a name in any case. Raises NotFound, with the name that comes close."""
     view = VIEWS.get(name.lower())
     if view is None:
         raise NotFound("not-found", what="view", name=name, **hint(name.lower(), VIEWS.keys()))

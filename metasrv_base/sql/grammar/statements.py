@@ -36,7 +36,7 @@ class Statement:
     """JSON pointer into the body of `command` -> where the text says it."""
 
     def place_of(self, pointer: str) -> int:
-        """Where the text says what *pointer* points to, or what holds it: a character of all of
+        """The place of what *pointer* points to, or of what holds it: a character of all of
         the text. Whatever no words stand for begins with the statement."""
         while pointer and pointer not in self.places:
             pointer = pointer.rpartition("/")[0]

@@ -33,7 +33,7 @@ IF_NOT_EXISTS = "IF NOT EXISTS "
 
 
 def text_of(command: sql.Command) -> str:
-    """Without the semicolon."""
+    """Returns the statement, without the semicolon."""
     match command:
         case sql.Begin():
             return "BEGIN"

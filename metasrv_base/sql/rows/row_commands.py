@@ -87,7 +87,7 @@ class RowStatement:
         return command.command.table if isinstance(command, ExplainRows) else command.table
 
     def place_of(self, pointer: str) -> int:
-        """Where the text says what *pointer* points to, or what holds it: a character of all of
+        """The place of what *pointer* points to, or of what holds it: a character of all of
         the text."""
         while pointer and pointer not in self.places:
             pointer = pointer.rpartition("/")[0]
