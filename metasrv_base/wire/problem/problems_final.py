@@ -64,33 +64,33 @@ REFUSALS = (
         422,
         Refused,
         "A declared difference cannot be made in place",
-        ("What is declared and what is there differ in what no operation changes.",),
-        "Declare it as it is there, or make another object and copy the rows; `errors` has each "
-        "place with the reason. Nothing was changed.",
+        ("The declaration differs from the catalog in properties that no operation changes.",),
+        "`errors` names each property and the reason. Declare it as it is, or create another "
+        "object and copy the rows. Nothing was changed.",
     ),
     ProblemKind(
         "destructive-plan",
         422,
         Refused,
-        "The plan loses values, rules or indexes",
+        "The plan loses rows, values, rules or indexes",
         (
-            "{count} operations of the plan lose something.",
-            "Operations of the plan lose something.",
+            "{count} operations of the plan lose rows, values, rules or indexes.",
+            "Operations of the plan lose rows, values, rules or indexes.",
         ),
-        "Look at `errors`. If that is meant, say `allow_destructive`; if a name has changed, "
-        "declare `renamed_from`. Nothing was changed.",
+        "`errors` names them. Pass `allow_destructive` if the loss is intended; declare "
+        "`renamed_from` if a name has changed. Nothing was changed.",
     ),
     ProblemKind(
         "plan-changed",
         409,
         Conflict,
-        "The plan is another one by now",
+        "The plan has changed",
         (
-            "The catalog has changed: the plan has {count} operations now, and the digest "
+            "The catalog has changed: the plan has {count} operations now, and the hash "
             "{plan_hash}.",
-            "The catalog has changed, and the plan with it.",
+            "The catalog has changed, and so has the plan.",
         ),
-        "Look at the new plan, then send its `plan_hash`. Steps of the earlier plan that were done "
+        "Review the new plan, then send its `plan_hash`. Steps of the earlier plan that are done "
         "stay done.",
     ),
     ProblemKind(
@@ -220,7 +220,7 @@ REFUSALS = (
         Refused,
         "A batch does not take such a command",
         (
-            "Of the commands, {count} do not take effect in one version.",
+            "{count} of the commands do not take effect in one version.",
             "A command does not take effect in one version.",
         ),
         "Send each command that `errors` names as a request of its own, to the route named there.",
