@@ -25,6 +25,8 @@ _CONVERSION = re.compile(
     r"'(?P<value>.*)'(?: is (?P<why>.*))?",
     re.DOTALL,
 )
+_TIMESTAMP = re.compile(r"timestamp\[(\w+)(?:, tz=\w+)?\]")
+_DECIMAL = re.compile(r"decimal(?:128|256)(?= number)")
 _WIDTH = re.compile(r".*Expected (?P<expected>\d+) columns, got (?P<found>\d+)")
 _CHANGED = re.compile(
     r".*Column\(/(?P<column>[^)]*)\) changed from (?P<type>\w+) to (?P<found>\w+)"
@@ -53,8 +55,7 @@ def _conversion(path: Path, match: re.Match[str], dialect: Dialect) -> str | Non
         for row in reader:
             if position < len(row) and row[position] == value:
                 column = head[position]
-                why = match["why"] or f"no {match['type']}"
-                return f"line {reader.line_num}, column {column}: {value!r} is {why}"
+                return f"line {reader.line_num}, column {column}: {value!r} is {_why(match)}"
     return None
 
 
@@ -64,8 +65,16 @@ def line_fault(reason: str, head: str, dialect: Dialect) -> str:
     names = next(csv.reader([head], delimiter=dialect.delimiter), [])
     if match is None or int(match["column"]) >= len(names):
         return reason.partition("\n")[0]
-    why = match["why"] or f"no {match['type']}"
-    return f"column {names[int(match['column'])]}: {match['value']!r} is {why}"
+    return f"column {names[int(match['column'])]}: {match['value']!r} is {_why(match)}"
+
+
+def _why(match: re.Match[str]) -> str:
+    return in_our_types(match["why"] or f"no {match['type']}")
+
+
+def in_our_types(text: str) -> str:
+    """*text* with the names of Arrow's types as columns of a table have them."""
+    return _TIMESTAMP.sub(r"timestamp(\1)", _DECIMAL.sub("decimal", text))
 
 
 def _width(path: Path, expected: int, dialect: Dialect) -> str | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from metasrv.cli.file_faults import UTF_8, Dialect, line_fault
+from metasrv.cli.file_faults import UTF_8, Dialect, in_our_types, line_fault
 
 BLOCK_LINES = 5_000
 RECORD_CHARS_MAX = 1 << 20
@@ -101,4 +101,4 @@ def _must_fit(batch: pa.RecordBatch, table_schema: pa.Schema) -> None:
         if not table_field.nullable and batch.column(read_field.name).null_count:
             raise pa.ArrowInvalid(f"column {read_field.name}: null, and it takes none")
         if pa.types.is_timestamp(table_field.type) and pa.types.is_string(read_field.type):
-            raise pa.ArrowInvalid(f"column {read_field.name}: no {table_field.type}")
+            raise pa.ArrowInvalid(in_our_types(f"column {read_field.name}: no {table_field.type}"))

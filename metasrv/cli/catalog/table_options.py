@@ -55,7 +55,12 @@ Column = Annotated[
 ]
 Key = Annotated[
     Pairs | None,
-    typer.Option(help="A column of the primary key, in order. May be repeated.", metavar="COLUMN"),
+    typer.Option(
+        "--key",
+        "--primary-key",
+        help="A column of the primary key, in order. Repeated.",
+        metavar="COLUMN",
+    ),
 ]
 Partitions = Annotated[
     int,

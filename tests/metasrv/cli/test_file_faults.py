@@ -19,7 +19,7 @@ KNOWN = pa.schema({"id": pa.int64(), "n": pa.int64(), "p": pa.decimal128(9, 2)})
     ("name", "text", "said"),
     [
         ("x.csv", "id,n\n1,2\n2,bad\n", "line 3, column n: 'bad' is no int64"),
-        ("x.csv", "id,p\n1,1.5\n2,dear\n", "line 3, column p: 'dear' is not a valid decimal"),
+        ("x.csv", "id,p\n1,1.5\n2,dear\n", "column p: 'dear' is not a valid decimal number"),
         ("x.csv", 'id,n\n1,"2\n2"\n', "line 3, column n"),
         ("x.csv", "id,n\n1,2\n2,3,4\n", "line 3 has 3 fields; the header has 2"),
         ("x.ndjson", '{"id":1,"n":2}\n{"id":2,"n":"a"}\n', 'line 2, column n: "a" is no number'),

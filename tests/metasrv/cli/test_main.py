@@ -139,7 +139,7 @@ def test_given_flags_when_a_table_is_created_then_the_spec_is_what_they_say(
     flags = ["--column", "id:int64", "--column", "price:decimal(10,2)", "--column", "note:string!"]
 
     shown = run(
-        *["table", "create", "s.t", *flags, "--key", "id", "--partitions", "4"],
+        *["table", "create", "s.t", *flags, "--primary-key", "id", "--partitions", "4"],
         *["--option", "app.x=30d", "--metasrv", rest.url],
     )
 

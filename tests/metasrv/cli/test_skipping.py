@@ -34,7 +34,7 @@ def rows_of(
         ("x.csv", "id,n\n1,2\n2,bad\n3,4\n", [1, 3], {3: "column n: 'bad' is no int32"}),
         ("x.csv", "id,n\n1,2\n2,3,4\n3,4\n", [1, 3], {3: "Expected 2 columns, got 3"}),
         ("x.csv", "id,n\n1,2\n,5\n", [1], {3: "column id: null, and it takes none"}),
-        ("x.csv", "id,t\n1,2013-01-01\n2,soon\n", [1], {3: "column t: no timestamp"}),
+        ("x.csv", "id,t\n1,2013-01-01\n2,soon\n", [1], {3: "column t: no timestamp(ms)"}),
         ("x.csv", 'id,s,n\n1,"a\nb",1\n2,"c",x\n3,"d",3\n', [1, 3], {4: "'x' is no int32"}),
         ("x.csv", "id,n\n", [], {}),
         ("x.csv", "id,n\n\n1,2\n", [1], {}),
