@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from metasrv.playground.document import PlaygroundBody
+from metasrv.playground.folder import LOG
 from metasrv.playground.holder import process_state, recorded
 from metasrv.playground.status import document_in, status_of
 from metasrv_base.clock import SystemClock
 from metasrv_base.errors import Conflict, Unavailable
 
-LOG = Path("logs/playground.log")
 START_MS_MAX = 300_000
 """The longest start. A program of it may take 120 s, and etcd starts before the others."""
 STOP_S_MAX = 60.0

@@ -12,6 +12,8 @@ from metasrv.playground.document import NAME
 from metasrv.playground.holder import LOCK, record_of, this_process
 from metasrv_base.errors import Conflict, Refused
 
+LOG = Path("logs/playground.log")
+"""Output of a playground in the background, below its folder."""
 OURS = re.compile(r"etcd|logs|m-\d+|dn-\d+|fe-\d+")
 
 
@@ -47,7 +49,14 @@ def _opened(folder: Path) -> int:
 
 
 def cleared(folder: Path) -> None:
-    """Deletes the data of an earlier run."""
+    """Deletes the data of an earlier run, but for LOG: this process may be writing to it."""
+    log = folder / LOG
     for path in folder.iterdir():
-        if OURS.fullmatch(path.name) and path.is_dir() and not path.is_symlink():
+        if not OURS.fullmatch(path.name) or not path.is_dir() or path.is_symlink():
+            continue
+        if path != log.parent:
             shutil.rmtree(path)
+            continue
+        for file in path.iterdir():
+            if file != log:
+                file.unlink()

@@ -17,9 +17,9 @@ from metasrv.cli.programs.playground_text import (
     show_stopped,
 )
 from metasrv.cli.progress import EXIT_INTERRUPTED, ProgressBar, bar
-from metasrv.playground.background import LOG
 from metasrv.playground.background import start as start_in_background
 from metasrv.playground.background import stop as stop_in_background
+from metasrv.playground.folder import LOG
 from metasrv.playground.main import run
 from metasrv.playground.plan import PlaygroundOptions
 from metasrv.playground.playground import Playground
