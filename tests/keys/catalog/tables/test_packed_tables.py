@@ -7,13 +7,13 @@ import pytest
 from pydantic import BaseModel
 
 from keys.catalog.catalog import Catalog
-from keys.catalog.snapshot_codec import catalog_of, parts_of
+from keys.catalog.snapshot_codec import catalog_of, items_of, parts_of
 from keys.catalog.tables import packed_tables
 from keys.catalog.tables.catalog_table import CatalogTable
 from keys.catalog.tables.heads import head_in
 from keys.catalog.tables.opened_part import OpenedPart
-from keys.model.log import RouteChanged, TableCreated
-from keys.model.snapshot.snapshots import SnapshotPart
+from keys.model.log import RouteChanged, TableAltered, TableCreated
+from keys.model.snapshot.snapshots import SnapshotPart, sealed
 from keys.packed import deflated
 from keys.value import NewerFormat
 from metasrv_base.errors import Corrupt
@@ -98,6 +98,31 @@ def test_given_a_loaded_catalog_when_saved_again_then_its_tables_are_copied_and_
 
     assert decodings == []
     assert plain(again) == plain(catalog)
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3])
+def test_given_a_snapshot_of_before_that_cut_a_tables_history_when_loaded_then_it_is_whole(
+    cut: int,
+) -> None:
+    """*cut*: items of the table in the first part; from here on none is cut."""
+    catalog = live(2)
+    for version in (4, 5):
+        info = catalog.tables[1024].info
+        columns = info.columns[0], info.columns[1].model_copy(update={"name": f"c{version}"})
+        entry = TableAltered(info=info.model_copy(update={"columns": columns}))
+        catalog = catalog.apply(update(version, entry), version)
+    texts = [item.model_dump_json().encode() for item in items_of(catalog)]
+    first = next(n for n, text in enumerate(texts) if b'"earlier_columns"' in text) + cut
+    parts = [
+        sealed(catalog.version, number, some)
+        for number, some in enumerate((texts[:first], texts[first:]))
+    ]
+
+    again = catalog_of(ref_of(catalog, parts), parts)
+
+    assert plain(again) == plain(catalog)
+    assert len(again.tables[1024].schema_versions) == 3
+    assert plain(loaded(again)) == plain(catalog)
 
 
 def test_given_texts_like_the_beginning_of_an_item_when_loaded_then_items_are_found() -> None:
