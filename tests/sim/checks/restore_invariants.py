@@ -87,13 +87,13 @@ class RestoreGhost:
 
     def judge_plan(self, told: BackupComparison) -> None:
         """Each region that moved or went after the backup is listed before anything is written, and
-        no other one."""
+        no other one. One that was purged is kept where its node was dead, and not told."""
         listed = {one.region_id: one.fate for one in told.findings if one.region_id is not None}
         for table_id, region in self.backup.regions():
             last = self._last(table_id, region.region_id)
             fate = listed.get(region.region_id, "kept")
             if last is None:
-                if fate not in ("dropped", "missing"):
+                if fate not in ("dropped", "missing") and self._is_gone(region):
                     self.wrong(f"restore: {region.region_id} was purged, and is said to be {fate}")
             elif last.announced and last.state is not RegionState.LOST:
                 right = "kept" if last.root == region.root else "moved"
@@ -110,7 +110,8 @@ class RestoreGhost:
             if not is_over:
                 self.wrong(f"restore: {region.region_id} is open while a node is awaited")
             elif last is None:
-                self.wrong(f"restore: {region.region_id} was purged, and is open in {region.root}")
+                if self._is_gone(region):
+                    self.wrong(f"restore: {region.region_id} was dropped, and is open")
             elif region.root not in {last.root, *([] if last.announced else last.borrows)}:
                 self.wrong(f"restore: {region.region_id} is open in {region.root}, not {last.root}")
             elif region.epoch <= last.epoch:
@@ -133,8 +134,10 @@ class RestoreGhost:
             }
             for what, floor in floors.items():
                 again = _ids(getattr(info, what)) - _ids(getattr(before, what))
-                if again and min(again) < floor:
-                    self.wrong(f"restore: {what} {again} of {table_id} are given again: {floor}")
+                reserved = _next_ids(before)[what]  # by procedures that the backup has, for theirs
+                wrong = {number for number in again if reserved <= number < floor}
+                if wrong:
+                    self.wrong(f"restore: {what} {wrong} of {table_id} are given again")
 
     def _last(self, table_id: int, region_id: str) -> RegionRoute | None:
         """None: it was purged."""
@@ -143,9 +146,21 @@ class RestoreGhost:
         routes = self.old.routes[table_id].region_routes
         return next(one for one in routes if one.region_id == region_id)
 
+    def _is_gone(self, region: RegionRoute) -> bool:
+        """Whether a node was ordered to drop it."""
+        return bool(self.held._dropped.get(region.region_id))
+
     def _next_table(self) -> int:
         item = self.old_kv._store.get(bytes(SequenceKey("table_id")))
         return 0 if item is None else decode(Sequence, item.value, key="sequence").next
+
+
+def _next_ids(info: TableInfo) -> dict[str, int]:
+    return {
+        "columns": info.next_column_id,
+        "indexes": info.next_index_id,
+        "constraints": info.next_constraint_id,
+    }
 
 
 def _ids(elements: Iterable[object]) -> set[int]:
