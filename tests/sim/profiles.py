@@ -9,6 +9,7 @@ from tests.sim.cluster.outage import OUTAGE, Outage
 from tests.sim.length import LONG, SHORT, Length, Life
 from tests.sim.planted.mistakes import Bugs
 from tests.sim.plots.compacted import COMPACTED, Compacted
+from tests.sim.plots.large_batches import LARGE_BATCHES, LargeBatches
 from tests.sim.plots.placed import PLACED, Placed
 from tests.sim.plots.restored import RESTORED, Restored
 from tests.sim.scenario import Outcome, Plot, live
@@ -23,13 +24,14 @@ PLOTS: Mapping[str, type[Plot]] = {
     PLACED.name: Placed,
     COMPACTED.name: Compacted,
     RESTORED.name: Restored,
+    LARGE_BATCHES.name: LargeBatches,
 }
 """By the name of a length; the others have the plot of all things."""
 LENGTHS: Mapping[str, Length] = {
     one.name: one
     for one in (
         *(LONG, SHORT, OUTAGE, QUEUE, SHORT_QUEUE, LONG_QUEUE, LOG, SHORT_LOG),
-        *(PLACED, COMPACTED, RESTORED),
+        *(PLACED, COMPACTED, RESTORED, LARGE_BATCHES),
     )
 }
 """The lengths that `make sim` lives."""

@@ -99,6 +99,13 @@ class Agreement:
         self.wrong[before:] = [f"revision {revision}: {text}" for text in self.wrong[before:]]
 
     @property
+    def floor(self) -> int:
+        """The version of the oldest snapshot: updates up to it and their parts are being deleted,
+        in any order."""
+        kept = self.family("__catalog").get(("snapshot", "version"))
+        return 0 if kept is None else int(kept["kept"][0]["version"])
+
+    @property
     def uncopied(self) -> list[Parts]:
         """Large versions whose keys are not all written."""
         large = {w: v for w, v in self.family("__catalog").items() if w[0] == "large"}
@@ -217,7 +224,7 @@ class Agreement:
         if not self.family("__catalog"):
             return []
         for where, update in self.family("__catalog").items():
-            if where[0] == "update":
+            if where[0] == "update" and int(where[1]) > self.floor:
                 self.entries_of(update)
         if self.uncopied:  # a reader of keys is kept from them until they are written
             return list(self._records())
@@ -288,12 +295,11 @@ class Agreement:
         found = self.family("__catalog")
         updates = sorted(int(where[1]) for where in found if where[0] == "update")
         first = updates[0] if updates else self.versions + 1
-        kept = found.get(("snapshot", "version"), {"kept": [{"version": 0}]})["kept"]
         version = found[("version",)]["version"]
         if version != self.versions:
             yield f"version {version}, the log's {self.versions}"
-        if updates != list(range(first, self.versions + 1)) or first > kept[0]["version"] + 1:
-            yield f"updates {updates} up to {self.versions}, the oldest snapshot is {kept[0]}"
+        if updates != list(range(first, self.versions + 1)) or first > self.floor + 1:
+            yield f"updates {updates} up to {self.versions}, the oldest snapshot is {self.floor}"
         living = {
             int(table): (info, self.family("__table_route").get((table,)))
             for (table,), info in self.family("__table_info").items()

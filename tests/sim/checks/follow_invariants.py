@@ -36,7 +36,7 @@ class FollowGhost:
                 self._compare(process, taken, event.catalog)
             elif event.version != taken + 1:
                 self.wrong(f"log: {process} took version {event.version} behind {taken}")
-            elif event.staged is None and event != self._update(event.version):
+            elif event != self._update(event.version):
                 self.wrong(f"log: {process} took another version {event.version} than was written")
             taken = event.version
             return DONE

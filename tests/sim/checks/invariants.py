@@ -13,6 +13,7 @@ from keys.store.kv import Request, TxnAnswer, Watched
 from keys.store.memory import MemoryKv
 from keys.value import decode
 from tests.procedures.harness.agree import Agreement
+from tests.sim.checks.staged_updates import StagedUpdates
 from tests.sim.cluster.nodes import Datanode
 from tests.sim.cluster.servers import Metasrv
 from tests.sim.cluster.store import SEAT, is_unfenced
@@ -33,11 +34,13 @@ class StoreGhost:
     revision: int = 0
     """Up to which the keys have been judged."""
     updates: dict[int, bytes] = field(default_factory=dict)
-    """The log, as it was written, by version; what is compacted stays."""
+    """The log, as it was written, by version, with entries that are in parts; what is compacted
+    stays."""
     revisions: dict[int, int] = field(default_factory=dict)
     """The revision of every version."""
     listeners: list[Callable[[Watched], None]] = field(default_factory=list)
     """Called with every revision as it is written."""
+    staged: StagedUpdates = field(default_factory=StagedUpdates)
     _in_doubt: set[Request] = field(default_factory=set)
 
     def applied(self, host: str, request: Request, answer: TxnAnswer) -> None:
@@ -78,9 +81,10 @@ class StoreGhost:
             for text in self.agreement.wrong[before:]:
                 self.wrong(f"catalog: {text}")
             for event in entry.events:
+                self.staged.note(event)
                 if log_start <= event.key < log_end and event.value is not None:
                     version = CatalogUpdateKey.parse(event.key).version
-                    self.updates[version] = event.value
+                    self.updates[version] = self.staged.whole(event.key.decode(), event.value)
                     self.revisions[version] = entry.revision
                 if start <= event.key < end and event.value is not None:
                     history = decode(ProcedureHistory, event.value, key=event.key.decode())
