@@ -9,6 +9,7 @@ from tests.sim.clients.logs import SHORT_LOG
 from tests.sim.clients.queues import SHORT_QUEUE
 from tests.sim.cluster.outage import OUTAGE
 from tests.sim.length import FIRST_SHORT, SHORT, Life
+from tests.sim.plots.large_batches import LARGE_BATCHES
 from tests.sim.plots.placed import PLACED
 from tests.sim.runs import Hunt, Processes
 
@@ -37,6 +38,7 @@ QUICK = [
     Hunt("one page of records recovered", "not taken up", SHORT_QUEUE, first=1),
     Hunt("a replay that ends at a bound", "right: one of", SHORT_LOG, first=1),
     Hunt("a failover ignores the node filter", "filter: ", PLACED, first=1),
+    Hunt("keys of a large version are left", "keys of the one before", LARGE_BATCHES, first=2),
 ]
 SPIED = [*(Life(FIRST_SHORT + n, SHORT) for n in range(3)), Life(1, OUTAGE), Life(1), Life(2)]
 """A merge of files comes in long lives alone."""

@@ -10,6 +10,7 @@ from dataplane.region.log.logged_group import LoggedGroup
 from dataplane.region.log.sealed_log import SealedLog
 from keys.model.placing.placements import NodeFilter
 from keys.store.kv import KeyValue
+from metasrv.leadership import leadership
 from metasrv_base.engines import LSM
 from procedures.engine.active_procedure import ActiveProcedure
 from procedures.engine.control import Command
@@ -89,6 +90,10 @@ def _not_all(self: SealedLog) -> Iterator[LoggedGroup]:
             return
 
 
+async def _nothing_left(*_: object, **__: object) -> None:
+    """A new leader does not look which keys the one before has left."""
+
+
 PATCHES: dict[str, Iterable[Patch]] = {
     "a lost page is left out": (
         (Scanning, "page", _keeps_its_place),
@@ -98,6 +103,7 @@ PATCHES: dict[str, Iterable[Patch]] = {
     "one page of records recovered": ((intake, "read_records", _first_page),),
     "a replay that ends at a bound": ((SealedLog, "groups", _not_all),),
     "a failover ignores the node filter": ((failover_plan, "place_in_groups", _any_node),),
+    "keys of a large version are left": ((leadership, "keys_left", _nothing_left),),
     "a new leader is waited for": ((failover_table, "_leader_is_gone", _never_gone),),
 }
 """By name."""
