@@ -10,6 +10,7 @@ linearly.
 - waiters: changes of one table, which run one after the other
 - cascade: a schema of many tables is dropped
 - keys: idempotency keys that lead to nothing, through two sweeps
+- views: pages of the information schema, and filters that take none of all rows
 - dead: a node that leads many tables is dead, and their regions are opened elsewhere
 """
 
@@ -145,6 +146,34 @@ async def dead(scene: Scene) -> None:
     raise AssertionError("the dead node leads tables")
 
 
+VIEWS = (
+    ("tables", "", 1),
+    ("tables", "table_name = 'absent'", PATIENCE_S),
+    ("columns", "", 1),
+    ("columns", "data_type = 'absent'", PATIENCE_S),
+    ("regions", "region_number > 99", PATIENCE_S),
+)
+"""View, filter, and the most pages that are read of it."""
+
+
+async def views(scene: Scene) -> None:
+    clock = asyncio.get_running_loop()
+    for view, where, most in VIEWS:
+        params: dict[str, str | int] = {"page_size": 1_000, **({"where": where} if where else {})}
+        began, pages, rows = clock.time(), 0, 0
+        while pages < most:
+            answer = await scene.http.get(f"/v1/information-schema/{view}", params=params)
+            assert answer.status_code == 200, answer.text
+            page = answer.json()
+            pages, rows = pages + 1, rows + len(page["rows"])
+            if page["next_page_token"] is None:
+                break
+            params["page_token"] = page["next_page_token"]
+        took_ms = (clock.time() - began) * 1000
+        said = f"{view} {f'where {where}' if where else ''}"
+        print(f"  {said}: {rows} rows, {pages} pages, {took_ms:,.0f} ms", flush=True)
+
+
 @dataclass(frozen=True)
 class Load:
     """One load. `tables` and `keys`: whether so many are written before the server starts."""
@@ -160,6 +189,7 @@ LOADS = {
     "waiters": Load(waiters, 10_000),
     "cascade": Load(cascade, 100_000, tables=True),
     "keys": Load(keys, 5_000_000, keys=True),
+    "views": Load(views, 100_000, tables=True),
     "dead": Load(dead, 50_000, tables=True),
 }
 
