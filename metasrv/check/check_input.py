@@ -5,7 +5,7 @@ Frozen and complete: a rule reads nothing else, so a world that a rule judges ca
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
@@ -17,12 +17,10 @@ from keys.commit.change import copies_of
 from keys.commit.copying import overlaid
 from keys.commit.txn import Copies
 from keys.key import Key
-from keys.model.families import parse_any
 from keys.model.log import CatalogUpdate, CatalogUpdateKey, CatalogVersion, CatalogVersionKey
 from keys.model.records import ProcedureKey, ProcedureRecord
 from keys.model.removed import RemovedTableInfo, RemovedTableInfoKey, RemovedTableRouteKey
 from keys.model.snapshot.snapshots import (
-    SnapshotPart,
     SnapshotPartKey,
     SnapshotRef,
     SnapshotVersionKey,
@@ -37,7 +35,8 @@ from keys.model.tables import (
     TableRouteKey,
 )
 from keys.store.kv import KeyValue
-from keys.value import NewerFormat, StoredModel, decode
+from keys.value import StoredModel
+from metasrv.check.stored_item import Item, Values, item_of
 from metasrv.check.stored_log import (
     FOLDING,
     Fold,
@@ -46,7 +45,6 @@ from metasrv.check.stored_log import (
     fold,
     parts_by_batch,
     snapshot_catalog,
-    with_entries,
 )
 from metasrv_base.concurrency.turns import at_once
 from metasrv_base.errors import Corrupt
@@ -55,23 +53,6 @@ from metasrv_base.wire.node.inspect import InspectedRoot
 from metasrv_base.wire.node.nodes import RegionStat
 
 V = TypeVar("V", bound=StoredModel)
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One key as stored. `key` None: no family has it; `value` None: it could not be decoded."""
-
-    raw: KeyValue
-    key: Key[Any] | None
-    value: StoredModel | None
-    error: str | None = None
-    """The reason why the key does not decode, or the value does not parse."""
-    is_newer: bool = False
-    """Written in a format newer than this program knows."""
-
-    @property
-    def name(self) -> str:
-        return self.raw.key.decode("utf-8", "backslashreplace")
 
 
 class NodeRegion(BaseModel):
@@ -124,16 +105,16 @@ class CheckInput:
     revision: int
     items: tuple[Item, ...]
     by_name: Mapping[str, Item]
-    by_type: Mapping[type, Mapping[Any, Any]]
-    """Values by key, for each type of key: rules ask for them some sixty times."""
+    by_type: Mapping[type, Mapping[Any, Item]]
+    """Items whose value can be read, by key, for each type of key."""
     fold: Fold
     parts: Mapping[int, Mapping[int, RawPart]] = field(default_factory=dict)
     """Parts of snapshots by version and number, those that no snapshot names too."""
     world: Observations = field(default_factory=Observations)
 
-    def of(self, key_type: type[Key[V]]) -> dict[Key[V], V]:
+    def of(self, key_type: type[Key[V]]) -> Mapping[Key[V], V]:
         """Every key of a family whose value could be read, in key order."""
-        return dict(self.by_type.get(key_type, {}))
+        return Values(self.by_type.get(key_type, {}))
 
     def get(self, key: Key[V]) -> V | None:
         item = self.by_name.get(str(key))
@@ -143,20 +124,22 @@ class CheckInput:
         """Whether it is stored, readable or not."""
         return str(key) in self.by_name
 
-    def infos(self) -> dict[int, TableInfo]:
-        return {cast("TableInfoKey", key).table_id: v for key, v in self.of(TableInfoKey).items()}
+    def infos(self) -> Mapping[int, TableInfo]:
+        stored = self.by_type.get(TableInfoKey, {})
+        return Values({key.table_id: item for key, item in stored.items()})
 
-    def routes(self) -> dict[int, TableRoute]:
-        return {cast("TableRouteKey", key).table_id: v for key, v in self.of(TableRouteKey).items()}
+    def routes(self) -> Mapping[int, TableRoute]:
+        stored = self.by_type.get(TableRouteKey, {})
+        return Values({key.table_id: item for key, item in stored.items()})
 
     def records(self) -> dict[str, ProcedureRecord]:
         """Procedures that are not over."""
         values = self.of(ProcedureKey).items()
         return {cast("ProcedureKey", key).procedure: value for key, value in values}
 
-    def log(self) -> dict[int, CatalogUpdate]:
-        values = self.of(CatalogUpdateKey).items()
-        return {cast("CatalogUpdateKey", key).version: value for key, value in values}
+    def log(self) -> Mapping[int, CatalogUpdate]:
+        stored = self.by_type.get(CatalogUpdateKey, {})
+        return Values({key.version: item for key, item in stored.items()})
 
     def version(self) -> CatalogVersion | None:
         return self.get(CatalogVersionKey())
@@ -179,7 +162,7 @@ class CheckInput:
         """Tables that a living procedure may be changing: their nodes may be on the way."""
         held = [lock.key for record in self.records().values() for lock in record.locks]
         for item in self.items:
-            if isinstance(item.key, ProcedureKey) and item.value is None:
+            if isinstance(item.key, ProcedureKey) and not item.is_readable:
                 held += _locks_in(item.raw.value)
         return frozenset(table for key in held if (table := _table_of_lock(key)) is not None)
 
@@ -205,6 +188,8 @@ class CheckInput:
 
     def looked_at(self) -> Iterable[tuple[RegionRoute, InspectedRoot]]:
         """Regions whose files were read. Of a lost one it is known that they cannot be."""
+        if not self.world.roots:
+            return
         regions = [
             *(region for _, region in self.settled()),
             *(region for _, region in self.kept()),
@@ -227,13 +212,12 @@ def read_facts(stored: Iterable[KeyValue], revision: int) -> CheckInput:
 
 
 def _facts(raw: tuple[KeyValue, ...], revision: int) -> CheckInput:
-    items = tuple(map(_item, raw))
     parts = parts_by_batch(raw)
-    items = tuple(_whole(item, parts) for item in items)
-    by_type: dict[type, dict[Any, Any]] = defaultdict(dict)
+    items = tuple(item_of(one, parts) for one in raw)
+    by_type: dict[type, dict[Any, Item]] = defaultdict(dict)
     for item in items:
-        if item.key is not None and item.value is not None:
-            by_type[type(item.key)][item.key] = item.value
+        if item.key is not None and item.is_readable:
+            by_type[type(item.key)][item.key] = item
     by_name = {item.name: item for item in items}
     facts = CheckInput(revision, items, by_name, by_type, Fold(None), _parts(items))
     return replace(facts, fold=_fold(facts))
@@ -254,37 +238,11 @@ def _left(facts: CheckInput) -> tuple[Copies, int] | None:
     return None
 
 
-def _whole(item: Item, parts: Mapping[str, Sequence[KeyValue]]) -> Item:
-    """An update with its entries, also where they are in parts. One that is below the snapshots may
-    have lost them."""
-    update = item.value
-    if not isinstance(update, CatalogUpdate) or update.staged is None:
-        return item
-    try:
-        return replace(item, value=with_entries(update, parts))
-    except Corrupt as error:
-        return replace(item, error=str(error))
-
-
-def _item(raw: KeyValue) -> Item:
-    try:
-        key = parse_any(raw.key)
-    except Corrupt as error:
-        return Item(raw, None, None, str(error))
-    try:
-        return Item(raw, key, decode(key.value_type, raw.value, key=str(key)))
-    except NewerFormat as error:
-        return Item(raw, key, None, str(error), is_newer=True)
-    except Corrupt as error:
-        return Item(raw, key, None, str(error))
-
-
 def _parts(items: Iterable[Item]) -> Mapping[int, Mapping[int, RawPart]]:
     parts: dict[int, dict[int, RawPart]] = defaultdict(dict)
     for item in items:
         if isinstance(item.key, SnapshotPartKey):
-            part = RawPart(cast("SnapshotPart | None", item.value), item.raw.value)
-            parts[item.key.version][item.key.part] = part
+            parts[item.key.version][item.key.part] = RawPart(item.is_readable, item.raw.value)
     return parts
 
 

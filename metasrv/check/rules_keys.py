@@ -46,7 +46,7 @@ def newer_formats(facts: CheckInput) -> Iterator[CheckFault]:
 
 def values(facts: CheckInput) -> Iterator[CheckFault]:
     for item in facts.items:
-        if item.key is not None and item.value is None and not item.is_newer:
+        if item.key is not None and not item.is_readable and not item.is_newer:
             right = f"a {item.key.value_type.__name__} as docs/keyspace.md has it"
             yield CheckFault(item.name, item.error or "", right)
 
@@ -74,7 +74,7 @@ _SAYS: Mapping[type[Key[Any]], Callable[[Any], Key[Any]]] = {
 
 def identities(facts: CheckInput) -> Iterator[CheckFault]:
     for item in facts.items:
-        if item.value is None or item.key is None:
+        if not item.is_readable or item.key is None:
             continue
         says = _own_key(item.key, item.value)
         if says != str(item.key):

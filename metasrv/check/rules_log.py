@@ -5,6 +5,7 @@ be there.
 """
 
 from collections.abc import Iterator
+from hashlib import sha256
 
 from keys.catalog.catalog import Catalog
 from keys.catalog.stored_keys import stored_keys
@@ -70,11 +71,6 @@ def same_story(facts: CheckInput) -> Iterator[CheckFault]:
     """
     if facts.fold.catalog is None:
         return
-    told = {
-        str(key): value
-        for key, value in stored_keys(facts.fold.catalog)
-        if not isinstance(key, DatanodeTableKey)
-    }
     stored = {
         item.name: item
         for item in facts.items
@@ -82,13 +78,18 @@ def same_story(facts: CheckInput) -> Iterator[CheckFault]:
         and item.key.is_logged
         and not isinstance(item.key, DatanodeTableKey)
     }
-    for name, value in told.items():
-        if name not in stored:
+    left = set(stored)
+    for key, value in stored_keys(facts.fold.catalog):
+        if isinstance(key, DatanodeTableKey):
+            continue
+        name, item = str(key), stored.get(str(key))
+        left.discard(name)
+        if item is None:
             yield CheckFault(name, "missing", f"as the log says: {_shown(value)}")
-        elif stored[name].value is not None and stored[name].value != value:
-            actual = stored[name].raw.value.decode("utf-8", "backslashreplace")
+        elif item.is_readable and item.value != value:
+            actual = item.raw.value.decode("utf-8", "backslashreplace")
             yield CheckFault(name, actual, f"as the log says: {_shown(value)}")
-    for name in stored.keys() - told.keys():
+    for name in left:
         yield CheckFault(name, "the log has no such key, or has deleted it", "no such key")
 
 
@@ -144,8 +145,11 @@ def _copying(facts: CheckInput) -> Iterator[tuple[int, int]]:
 def parts_there(facts: CheckInput) -> Iterator[CheckFault]:
     """A server that reads such an update needs all of its entries."""
     for item in facts.items:
-        key, update = item.key, item.value
-        if not isinstance(key, CatalogUpdateKey) or not isinstance(update, CatalogUpdate):
+        key = item.key
+        if not isinstance(key, CatalogUpdateKey):
+            continue
+        update = item.value
+        if not isinstance(update, CatalogUpdate):
             continue
         if update.staged is None or key.version <= facts.floor:
             continue
@@ -214,11 +218,13 @@ def told(facts: CheckInput) -> Iterator[CheckFault]:
 
 
 def _content(catalog: Catalog) -> dict[str, object]:
-    """Its keys with their values, and the versions of its tables, which no key has.
+    """Its keys with digests of their values, and the versions of its tables, which no key has.
 
     Revisions are not compared: a restore writes log and snapshots at other ones.
     """
-    content: dict[str, object] = {str(key): value for key, value in stored_keys(catalog)}
+    content: dict[str, object] = {
+        str(key): sha256(encode(value)).digest() for key, value in stored_keys(catalog)
+    }
     for table_id, table in catalog.tables.items():
         content[f"version of table {table_id}"] = table.catalog_version
     return content

@@ -1,7 +1,8 @@
 """Rules about reports of nodes and servers, compared with the store."""
 
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 
 from keys.model.cluster import ClusterKey
 from keys.model.removed import RemovedTableRouteKey
@@ -53,14 +54,22 @@ def reported_lost(facts: CheckInput) -> Iterator[CheckFault]:
             yield CheckFault(subject, state, "its storage restored")
 
 
+def _by_id(facts: CheckInput) -> Mapping[str, Mapping[str, Sequence[NodeRegion]]]:
+    """What each node reports of each region."""
+    has: dict[str, dict[str, list[NodeRegion]]] = {}
+    for node, report in facts.world.reports.items():
+        of_node = has[node] = defaultdict[str, list[NodeRegion]](list)
+        for region in report.regions:
+            of_node[region.stat.region_id].append(region)
+    return has
+
+
 def serving(facts: CheckInput) -> Iterator[CheckFault]:
+    by_node = _by_id(facts)
     for _, route in facts.settled():
-        report = facts.world.reports.get(route.leader)
-        if route.state is not RegionState.OPEN or report is None:
+        if route.state is not RegionState.OPEN or route.leader not in by_node:
             continue
-        has = [
-            reported for reported in report.regions if reported.stat.region_id == route.region_id
-        ]
+        has = by_node[route.leader].get(route.region_id, ())
         serves = [
             reported
             for reported in has
@@ -80,13 +89,13 @@ def serving(facts: CheckInput) -> Iterator[CheckFault]:
 def acknowledged(facts: CheckInput) -> Iterator[CheckFault]:
     """A leader is asked before its files are read, so they hold all that it had acknowledged. The
     files alone cannot tell a damaged end of a log from one that a crash cut off."""
+    by_node = _by_id(facts)
     for _, route in facts.settled():
-        report, root = facts.world.reports.get(route.leader), facts.world.roots.get(route.root)
-        if report is None or root is None or not _is_read(root, route):
+        root = facts.world.roots.get(route.root)
+        if root is None or not _is_read(root, route):
             continue
-        for reported in report.regions:
-            is_it = (reported.stat.region_id, reported.root) == (route.region_id, route.root)
-            if is_it and reported.stat.version > root.version:
+        for reported in by_node.get(route.leader, {}).get(route.region_id, ()):
+            if reported.root == route.root and reported.stat.version > root.version:
                 last = root.segments[-1].path if root.segments else f"{root.root}/wal"
                 right = f"{reported.stat.version}, which {route.leader} has acknowledged"
                 yield CheckFault(last, f"row versions up to {root.version}", right)

@@ -95,21 +95,22 @@ def living_too(facts: CheckInput) -> Iterator[CheckFault]:
 
 def below_sequence(facts: CheckInput) -> Iterator[CheckFault]:
     """An id at or above the sequence would be assigned again."""
+    created = _created(facts)
     used = {
-        "table_id": {*facts.infos(), *removed_infos(facts), *_created(facts)["table_id"]},
+        "table_id": {*facts.infos(), *removed_infos(facts), *created["table_id"]},
         "schema_id": {
             *(info.schema_id for info in facts.of(SchemaNameKey).values()),
-            *_created(facts)["schema_id"],
+            *created["schema_id"],
         },
         "catalog_id": {
             *(info.catalog_id for info in facts.of(CatalogNameKey).values()),
-            *_created(facts)["catalog_id"],
+            *created["catalog_id"],
             *(info.tablespace_id for info in facts.of(TablespaceKey).values()),
-            *_created(facts)["tablespace_id"],
+            *created["tablespace_id"],
         },
         "placement_id": {
             *(info.placement_id for info in facts.of(PlacementKey).values()),
-            *_created(facts)["placement_id"],
+            *created["placement_id"],
         },
     }
     for name, ids in used.items():
@@ -124,8 +125,9 @@ def _created(facts: CheckInput) -> dict[str, list[int]]:
     made = defaultdict[str, list[int]](list)
     for name, number in _held(facts):
         made[name].append(number)
-    for _, update in sorted(facts.log().items()):
-        for entry in update.entries:
+    log = facts.log()
+    for version in sorted(log):
+        for entry in log[version].entries:
             for name, number in _ids_of(entry):
                 made[name].append(number)
     return made
@@ -155,10 +157,11 @@ def _ids_of(entry: object) -> Iterator[tuple[str, int]]:
 def never_again(facts: CheckInput) -> Iterator[CheckFault]:
     """A reused id would direct an old order, file or cache to a new table (G7)."""
     used = set(_held(facts))
-    for version, update in sorted(facts.log().items()):
-        if version <= facts.floor:
+    log, floor = facts.log(), facts.floor
+    for version in sorted(log):
+        if version <= floor:
             continue
-        for new_id in (new_id for entry in update.entries for new_id in _ids_of(entry)):
+        for new_id in (new_id for entry in log[version].entries for new_id in _ids_of(entry)):
             if new_id in used:
                 state = f"{new_id[0]} {new_id[1]} is assigned a second time"
                 yield CheckFault(str(CatalogUpdateKey(version)), state, "an id that was never used")

@@ -9,7 +9,7 @@ from keys.catalog.catalog import Catalog
 from keys.catalog.snapshot_codec import catalog_of
 from keys.commit.staged_parts import StagedParts
 from keys.model.log import CatalogUpdate, CatalogUpdateKey
-from keys.model.snapshot.snapshots import PartsDigest, SnapshotPart, SnapshotRef
+from keys.model.snapshot.snapshots import PartsDigest, SnapshotRef
 from keys.model.staging.parts import BatchPartKey
 from keys.store.kv import KeyValue
 from metasrv_base.concurrency.turns import at_once
@@ -40,9 +40,9 @@ class StoredUpdate(NamedTuple):
 
 
 class RawPart(NamedTuple):
-    """A part of a snapshot as stored. `part` None: it cannot be read."""
+    """A part of a snapshot as stored."""
 
-    part: SnapshotPart | None
+    is_readable: bool
     raw: bytes
 
 
@@ -55,7 +55,7 @@ def snapshot_catalog(ref: SnapshotRef, parts: Mapping[int, RawPart]) -> Catalog:
         raise Corrupt(reason=f"parts {sorted(parts)}", expected=f"parts 0 to {ref.parts - 1}")
     digest, readable = PartsDigest(), list[bytes]()
     for _, stored in sorted(parts.items()):
-        if stored.part is None:
+        if not stored.is_readable:
             raise Corrupt(reason="a part cannot be read")
         digest.add(stored.raw)
         readable.append(stored.raw)
