@@ -36,8 +36,8 @@ from keys.model.tables import (
 )
 from keys.store.kv import KeyValue
 from keys.value import StoredModel
-from metasrv.check.stored_item import Item, Values, item_of
-from metasrv.check.stored_log import (
+from metasrv.check.stored.stored_item import Item, Values, item_of
+from metasrv.check.stored.stored_log import (
     FOLDING,
     Fold,
     RawPart,
@@ -213,7 +213,7 @@ def read_facts(stored: Iterable[KeyValue], revision: int) -> CheckInput:
 
 def _facts(raw: tuple[KeyValue, ...], revision: int) -> CheckInput:
     parts = parts_by_batch(raw)
-    items = tuple(item_of(one, parts) for one in raw)
+    items = tuple(item_of(stored, parts) for stored in raw)
     by_type: dict[type, dict[Any, Item]] = defaultdict(dict)
     for item in items:
         if item.key is not None and item.is_readable:

@@ -55,7 +55,7 @@ def reported_lost(facts: CheckInput) -> Iterator[CheckFault]:
 
 
 def _by_id(facts: CheckInput) -> Mapping[str, Mapping[str, Sequence[NodeRegion]]]:
-    """What each node reports of each region."""
+    """The reports of each region, by node."""
     has: dict[str, dict[str, list[NodeRegion]]] = {}
     for node, report in facts.world.reports.items():
         of_node = has[node] = defaultdict[str, list[NodeRegion]](list)

@@ -15,7 +15,7 @@ from keys.model.staging.parts import BatchPartKey, LargeUpdateKey
 from keys.store.kv import KeyValue
 from metasrv.check.check_input import CheckInput
 from metasrv.check.rule import CheckFault, CheckRule, Severity
-from metasrv.check.stored_log import parts_by_batch
+from metasrv.check.stored.stored_log import parts_by_batch
 from metasrv_base.concurrency.turns import at_once
 from metasrv_base.errors import Corrupt
 from procedures.kinds.registry import KINDS

@@ -13,7 +13,7 @@ from keys.model.families import parse_any
 from keys.model.log import CatalogUpdate
 from keys.store.kv import KeyValue
 from keys.value import NewerFormat, StoredModel, decode
-from metasrv.check.stored_log import with_entries
+from metasrv.check.stored.stored_log import with_entries
 from metasrv_base.errors import Corrupt
 
 K = TypeVar("K")

@@ -1,4 +1,4 @@
-"""What a check holds of many tables: bytes, not decoded values."""
+"""Facts of many tables are held as bytes, not decoded."""
 
 import tracemalloc
 
@@ -31,11 +31,11 @@ async def test_given_many_tables_when_read_then_values_are_decoded_where_they_ar
     tracemalloc.start()
     try:
         facts = read_facts(stored, FLIGHTS + TABLES)
-        held, _ = tracemalloc.get_traced_memory()
+        size_bytes, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
 
-    assert held < TIMES_MAX * sum(len(item.value) for item in stored)
+    assert size_bytes < TIMES_MAX * sum(len(item.value) for item in stored)
     infos = facts.infos()
     assert len(infos) == TABLES
     assert infos[FLIGHTS + 1] == info.model_copy(update={"table_id": FLIGHTS + 1})
