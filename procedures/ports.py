@@ -171,7 +171,7 @@ class NodeView:
     root: str
     alive: bool
     regions: int
-    """Regions it leads, by the catalog, plus those of procedures on their way."""
+    """Regions of which it has a copy, by the catalog, plus those of procedures on their way."""
     disk_free_bytes: int
     cordoned: bool = False
     """An operator wants no new region on it."""

@@ -14,7 +14,7 @@ from immutables import Map
 from keys.catalog.catalog import Catalog, SchemaName
 from keys.catalog.maps import TenantSize, grown
 from keys.catalog.ordered import Names
-from keys.catalog.tables.heads import HeldRegions, TableHead
+from keys.catalog.tables.heads import HeldRegions, TableHead, leaders_in
 from keys.catalog.tables.table_map import TableMap
 from keys.model.tables import RegionState
 from metasrv_base.concurrency.turns import Turns, slices
@@ -82,7 +82,8 @@ def assembled(namespaces: Catalog, tables: TableMap) -> Turns[Catalog]:
     ordered = {}
     for schema, names in derived.names.items():
         ordered[schema] = yield from _in_order(names)
-    led = {node: sum(map(len, held.values())) for node, held in derived.nodes.items()}
+    held = {node: sum(map(len, of.values())) for node, of in derived.nodes.items()}
+    led = {node: sum(map(leaders_in, of.values())) for node, of in derived.nodes.items()}
     return replace(
         namespaces,
         tables=tables,
@@ -91,7 +92,8 @@ def assembled(namespaces: Catalog, tables: TableMap) -> Turns[Catalog]:
         freed=(yield from _map_of(derived.freed)),
         gone=(yield from _maps_of(derived.gone)),
         nodes=(yield from _maps_of(derived.nodes)),
-        led=Map(led),
+        led=Map({node: count for node, count in led.items() if count}),
+        held=Map(held),
         sizes=Map(derived.sizes),
         states=Map(derived.states),
         placing=replace(

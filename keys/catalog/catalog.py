@@ -11,7 +11,7 @@ from keys.catalog.ordered import Names, with_name, without_name
 from keys.catalog.parts import namespaces
 from keys.catalog.parts.placing import Placing
 from keys.catalog.tables.catalog_table import CatalogTable
-from keys.catalog.tables.heads import HeldRegions, held_regions
+from keys.catalog.tables.heads import HeldRegions, held_regions, leaders_in
 from keys.catalog.tables.partition_groups import Groups, groups_of
 from keys.catalog.tables.table_map import TableMap
 from keys.commit.txn import UNKNOWN_REVISION
@@ -77,7 +77,10 @@ class Catalog:
     nodes: Map[str, Map[int, HeldRegions]] = field(default_factory=Map)
     """Node -> ids of the living tables of which it has regions -> those regions."""
     led: Map[str, int] = field(default_factory=Map)
-    """Node -> the sum of those: every DDL asks, and a node may have regions of all tables."""
+    """Node -> how many of those it leads, if any: every DDL asks, and a node may have regions of
+    all tables."""
+    held: Map[str, int] = field(default_factory=Map)
+    """Node -> of how many of those it has a copy, as leader or not."""
     sizes: Sizes = field(default_factory=Map)
     states: Map[RegionState, int] = field(default_factory=Map)
     """Regions of living tables by state."""
@@ -173,6 +176,11 @@ class Catalog:
         """Returns the number of regions of living tables that *node* leads."""
         return self.led.get(node, 0)
 
+    def held_by(self, node: str) -> int:
+        """Returns the number of regions of living tables of which *node* has a copy, those that it
+        leads included: what takes its disk."""
+        return self.held.get(node, 0)
+
     def profiles_in_use(self, placement_id: int) -> dict[str, str]:
         """Storage profiles of a placement -> the full name of one living table that uses each. Of
         many tables only so many are decoded."""
@@ -262,15 +270,17 @@ class Catalog:
 
     def _named(self, table: CatalogTable) -> "Catalog":
         info, route = table.info, table.route
-        nodes, led = self.nodes, self.led
+        nodes, led, held = self.nodes, self.led, self.held
         for node, regions in held_regions(route).items():
             nodes = nodes.set(node, nodes.get(node, Map()).set(info.table_id, regions))
-            led = led.set(node, led.get(node, 0) + len(regions))
+            led = _added(led, node, leaders_in(regions))
+            held = _added(held, node, len(regions))
         return replace(
             self,
             tables=self.tables.set(info.table_id, table),
             nodes=nodes,
             led=led,
+            held=held,
             sizes=resized(self.sizes, info, route, 1),
             states=counted(self.states, route, 1),
             placing=self.placing.used_by(info),
@@ -288,22 +298,30 @@ class Catalog:
 
     def _unnamed(self, table: CatalogTable) -> "Catalog":
         info = table.info
-        nodes, led = self.nodes, self.led
+        nodes, led, held = self.nodes, self.led, self.held
         for node, regions in held_regions(table.route).items():
-            held = nodes[node].delete(info.table_id)
-            nodes = kept(nodes, node, held)
-            led = led.set(node, led[node] - len(regions)) if held else led.delete(node)
+            nodes = kept(nodes, node, nodes[node].delete(info.table_id))
+            led = _added(led, node, -leaders_in(regions))
+            held = _added(held, node, -len(regions))
         counts: dict[str, Any] = {
             "sizes": resized(self.sizes, info, table.route, -1),
             "states": counted(self.states, table.route, -1),
             "placing": self.placing.unused_by(info),
         }
-        return replace(self, nodes=nodes, led=led, **counts, **self._without_name(info))
+        return replace(self, nodes=nodes, led=led, held=held, **counts, **self._without_name(info))
 
     def _without_name(self, info: TableInfo) -> dict[str, Any]:
         if info.dropping is not None:
             return {"freed": self.freed.delete(info.table_id)}
         return without_name(self.names, self.ordered, info)
+
+
+def _added(counts: Map[str, int], node: str, more: int) -> Map[str, int]:
+    """*counts* with *more* at a node; without the node where nothing is left."""
+    count = counts.get(node, 0) + more
+    if count:
+        return counts.set(node, count) if more else counts
+    return counts.delete(node) if node in counts else counts
 
 
 _Apply = Callable[[Catalog, Any, int], Catalog]

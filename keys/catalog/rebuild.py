@@ -63,6 +63,7 @@ class Rebuild:
             gone=empty.gone,
             nodes=empty.nodes,
             led=empty.led,
+            held=empty.held,
             sizes=empty.sizes,
             states=empty.states,
             placing=base.placing.unused(),

@@ -18,7 +18,7 @@ from keys.catalog.ordered import CHUNK_MAX, Names
 from keys.catalog.parts.placing import Placing
 from keys.catalog.schema_versions import SchemaVersion, followed
 from keys.catalog.tables.catalog_table import CatalogTable
-from keys.catalog.tables.heads import HeldRegions, RawItem, TableHead
+from keys.catalog.tables.heads import HeldRegions, RawItem, TableHead, leaders_in
 from keys.catalog.tables.opened_part import OpenedPart, set_of
 from keys.catalog.tables.packed_tables import PackedTables, location_of
 from keys.catalog.tables.part_filling import PartFilling, items_of_table, text_of_table
@@ -177,6 +177,7 @@ class CatalogBuilder:
         self._gone: dict[SchemaName, _Filling[int, str]] = defaultdict(_Filling)
         self._nodes: dict[str, _Filling[int, HeldRegions]] = defaultdict(_Filling)
         self._led = _Filling[str, int]()
+        self._held = _Filling[str, int]()
         self._states = _Filling[RegionState, int]()
         self._sizes = _Filling[str, TenantSize]()
         self._placing = Placing()
@@ -220,6 +221,7 @@ class CatalogBuilder:
             gone=_each(self._gone),
             nodes=_each(self._nodes),
             led=self._led.finished(),
+            held=self._held.finished(),
             sizes=self._sizes.finished(),
             states=self._states.finished(),
             placing=self._placing,
@@ -285,7 +287,9 @@ class CatalogBuilder:
             self._ordered[head.schema].add(head.name)
         for node, regions in head.held.items():
             self._nodes[node][head.table_id] = regions
-            self._led.count(node, len(regions))
+            if leaders := leaders_in(regions):
+                self._led.count(node, leaders)
+            self._held.count(node, len(regions))
         catalog, _ = head.schema
         self._sizes[catalog] = grown(self._sizes.get(catalog), len(head.states))
         for state in head.states:

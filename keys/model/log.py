@@ -14,6 +14,7 @@ from keys.model.tables import RegionRoute, TableInfo, TableRoute
 from keys.value import StoredModel, StoredPart, is_none
 
 STAGED_FORMAT = 4  # of an update whose entries are in parts
+COPIES_FORMAT = 5  # of an update that changes a region with copies beside the leader's
 
 
 class CatalogCreated(StoredPart):
@@ -110,6 +111,11 @@ class RouteChanged(StoredPart):
     regions: tuple[RegionRoute, ...]
     """The regions that changed."""
 
+    @property
+    def has_copies(self) -> bool:
+        """Whether a region has a copy beside the leader's."""
+        return any(region.copies for region in self.regions)
+
 
 class PlacementCreated(StoredPart):
     op: Literal["placement.created"] = "placement.created"
@@ -193,11 +199,10 @@ OF_FORMAT_3 = (CatalogAltered, *get_args(PlacingEntry))
 
 
 def format_of(entries: tuple[Entry, ...]) -> int:
-    """The lowest format that can hold *entries*."""
-    for entry in entries:
-        if isinstance(entry, OF_FORMAT_3):
-            return 3
-    return 2
+    """The lowest format that can hold *entries*, when they are in the update itself."""
+    if any(isinstance(entry, RouteChanged) and entry.has_copies for entry in entries):
+        return COPIES_FORMAT
+    return 3 if any(isinstance(entry, OF_FORMAT_3) for entry in entries) else 2
 
 
 class StagedRef(StoredPart):
@@ -216,11 +221,12 @@ class CatalogUpdate(StoredModel):
     """The changes of one metadata transaction. Applying them reads nothing else but the parts that
     the update of a large one names.
 
-    Format 4 has `staged`, and is written only where entries are. Format 3 has entries of more
-    kinds. Format 2 has `origin`; format 1, which is read too, has none.
+    Format 5 has a changed region with copies beside the leader's. Format 4 has `staged`, and is
+    written only where entries are. Format 3 has entries of more kinds. Format 2 has `origin`;
+    format 1, which is read too, has none.
     """
 
-    newest_format: ClassVar[int] = 4
+    newest_format: ClassVar[int] = COPIES_FORMAT
 
     format: int = Field(default=2, ge=1)
     version: int

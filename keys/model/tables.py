@@ -170,6 +170,25 @@ class RegionState(ValueEnum):
     """Its storage cannot be read. Never replaced by an empty region."""
 
 
+class CopyRole(ValueEnum):
+    """Standing of a copy of a region beside its leader (docs/protocols.md P5.8)."""
+
+    IN_SYNC = "in-sync"
+    """It has every acknowledged row, and may be promoted."""
+    LEARNER = "learner"
+    """It is sent everything and counts for nothing."""
+
+
+class RegionCopy(StoredPart):
+    """One copy of a region, other than the leader's. A copy is a root: another disk of its node is
+    another copy."""
+
+    node: str
+    root: str
+    """Folder of its files, on that node's storage."""
+    role: CopyRole
+
+
 class RegionRoute(StoredPart):
     """Location of one region. `epoch` rises at every change of leader and is never reused
     (docs/protocols.md P3)."""
@@ -178,6 +197,7 @@ class RegionRoute(StoredPart):
     """table_id << 32 | number, decimal."""
     leader: str
     followers: tuple[str, ...] = ()
+    """Always empty: `copies` has them. It is stored since it always was."""
     epoch: int
     state: RegionState
     root: str
@@ -193,13 +213,44 @@ class RegionRoute(StoredPart):
     that opens the region skips them and the fences that their openers raised."""
     unverified: bool = Field(default=False, exclude_if=not_)
     """Restored, and not found at any node yet: only an adoption opens it (docs/protocols.md P8)."""
+    copies: tuple[RegionCopy, ...] = Field(default=(), exclude_if=not_)
+    """All copies but the leader's, at most one on a node. Empty for every region as long as copies
+    are not built, and then not stored."""
 
     @property
     def number(self) -> int:
         return int(self.region_id) & 0xFFFFFFFF
 
+    @property
+    def other_nodes(self) -> tuple[str, ...]:
+        """Nodes of all copies but the leader's."""
+        return tuple(copy.node for copy in self.copies)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Nodes of all copies; the leader first."""
+        return (self.leader, *self.other_nodes)
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """Roots of all copies; the leader's first."""
+        return (self.root, *(copy.root for copy in self.copies))
+
+    @property
+    def in_sync(self) -> tuple[str, ...]:
+        """Nodes that have every acknowledged row; the leader first."""
+        others = (copy.node for copy in self.copies if copy.role is CopyRole.IN_SYNC)
+        return (self.leader, *others)
+
+
+COPIES_FORMAT = 2
+
 
 class TableRoute(StoredModel):
+    """Format 2 has copies beside the leaders'; a route without any is written in format 1."""
+
+    newest_format: ClassVar[int] = COPIES_FORMAT
+
     table_id: int
     version: int
     region_routes: tuple[RegionRoute, ...]
@@ -209,13 +260,15 @@ class TableRoute(StoredModel):
         new = {region.region_id: region for region in changed}
         assert new.keys() <= {region.region_id for region in self.region_routes}
         routes = tuple(new.get(region.region_id, region) for region in self.region_routes)
-        return self.model_copy(update={"version": self.version + 1, "region_routes": routes})
+        number = COPIES_FORMAT if any(region.copies for region in routes) else 1
+        update = {"format": number, "version": self.version + 1, "region_routes": routes}
+        return self.model_copy(update=update)
 
     def numbers_by_node(self) -> dict[str, tuple[int, ...]]:
         """Node -> region numbers of which it has a copy: what its DatanodeTable must say."""
         numbers_of: dict[str, list[int]] = {}
         for region in self.region_routes:
-            for node in (region.leader, *region.followers):
+            for node in region.nodes:
                 numbers_of.setdefault(node, []).append(region.number)
         return {node: tuple(numbers) for node, numbers in numbers_of.items()}
 

@@ -163,6 +163,7 @@ INVARIANTS: tuple[Invariant, ...] = (
         (
             "region-epoch",
             "region-root",
+            "region-copies",
             "region-announced",
             "root-fence",
             "region-one-leader",

@@ -131,16 +131,27 @@ def epochs(facts: CheckInput) -> Iterator[CheckFault]:
 
 def region_roots(facts: CheckInput) -> Iterator[CheckFault]:
     """Epochs and fences protect a folder only if a single region writes to it."""
-    used = Counter(r.root for route in facts.routes().values() for r in route.region_routes)
+    regions = [r for route in facts.routes().values() for r in route.region_routes]
+    used = Counter(root for region in regions for root in region.roots)
     for table_id, route in facts.routes().items():
         key = str(TableRouteKey(table_id))
         for region in route.region_routes:
-            if used[region.root] > 1:
-                state = f"{region.root} is the root of {used[region.root]} regions"
-                yield CheckFault(key, state, "a folder for each region")
+            for root in region.roots:
+                if used[root] > 1:
+                    state = f"{root} is the root of {used[root]} regions or copies"
+                    yield CheckFault(key, state, "a folder for each")
             if region.root in region.borrows:
                 state = f"region {region.region_id} borrows {region.root}"
                 yield CheckFault(key, state, "the roots of earlier leaders, not its own")
+
+
+def copies(facts: CheckInput) -> Iterator[CheckFault]:
+    """Also a leader that is named among the others, as a learner maybe, has two."""
+    for table_id, route in facts.routes().items():
+        for region in route.region_routes:
+            if len(set(region.nodes)) < len(region.nodes):
+                state = f"region {region.region_id} on {list(region.nodes)}"
+                yield CheckFault(str(TableRouteKey(table_id)), state, "one copy on a node")
 
 
 def announcements(facts: CheckInput) -> Iterator[CheckFault]:
@@ -350,6 +361,7 @@ RULES = (
     ),
     CheckRule("region-epoch", 6, "every epoch is at least 1", epochs),
     CheckRule("region-root", 6, "no two regions share a root", region_roots),
+    CheckRule("region-copies", 6, "no node has two copies of a region", copies),
     CheckRule("region-announced", 6, "every open region has been announced", announcements),
     CheckRule(
         "table-schema", 2, "the schema of a table and the catalog of a schema exist", schemas

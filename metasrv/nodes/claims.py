@@ -29,7 +29,9 @@ class Claims:
     """Everything that names one node."""
 
     leads: tuple[str, ...] = ()
-    """Regions of living tables that it leads or follows, by id."""
+    """Regions of living tables that it leads, by id."""
+    copies: tuple[str, ...] = ()
+    """Regions of living tables, led elsewhere, of which it has a copy, by id."""
     dropped: tuple[DroppedTable, ...] = ()
     """Dropped tables whose regions lie there until they are purged."""
     borrowed: tuple[str, ...] = ()
@@ -39,13 +41,14 @@ class Claims:
 
     @property
     def is_empty(self) -> bool:
-        return not (self.leads or self.dropped or self.borrowed or self.procedures)
+        return not (self.leads or self.copies or self.dropped or self.borrowed or self.procedures)
 
     def lines(self) -> Iterator[str]:
         """Lines for people, as `leads 2 regions: 4398046511104, 4398046511105`."""
         dropped = [f"{table.name} ({table.table_id})" for table in self.dropped]
         sorts = {
             "leads {} regions": self.leads,
+            "has copies of {} regions": self.copies,
             "holds {} dropped tables": dropped,
             "is read from by {} regions": self.borrowed,
             "is named by {} procedures": self.procedures,
@@ -61,26 +64,29 @@ def claims_on(
 ) -> Turns[Claims]:
     """Looks at every region there is: for a person who asks, or a node that is to go."""
     name = node.node_id
-    leads: list[RegionRoute] = []
+    leads: list[str] = []
+    copies: list[str] = []
     borrowed: list[str] = []
     dropped: list[DroppedTable] = []
     procedures: list[str] = []
     for tables in slices(catalog.tables.values()):
         for table in tables:
             regions = table.route.region_routes
-            here = [region for region in regions if name in (region.leader, *region.followers)]
+            here = [region for region in regions if name in region.nodes]
             reading = [region for region in regions if _reads_from(region, node)]
             if table.dropped_at_ms is not None:
                 dropped += [_dropped(table, table.dropped_at_ms)] if here or reading else []
             else:
-                leads += here
+                leads += [region.region_id for region in here if region.leader == name]
+                copies += [region.region_id for region in here if region.leader != name]
                 borrowed += [region.region_id for region in reading]
         yield
     for records in slices(living):
         procedures += [procedure for procedure, record in records if _names(record.state, name)]
         yield
     return Claims(
-        leads=tuple(region.region_id for region in leads),
+        leads=tuple(leads),
+        copies=tuple(copies),
         dropped=tuple(dropped),
         borrowed=tuple(borrowed),
         procedures=tuple(procedures),

@@ -335,7 +335,7 @@ class NodeLiveness:
                 zone=entry.node.zone,
                 root=entry.node.root,
                 alive=state_at(entry, now) not in GONE and entry.node.restored_from is None,
-                regions=catalog.led_by(node_id),
+                regions=catalog.held_by(node_id),
                 disk_free_bytes=_disk_free(entry),
                 cordoned=entry.node.cordon is not None,
                 engines=entry.node.engines,

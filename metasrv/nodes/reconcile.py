@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from keys.catalog.catalog import Catalog
 from keys.catalog.tables.catalog_table import CatalogTable
-from keys.catalog.tables.heads import HeldRegion
+from keys.catalog.tables.heads import HeldRegions
 from keys.model.tables import RegionState
 from metasrv.nodes.instruction_window import InstructionWindow
 from metasrv.nodes.region_report import RegionReport
@@ -70,11 +70,10 @@ def reconcile(
         yield Reconciled((), tuple(order for order in orders if order is not None))
 
 
-def _led(catalog: Catalog, node: str, table_id: int) -> Iterator[HeldRegion]:
-    """Regions of a living table that the node leads."""
+def _held(catalog: Catalog, node: str, table_id: int) -> HeldRegions:
+    """Regions of a living table of which the node has a copy."""
     held = catalog.nodes.get(node)
-    regions = () if held is None else held.get(table_id, ())
-    return (region for region in regions if region.is_leader)
+    return () if held is None else held.get(table_id, ())
 
 
 def _granted(
@@ -91,7 +90,9 @@ def _granted(
         if len(instructions) >= OPENED_IN_TURN:
             yield Reconciled(tuple(grants), tuple(instructions))
             catalog, grants, instructions = current(), [], []
-        for region in _led(catalog, node, table_id):
+        for region in _held(catalog, node, table_id):
+            if not region.is_leader:  # it has no lease (docs/protocols.md P4.5)
+                continue
             if region.state is not RegionState.OPEN:  # not announced: a procedure's to open
                 continue
             name = str(region_id(TableId(table_id), region.number))
@@ -108,13 +109,13 @@ def _open(table: CatalogTable, name: str) -> Order:
 
 
 def _surplus(catalog: Catalog, node: str, region_ids: Sequence[str]) -> list[str]:
-    """The region ids that the node does not lead, at any epoch."""
-    led = {
+    """The region ids of which the node has no copy, at any epoch."""
+    held = {
         str(region_id(TableId(table_id), region.number))
         for table_id in {_table(name) for name in region_ids}
-        for region in _led(catalog, node, table_id)
+        for region in _held(catalog, node, table_id)
     }
-    return [name for name in region_ids if name not in led]
+    return [name for name in region_ids if name not in held]
 
 
 def _ended(

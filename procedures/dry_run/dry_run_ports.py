@@ -64,7 +64,7 @@ class PlacementAhead:
     draft: OverlayStore
 
     def nodes(self) -> tuple[NodeView, ...]:
-        gained = self.draft.led()
+        gained = self.draft.held()
         return tuple(
             replace(node, regions=node.regions + gained[node.node_id])
             for node in self.placement.nodes()

@@ -111,14 +111,14 @@ class OverlayStore:
                 catalog = catalog.apply(update, DRAFTED_REVISION)
         return catalog
 
-    def led(self) -> Counter[str]:
-        """Regions that each node leads here beyond those that it leads in the store."""
+    def held(self) -> Counter[str]:
+        """Regions of which each node has a copy here beyond those that it has in the store."""
         start, end = TableRouteKey.under()
         changed = {key: value for key, value in self.written.items() if start <= key < end}
         gained = Counter[str]()
         for key, value in changed.items():
-            gained.update(_leaders(key, value))
-            gained.subtract(_leaders(key, self.tables.get(key)))
+            gained.update(_nodes(key, value))
+            gained.subtract(_nodes(key, self.tables.get(key)))
         return gained
 
     def _edits(self, writes: Mapping[bytes, bytes | None]) -> Iterator[Edit]:
@@ -148,8 +148,8 @@ def _info(key: bytes, value: bytes) -> TableInfo:
     return decode(TableInfo, value, key=key.decode())
 
 
-def _leaders(key: bytes, route: bytes | None) -> list[str]:
+def _nodes(key: bytes, route: bytes | None) -> list[str]:
     if route is None:
         return []
     regions = decode(TableRoute, route, key=key.decode()).region_routes
-    return [region.leader for region in regions]
+    return [node for region in regions for node in region.nodes]

@@ -20,7 +20,7 @@ SHARED_MAX = 4_096
 
 
 class HeldRegion(NamedTuple):
-    """A region of one table, at a node that leads or follows it."""
+    """A region of one table, at a node that has a copy of it."""
 
     number: int
     epoch: int
@@ -79,7 +79,7 @@ def head_in(item: RawItem) -> TableHead:
         item["catalog_version"],
         _by_node(
             (
-                (region["leader"], region["followers"]),
+                (region["leader"], [copy["node"] for copy in region.get("copies", ())]),
                 number_of(RegionId(int(region["region_id"]))),
                 region["epoch"],
                 RegionState(region["state"]),
@@ -103,7 +103,7 @@ def _uses(
 def held_regions(route: TableRoute) -> Mapping[str, HeldRegions]:
     """The regions that each node has a copy of."""
     return _by_node(
-        ((region.leader, region.followers), region.number, region.epoch, region.state)
+        ((region.leader, region.other_nodes), region.number, region.epoch, region.state)
         for region in route.region_routes
     )
 
@@ -112,11 +112,16 @@ def _by_node(
     regions: Iterable[tuple[tuple[str, Iterable[str]], int, int, RegionState]],
 ) -> Mapping[str, HeldRegions]:
     held: dict[str, list[HeldRegion]] = {}
-    for (leader, followers), number, epoch, state in regions:
+    for (leader, others), number, epoch, state in regions:
         held.setdefault(leader, []).append(HeldRegion(number, epoch, state, is_leader=True))
-        for node in followers:
+        for node in others:
             held.setdefault(node, []).append(HeldRegion(number, epoch, state, is_leader=False))
     return {node: _shared(tuple(regions_of_node)) for node, regions_of_node in held.items()}
+
+
+def leaders_in(held: HeldRegions) -> int:
+    """Returns the number of regions that are led, of those of one table at one node."""
+    return sum(region.is_leader for region in held)
 
 
 @lru_cache(SHARED_MAX)

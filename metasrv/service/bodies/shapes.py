@@ -169,7 +169,7 @@ def _placed(region: RegionRoute) -> dict[str, Any]:
         "region_id": region.region_id,
         "number": region.number,
         "leader": None if region.state is RegionState.LOST else region.leader,
-        "followers": region.followers,
+        "followers": region.other_nodes,
         "epoch": region.epoch,
         "state": region.state.value,
         "borrows": region.borrows,

@@ -109,6 +109,7 @@ def _facts(term: Term, claims: Claims) -> dict[str, object]:
     return {
         "what": "; ".join(claims.lines()),
         "leads": list(claims.leads[:FACTS_MAX]),
+        "copies": list(claims.copies[:FACTS_MAX]),
         "dropped": dropped[:FACTS_MAX],
         "borrowed": list(claims.borrowed[:FACTS_MAX]),
         "procedures": list(claims.procedures[:FACTS_MAX]),

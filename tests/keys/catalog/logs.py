@@ -33,7 +33,7 @@ from keys.model.log import (
 )
 from keys.model.placing.placements import DEFAULT_PLACEMENT_ID, PlacementInfo, StorageProfile
 from keys.model.placing.tablespaces import TablespaceInfo
-from keys.model.tables import TableInfo, TableRoute
+from keys.model.tables import CopyRole, RegionCopy, TableInfo, TableRoute
 from metasrv_base.elements.states import ElementState
 from tests.procedures.harness.tables import table_info, table_route
 
@@ -207,7 +207,12 @@ class World:
             return None
         info, route = self.living[table]
         region = self.random.choice(route.region_routes)
-        moved = region.model_copy(update={"leader": self.random.choice(NODES)})
+        leader, *others = self.random.sample(NODES, self.random.randint(1, 3))
+        copies = tuple(
+            RegionCopy(node=node, root=f"/{node}", role=self.random.choice(tuple(CopyRole)))
+            for node in others
+        )
+        moved = region.model_copy(update={"leader": leader, "copies": copies})
         route = route.with_regions((moved,))
         self.living[table] = info, route
         return RouteChanged(table_id=table, version=route.version, regions=(moved,))
@@ -312,11 +317,11 @@ def check(catalog: Catalog, world: World) -> None:
         for name, table in names.items()
     }
     assert named == {(info.schema_name, info.name): table for table, info in borne.items()}
-    led = {
+    held = {
         node: {t for t, (_, route) in world.living.items() if node in route.numbers_by_node()}
         for node in NODES
     }
-    assert {node: {t.info.table_id for t in catalog.on_node(node)} for node in NODES} == led
+    assert {node: {t.info.table_id for t in catalog.on_node(node)} for node in NODES} == held
     placing = catalog.placing
     assert {p.placement_id: p for p in placing.placements.values()} == world.placements
     assert {s.tablespace_id: s for s in placing.tablespaces_of("main").values()} == world.spaces
@@ -330,6 +335,9 @@ def check(catalog: Catalog, world: World) -> None:
     assert {(one, *use) for one, tables in uses for use in tables.items()} == placed
     grouped = {(info.tablespace_id, info.table_id) for info in infos if info.tablespace_id}
     assert {(one, table) for one, tables in placing.grouped.items() for table in tables} == grouped
-    numbers = [route.numbers_by_node() for _, route in world.living.values()]
+    regions_of = [region for _, route in world.living.values() for region in route.region_routes]
     for node in NODES:
-        assert catalog.led_by(node) == sum(len(one.get(node, ())) for one in numbers)
+        leading = [region for region in regions_of if region.leader == node]
+        copied = [copy for region in regions_of for copy in region.copies if copy.node == node]
+        assert catalog.led_by(node) == len(leading)
+        assert catalog.held_by(node) == len(leading) + len(copied)

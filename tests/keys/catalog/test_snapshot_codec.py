@@ -47,7 +47,7 @@ STORED = {
     "placing",
 }
 """Fields of a catalog that a snapshot or its reference holds."""
-DERIVED = {"names", "ordered", "freed", "gone", "nodes", "led", "sizes", "states", "shapes"}
+DERIVED = {"names", "ordered", "freed", "gone", "nodes", "led", "held", "sizes", "states", "shapes"}
 """Fields that follow from the tables."""
 
 

@@ -12,7 +12,7 @@ from keys.model.log import (
     TableDropped,
     TablePurged,
 )
-from keys.model.tables import RegionState, TableRoute
+from keys.model.tables import CopyRole, RegionCopy, RegionState, TableRoute
 from metasrv.nodes.instruction_window import INSTRUCTIONS_MAX, InstructionWindow
 from metasrv.nodes.reconcile import OPENED_IN_TURN, Reconciled, Reported, reconcile
 from metasrv.nodes.region_report import RegionReport
@@ -76,6 +76,16 @@ def test_given_a_region_that_moved_away_when_beating_then_close_it() -> None:
 
     assert answer.grants == ()
     assert [type(order) for order in answer.instructions] == [CloseRegion]
+
+
+@pytest.mark.parametrize("role", CopyRole)
+def test_given_a_copy_that_does_not_lead_when_beating_then_no_lease_and_it_stays(
+    role: CopyRole,
+) -> None:
+    copy = RegionCopy(node="dn-1", root="/data/dn-1", role=role)
+
+    assert said(route("dn-2", copies=(copy,)), stat(REGION)) == Reconciled((), ())
+    assert said(route("dn-2", copies=(copy,))) == Reconciled((), ())
 
 
 def test_given_a_dropped_table_when_beating_then_close_and_keep_the_files() -> None:

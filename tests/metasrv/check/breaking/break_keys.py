@@ -19,8 +19,10 @@ from keys.model.cluster import (
 from keys.model.log import CatalogAltered, CatalogUpdateKey, CatalogVersionKey, TableCreated
 from keys.model.removed import RemovedTableInfoKey, RemovedTableNameKey, RemovedTableRouteKey
 from keys.model.tables import (
+    CopyRole,
     DatanodeTable,
     DatanodeTableKey,
+    RegionCopy,
     RegionState,
     TableInfoKey,
     TableNameKey,
@@ -219,6 +221,28 @@ async def shared_root(at: Cluster) -> str:
     return await _edit_region(at, 0, root=other.root)
 
 
+async def unregistered_copy(at: Cluster) -> str:
+    return await _copied(at, _copy("dn-9", "/elsewhere"))
+
+
+async def root_of_a_copy_shared(at: Cluster) -> str:
+    return await _copied(at, _copy("dn-2", (await at.route_of(FLIGHTS, 1)).root))
+
+
+async def copy_beside_its_leader(at: Cluster) -> str:
+    return await _copied(at, _copy((await at.route_of(FLIGHTS, 0)).leader, "/elsewhere"))
+
+
+async def _copied(at: Cluster, copy: RegionCopy) -> str:
+    region = await at.route_of(FLIGHTS, 0)
+    await at.change_region(region.model_copy(update={"copies": (copy,)}))
+    return str(ROUTE)
+
+
+def _copy(node: str, root: str) -> RegionCopy:
+    return RegionCopy(node=node, root=root, role=CopyRole.LEARNER)
+
+
 async def own_root_borrowed(at: Cluster) -> str:
     return await _edit_region(at, 0, borrows=((await at.route_of(FLIGHTS, 0)).root,))
 
@@ -348,11 +372,14 @@ BREAKAGES = (
     Breakage("table-reverse", lost_reverse),
     Breakage("table-reverse", extra_reverse),
     Breakage("route-nodes", unregistered_node),
+    Breakage("route-nodes", unregistered_copy),
     Breakage("region-ids", region_of_another_table),
     Breakage("region-ids", more_partitions_than_regions),
     Breakage("region-epoch", epoch_of_nobody),
     Breakage("region-root", shared_root),
     Breakage("region-root", own_root_borrowed),
+    Breakage("region-root", root_of_a_copy_shared),
+    Breakage("region-copies", copy_beside_its_leader),
     Breakage("region-announced", open_unannounced),
     Breakage("table-schema", schema_gone),
     Breakage("table-schema", catalog_gone),
