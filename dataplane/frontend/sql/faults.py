@@ -16,15 +16,16 @@ def fault_of(statement: RowStatement, pointer: str, expected: str, **facts: obje
     return fault_at(source, span.start, actual=actual, expected=expected, **facts)
 
 
-def with_place(error: MetaError, statement: RowStatement, number: int) -> MetaError:
-    """The same error, with the number of its statement, from 1, and its place in the text. The
-    statements before it are done."""
+def with_place(error: MetaError, statement: RowStatement, number: int | None = None) -> MetaError:
+    """The same error, with its place in the text. *number*: that of its statement, from 1, if the
+    statements before it are done; clients read the fact so."""
     if error.code == "invalid-sql":
         return error
     offset = statement.place_of(_pointer(error))
     line, column = position(statement.text.source, offset)
     places = {"line": line, "column": column, "excerpt": excerpt(statement.text.source, offset)}
-    return type(error)(error.code, **{**error.facts, "statement": number, **places})
+    done = {} if number is None else {"statement": number}
+    return type(error)(error.code, **{**error.facts, **done, **places})
 
 
 def _pointer(error: MetaError) -> str:

@@ -99,16 +99,16 @@ async def _catch_up(service: FrontendService, version: int | None) -> None:
 
 async def _read(service: FrontendService, request: RowSqlRequest) -> Sequence[RowStatement]:
     """Reads the text twice: without its tables, then, where all of them are known, with the types
-    of their columns."""
+    of their columns. Its errors have a place and no number, since nothing is done yet."""
     is_short = len(request.text) <= SHORT_CHARS
     statements = await run_in_thread(is_short, _statements, request.text, {})
     layouts: dict[QualifiedTable, Layout] = {}
-    for number, statement in enumerate(statements, 1):
+    for statement in statements:
         if statement.table not in layouts:
             try:
                 schema = await service.statements.known(name_of(request, statement.table))
             except MetaError as error:
-                raise with_place(error, statement, number) from error
+                raise with_place(error, statement) from error
             layouts[statement.table] = schema.layout
     return await run_in_thread(is_short, _statements, request.text, layouts)
 
