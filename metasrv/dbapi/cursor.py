@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 from metasrv.dbapi.batches import Repeated
 from metasrv.dbapi.errors import (
+    DatabaseError,
     InterfaceError,
     NotSupportedError,
     ProgrammingError,
@@ -83,17 +84,21 @@ class Cursor:
             raise ProgrammingError("`executemany` has no result: use `execute` for a query.")
         done = self.rowcount = 0
         repeated = Repeated.of(operation)
-        for batch in repeated.batches(seq_of_parameters):
-            results: list[StatementResult] = []
-            try:
-                self.connection.run(repeated.text(batch), results)
-            except MetaError as error:
-                applied = error.facts.get("rows_applied")
-                self.rowcount += applied if isinstance(applied, int) else 0
-                raise database_error(error, parameters_done=done + len(results)) from error
-            finally:
-                self.rowcount += sum(result.rows_written or 0 for result in results)
-            done += len(batch.texts)
+        try:
+            for batch in repeated.batches(seq_of_parameters):
+                results: list[StatementResult] = []
+                try:
+                    self.connection.run(repeated.text(batch), results)
+                except MetaError as error:
+                    applied = error.facts.get("rows_applied")
+                    self.rowcount += applied if isinstance(applied, int) else 0
+                    raise database_error(error, parameters_done=done + len(results)) from error
+                finally:
+                    self.rowcount += sum(result.rows_written or 0 for result in results)
+                done += len(batch.texts)
+        except DatabaseError as error:  # also of parameters that cannot be bound
+            error.facts.setdefault("parameters_done", done)
+            raise
         return self
 
     # -- results

@@ -313,3 +313,23 @@ def test_given_frontends_that_cannot_be_reached_then_nothing_was_done() -> None:
             host.connection.cursor().execute("insert into t (id) values (1)")
 
     assert not isinstance(refused.value, dbapi.OutcomeUnknownError)
+
+
+@pytest.mark.parametrize(
+    ("last", "kind"), [((object(),), dbapi.DataError), ((1, 2), dbapi.ProgrammingError)]
+)
+def test_given_parameters_that_cannot_be_bound_then_those_before_are_told_as_done(
+    monkeypatch: pytest.MonkeyPatch, one: Hosted, last: tuple[object, ...], kind: type[dbapi.Error]
+) -> None:
+    """Parameters of earlier requests are done, those of the request that was filled are not."""
+    monkeypatch.setattr(batches, "ROWS_MAX", 10)
+    cursor = one.connection.cursor()
+    rows = [*((number,) for number in range(25)), last]
+
+    with pytest.raises(kind) as refused:
+        cursor.executemany("insert into t (id) values (?)", rows)
+
+    assert refused.value.facts["parameters_done"] == 20
+    assert cursor.rowcount == 20
+    cursor.execute("select id from t")
+    assert len(cursor.fetchall()) == 20
