@@ -25,8 +25,8 @@ CLEARED_AT_ONCE = Get(b"", limit=100, keys_only=True)
 ATTEMPTS_MAX = 20
 PAUSE_MS = 500
 """Between attempts at a store that does not answer: ten seconds in all, and its deadlines."""
-
-
+TAKE_OVERS_MAX = 5
+"""Each was lost to another run that began meanwhile: one that was killed begins once at most."""
 IsDone = Callable[[TxnAnswer], bool]
 """Whether a refused transaction had been done before."""
 
@@ -45,19 +45,32 @@ class RestoreStore:
     async def begin(self, *, again: bool) -> None:
         """Takes the prefix. Raises Conflict `prefix-not-empty`.
 
-        *again*: takes over what an unfinished restore has left, and deletes it.
+        *again*: takes over what an unfinished restore has left, and deletes it. A transaction of a
+        run that was killed may still arrive between the read and the take-over: it is read again.
         """
-        left = await self._left()
-        if left is None:
-            self._revision = await self._first(Compare(OURS.start, 0, OURS.end))
-            return
-        if not again:
+        if again:
+            for _ in range(TAKE_OVERS_MAX):
+                if await self._take(await self._left()):
+                    return
+        elif await self._left() is not None:
             raise _not_empty(
                 "a restore has begun here and not ended; if it does not run any more, `--again` "
                 "deletes what it wrote and begins anew"
             )
-        self._revision = await self._first(Compare(left.key, left.mod_revision))
-        await self._clear()
+        elif await self._take(None):
+            return
+        raise _not_empty("another restore is under way")
+
+    async def _take(self, left: KeyValue | None) -> bool:
+        """Whether this run has the prefix, from a restore that *left* its mark or from nobody.
+        False: another run has written its mark since. Raises Conflict `prefix-not-empty`."""
+        if left is None:
+            self._revision = await self._first(Compare(OURS.start, 0, OURS.end))
+        else:
+            self._revision = await self._first(Compare(left.key, left.mod_revision))
+            if self._revision:
+                await self._clear()
+        return self._revision > 0
 
     async def _left(self) -> KeyValue | None:
         """The mark of a restore that has not ended; None: there is none, or a cluster."""
@@ -67,6 +80,7 @@ class RestoreStore:
         return mark[0] if mark and not cluster else None
 
     async def _first(self, compare: Compare) -> int:
+        """The revision of the mark of this run; 0: there is one of another run."""
         key = bytes(RestoreMarkKey())
         request = Request(
             compares=(compare,), writes=(Put(key, encode(self.mark)),), on_refusal=(Get(key),)
@@ -77,7 +91,9 @@ class RestoreStore:
         marks = answer.ranges[0]
         if marks and marks[0].value == encode(self.mark):  # an answer was lost
             return marks[0].mod_revision
-        raise _not_empty("there are keys under it" if not marks else "another restore is under way")
+        if marks:
+            return 0
+        raise _not_empty("there are keys under it")
 
     async def _clear(self) -> None:
         """Deletes all but the mark, a page at a time."""

@@ -5,10 +5,12 @@ from typing import NoReturn
 import pytest
 
 from keys.commit.bootstrap import bootstrap_request
-from keys.model.cluster import ClusterKey, LeaderKey, RestoreMarkKey
+from keys.model.cluster import ClusterKey, LeaderKey, RestoreMark, RestoreMarkKey
 from keys.store.kv import Compare, Put, Request
 from metasrv.restore import restore_chunks
+from metasrv.restore.backup_facts import read_backup_facts
 from metasrv.restore.restore import RestoredCluster, RestoreDeps, restore
+from metasrv.restore.restore_store import RestoreStore
 from metasrv_base.errors import Conflict, MetaError
 from tests.keys.store.faulty import Call, Fault, FaultyKv, Script, soundly
 from tests.metasrv.check.cluster import DEADLINE_MS
@@ -163,6 +165,48 @@ async def test_given_two_that_begin_at_once_then_one_of_them_restores(backup: Ba
         await attempt(target, data, rival)
 
     sound_cluster(target)
+
+
+@pytest.mark.parametrize("is_begun", [False, True])
+async def test_given_a_killed_run_whose_first_transaction_arrives_late_when_run_again_then_it_ends(
+    backup: Backup, is_begun: bool
+) -> None:
+    data, target = backup.data, Target()
+    source = read_backup_facts(pieces(data)()).source
+
+    def killed(restore_id: str) -> RestoreStore:
+        mark = RestoreMark(restore_id=restore_id, source=source, begun_at_ms=1)
+        return RestoreStore(target.kv, target.clock, mark, DEADLINE_MS)
+
+    if is_begun:
+        await killed("first").begin(again=False)
+
+    async def late(call: Call) -> Fault:
+        if call.number == 2:  # it has read, and takes over next
+            await killed("second").begin(again=is_begun)
+        return Fault.NONE
+
+    await attempt(target, data, late, again=True)
+
+    sound_cluster(target)
+
+
+async def test_given_rivals_that_take_over_without_end_when_run_again_then_it_gives_up(
+    backup: Backup,
+) -> None:
+    data, target = backup.data, Target()
+    source = read_backup_facts(pieces(data)()).source
+
+    async def rival(call: Call) -> Fault:
+        if call.number % 2 == 0:
+            mark = RestoreMark(restore_id=f"rival-{call.number}", source=source, begun_at_ms=1)
+            await RestoreStore(target.kv, target.clock, mark, DEADLINE_MS).begin(again=True)
+        return Fault.NONE
+
+    with pytest.raises(Conflict, match="prefix-not-empty"):
+        await attempt(target, data, rival, again=True)
+
+    assert str(ClusterKey()) not in target.stored
 
 
 async def test_given_a_store_that_answers_nothing_then_unavailable_and_no_cluster(

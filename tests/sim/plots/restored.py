@@ -82,8 +82,7 @@ class Restored(Plot):
         watching = world.loop.spawn(WORLD, self._watch())
         if await self._prepared():
             await self._live()
-            await self._restore()
-            if await self._adopt():
+            if await self._restore() and await self._adopt():
                 await self._judge()
         watching.cancel()
 
@@ -142,9 +141,9 @@ class Restored(Plot):
 
     # ---- the cluster that is restored
 
-    async def _restore(self) -> None:
+    async def _restore(self) -> bool:
         """The steps of docs/operate/backups.md: the nodes wait, their disks are read, the backup is
-        compared with them, and written under another prefix."""
+        compared with them, and written under another prefix. Whether there is a cluster."""
         world = self.world
         urls = tuple(f"http://ms-{FIRST_SERVER + n}:4000" for n in range(SERVERS))
         for node in world.nodes:
@@ -156,8 +155,10 @@ class Restored(Plot):
         told = compared(lambda: [self.backup], held)
         self.ghost.judge_plan(told)
         self._note(told)
-        await self._write(kv, held if world.random.random() < 0.7 else None)
-        self._begin(kv, urls)
+        is_written = await self._write(kv, held if world.random.random() < 0.7 else None)
+        if is_written:
+            self._begin(kv, urls)
+        return is_written
 
     def _note(self, told: BackupComparison) -> None:
         sometimes = self.world.weather.sometimes
@@ -165,7 +166,7 @@ class Restored(Plot):
         sometimes[MOVED] += told.fates["moved"]
         sometimes[GONE] += told.fates["dropped"] + told.fates["missing"]
 
-    async def _write(self, kv: MemoryKv, given: FoundRegions | None) -> None:
+    async def _write(self, kv: MemoryKv, given: FoundRegions | None) -> bool:
         """A run may be killed anywhere; the next one takes over."""
         world, random = self.world, self.world.random
         for run in range(1, RUNS_MAX + 1):
@@ -176,10 +177,11 @@ class Restored(Plot):
                 world.loop.kill(name)
             else:
                 await self._over("restore", task.done)
-            if kv._store.get(bytes(ClusterKey())) is not None:
-                return
+            if _has_cluster(kv):
+                return True
             world.weather.sometimes[KILLED] += 1
         world.wrong("restore: it did not end")
+        return False
 
     async def _run(self, kv: MemoryKv, run: int, given: FoundRegions | None) -> None:
         world, name = self.world, f"restorer-{run}"
@@ -189,6 +191,8 @@ class Restored(Plot):
             await restore(deps, lambda: [self.backup], inventories=given, again=run > 1)
         except Conflict as error:  # the late copy of another run had ended it
             world.loop.trace(name, error.code)
+            if not _has_cluster(kv):
+                world.wrong(f"restore: run {run} was refused, and there is no cluster: {error}")
 
     def _begin(self, kv: MemoryKv, urls: tuple[str, ...]) -> None:
         """Servers and frontends of the new cluster take the place of those that are lost."""
@@ -330,3 +334,7 @@ class Restored(Plot):
         for line in wrong:
             world.wrong(f"check: {line}")
         world.weather.sometimes[CLEAN] += not wrong
+
+
+def _has_cluster(kv: MemoryKv) -> bool:
+    return kv._store.get(bytes(ClusterKey())) is not None
