@@ -38,7 +38,9 @@ def service(rest: Rest) -> Rest:
 
 
 def argv(rest: Rest, *words: str) -> list[str]:
-    code = "from metasrv.cli.main import main; main()"
+    # Progress is shown after a second, which a busy machine takes for anything.
+    quiet = "from metasrv.cli import progress; progress.AFTER_MS = 3_600_000"
+    code = f"{quiet}; from metasrv.cli.main import main; main()"
     given = ("table", "truncate", "t", "--yes", "--metasrv", rest.url)
     return [sys.executable, "-c", code, *given, *words]
 
