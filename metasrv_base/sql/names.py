@@ -4,6 +4,7 @@ import re
 
 from metasrv_base.expressions.tokens import WORDS
 from metasrv_base.sql.commands import NameInCatalog, QualifiedTable
+from metasrv_base.sql.quoting import quoted_name
 from metasrv_base.sql.reader import Reader
 
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -36,7 +37,7 @@ def _parts(reader: Reader, expected: str, most: int) -> list[str]:
 def identifier(name: str) -> str:
     """A name as it is printed: with quotes where it needs them."""
     is_plain = _BARE.fullmatch(name) is not None and name.lower() not in _QUOTED
-    return name if is_plain else '"' + name.replace('"', '""') + '"'
+    return name if is_plain else quoted_name(name)
 
 
 def dotted(*parts: str | None) -> str:

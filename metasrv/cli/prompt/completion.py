@@ -8,6 +8,7 @@ from itertools import islice
 from metasrv.cli.prompt.input_end import is_shortcut
 from metasrv.cli.prompt.names import CatalogNames, TableNames
 from metasrv.cli.prompt.shortcuts import HELP, NameScope
+from metasrv_base.sql.quoting import quoted_name
 
 CANDIDATES_MAX = 100
 FIRST_WORDS = (
@@ -148,4 +149,4 @@ def _columns(statement: str, names: CatalogNames, session: NameScope) -> Iterato
 
 def quoted(name: str) -> str:
     """A name as a statement has it."""
-    return name if _PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"'
+    return name if _PLAIN.fullmatch(name) else quoted_name(name)

@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from metasrv_base.sql.quoting import quoted, quoted_name
+
 ROWS_MAX = 1_000
 """The most objects that a shortcut lists."""
 HELP: Mapping[str, str] = {
@@ -76,8 +78,8 @@ def name_parts(text: str, most: int) -> tuple[str, ...]:
     parts: list[str] = []
     offset = 0
     while (part := _PART.match(text, offset)) is not None:
-        quoted = part["quoted"]
-        parts.append(part["plain"] if quoted is None else quoted.replace('""', '"'))
+        inner = part["quoted"]
+        parts.append(part["plain"] if inner is None else inner.replace('""', '"'))
         offset = part.end() + 1
         if text[part.end() : offset] != ".":
             break
@@ -86,18 +88,14 @@ def name_parts(text: str, most: int) -> tuple[str, ...]:
     return tuple(parts)
 
 
-def literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
 def help_lines() -> list[str]:
     width = max(map(len, HELP))
     return [f"{form:{width}}  {meaning}" for form, meaning in HELP.items()]
 
 
 def _where(catalog: str, schema: str, table: str = "") -> str:
-    text = f"table_catalog = {literal(catalog)} AND table_schema = {literal(schema)}"
-    return f"{text} AND table_name = {literal(table)}" if table else text
+    text = f"table_catalog = {quoted(catalog)} AND table_schema = {quoted(schema)}"
+    return f"{text} AND table_name = {quoted(table)}" if table else text
 
 
 def _full(argument: str, session: NameScope) -> tuple[str, str, str]:
@@ -118,9 +116,10 @@ def _tables(argument: str, session: NameScope) -> str:
 def _table(argument: str, session: NameScope) -> str:
     if not argument:
         return _tables("", session)
-    where = _where(*_full(argument, session))
+    name = _full(argument, session)
+    where = _where(*name)
     return (
-        f"DESCRIBE {argument};\n{_indexes(argument, session)};\n"
+        f"DESCRIBE {'.'.join(map(quoted_name, name))};\n{_indexes(argument, session)};\n"
         "SELECT constraint_name, constraint_type, column_names, check_clause, state"
         f" FROM information_schema.constraints WHERE {where} LIMIT {ROWS_MAX}"
     )
@@ -138,7 +137,7 @@ def _indexes(argument: str, session: NameScope) -> str:
 def _schemas(_: str, session: NameScope) -> str:
     return (
         "SELECT schema_name, schema_id FROM information_schema.schemata WHERE catalog_name ="
-        f" {literal(session.catalog)} ORDER BY schema_name LIMIT {ROWS_MAX}"
+        f" {quoted(session.catalog)} ORDER BY schema_name LIMIT {ROWS_MAX}"
     )
 
 

@@ -13,6 +13,7 @@ from metasrv.cli.prompt.shortcuts import (
     shortcut_of,
     sql_of,
 )
+from metasrv_base.sql.commands import DescribeTable
 from metasrv_base.sql.grammar.statements import statements
 
 HERE = NameScope("main", "public")
@@ -57,6 +58,14 @@ def test_given_a_name_then_the_statements_are_about_it() -> None:
     assert "table_catalog = 'x' AND table_schema = 'hr'" in _sql(r"\dt x.hr")
     assert "table_schema = 'public' AND table_name = 'staff'" in _sql(r"\di staff")
     assert "table_name = " not in _sql(r"\di")
+
+
+@pytest.mark.parametrize("name", ["t;DROP/**/TABLE/**/x", "t'", "in", "t--", 'main."a;b".t'])
+def test_given_any_name_then_a_table_is_described_and_nothing_else(name: str) -> None:
+    described, *others = statements(_sql(rf"\d {name}"), lambda *_: None)
+
+    assert isinstance(described.command, DescribeTable)
+    assert len(others) == 2
 
 
 @pytest.mark.parametrize(
