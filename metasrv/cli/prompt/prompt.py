@@ -140,8 +140,8 @@ class Prompt:
                     is_done = True
                 finally:
                     show_results(results, self._is_expanded)
-        except typer.Exit:  # the error was shown
-            pass
+        except typer.Exit:  # the error was shown, or Ctrl-C came while results were
+            is_done = False
         if self._is_timed:
             typer.echo(f"time: {self._clock.mono_ms() - begun_ms:,} ms")
         if not _only_reads(text):
