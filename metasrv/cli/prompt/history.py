@@ -32,7 +32,9 @@ def prepare(path: Path) -> None:
         data = file.read() if os.fstat(descriptor).st_size > BYTES_MAX else b""
     if data:
         new = path.with_name(f"{path.name}.{os.getpid()}.new")
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT, OWNER_ONLY), "wb") as file:
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, OWNER_ONLY)
+        os.fchmod(descriptor, OWNER_ONLY)  # one that a prompt which was killed has left
+        with os.fdopen(descriptor, "wb") as file:
             file.write(newest(data, BYTES_MAX // 2))
         new.replace(path)
 

@@ -53,5 +53,21 @@ def test_given_a_long_file_then_its_newest_entries_are_kept(
     assert [each.name for each in tmp_path.iterdir()] == ["sql_history"]
 
 
+def test_given_the_rest_of_a_cut_that_was_killed_when_cut_again_then_nothing_of_it_is_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(history, "BYTES_MAX", 100)
+    path = tmp_path / "sql_history"
+    path.write_bytes(b"\n# then\n+a;\n" * 10)
+    rest = tmp_path / f"sql_history.{os.getpid()}.new"
+    rest.write_bytes(b"x" * 1_000)
+    rest.chmod(0o644)
+
+    prepare(path)
+
+    assert path.read_bytes() == b"\n# then\n+a;\n" * 4
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
 def test_given_one_entry_that_is_too_long_then_none_is_kept() -> None:
     assert newest(b"\n# now\n+" + b"x" * 100, 50) == b""
