@@ -84,6 +84,8 @@ class RestoreGhost:
     held: FoundRegions
     old_kv: MemoryKv
     wrong: Callable[[str], None]
+    opened: dict[str, RegionRoute] = field(default_factory=dict)
+    """Each region of the new cluster, as it was when it was no longer lost for the first time."""
 
     def judge_plan(self, told: BackupComparison) -> None:
         """Each region that moved or went after the backup is listed before anything is written, and
@@ -100,18 +102,39 @@ class RestoreGhost:
                 if fate != right:
                     self.wrong(f"restore: {region.region_id} is said to be {fate}, right: {right}")
 
-    def judge_places(self, kv: MemoryKv, *, is_over: bool) -> None:
-        """No region is open at older files than its last ones, or in an empty folder. *is_over*:
-        all nodes are adopted, and nothing has moved since; before, none is open."""
-        for table_id, region in Tables.of_store(kv).regions():
-            last = self._last(table_id, region.region_id)
-            if table_id not in self.backup.infos or region.state is not RegionState.OPEN:
+    def begun(self, kv: MemoryKv) -> None:
+        """Looks at the routes that the restore has written, before any server starts."""
+        for _, region in Tables.of_store(kv).regions():
+            self._look(region)
+
+    def written(self, entry: Watched) -> None:
+        """Looks at a write of a server (StoreGhost.listeners): an adopted region may fail over at
+        once, while the adoption goes on or is repeated."""
+        for event in entry.events:
+            if event.value is not None and _under(TableRouteKey.under(), event.key):
+                route = decode(TableRoute, event.value, key=event.key.decode())
+                for region in route.region_routes:
+                    self._look(region)
+
+    def _look(self, region: RegionRoute) -> None:
+        if region.state is not RegionState.LOST:
+            self.opened.setdefault(region.region_id, region)
+
+    def judge_places(self, *, is_over: bool) -> None:
+        """No region was opened at older files than its last ones, or in an empty folder. *is_over*:
+        all nodes are adopted; before, none was opened."""
+        for table_id, backed in self.backup.regions():
+            region = self.opened.get(backed.region_id)
+            if region is None or table_id not in self.backup.infos:
                 continue
+            last = self._last(table_id, region.region_id)
             if not is_over:
                 self.wrong(f"restore: {region.region_id} is open while a node is awaited")
             elif last is None:
                 if self._is_gone(region):
                     self.wrong(f"restore: {region.region_id} was dropped, and is open")
+            elif region.state is not RegionState.OPEN:
+                self.wrong(f"restore: {region.region_id} is {region.state} before it was open")
             elif region.root not in {last.root, *([] if last.announced else last.borrows)}:
                 self.wrong(f"restore: {region.region_id} is open in {region.root}, not {last.root}")
             elif region.epoch <= last.epoch:

@@ -201,6 +201,8 @@ class Restored(Plot):
         world.kv, world.urls = kv, urls
         world.ghost = StoreGhost(loop, kv, sometimes, wrong, NoAgreement())
         world.ghost.look()
+        self.ghost.begun(kv)
+        world.ghost.listeners.append(self.ghost.written)
         followed = FollowGhost(world.ghost, sometimes, wrong)
         outside = Outside(
             loop, kv, world.network, world.disks, world.ghost, handler=followed.handler
@@ -237,7 +239,7 @@ class Restored(Plot):
             after: int | None = 0
             while after is not None:
                 after = (await self._adopted(session, book, node, after)).next
-            self.ghost.judge_places(self.world.kv, is_over=number == len(nodes))
+            self.ghost.judge_places(is_over=number == len(nodes))
 
     async def _adopted(
         self, session: Session, book: NodeBook, node: Datanode, after: int
