@@ -46,7 +46,9 @@ async def lines(state: ServerState, start: Start) -> AsyncGenerator[bytes]:
                 for line in moved(sent, addresses):
                     yield line
             sent = addresses
-            while not state.is_stopping and (update := _next(state, position, start.table_ids)):
+            while not state.is_stopping and (
+                update := await _next(state, position, start.table_ids)
+            ):
                 yield update
                 position += 1
             held.close()
@@ -59,12 +61,12 @@ async def lines(state: ServerState, start: Start) -> AsyncGenerator[bytes]:
         yield GOAWAY
 
 
-def _next(state: ServerState, position: int, table_ids: Wanted) -> bytes | None:
+async def _next(state: ServerState, position: int, table_ids: Wanted) -> bytes | None:
     """The update after *position*, if there is one and it is kept."""
     update, after = state.follower.update(position + 1), state.follower.at(position + 1)
     if update is None or after is None:
         return None
-    return state.feed.update(update, after, table_ids)
+    return await state.feed.update(update, after, table_ids)
 
 
 def _is_behind(state: ServerState, position: int) -> bool:

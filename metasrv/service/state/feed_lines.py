@@ -1,5 +1,6 @@
 """The catalog as lines of the feed. A table and an update are written once for all readers."""
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from keys.model.log import (
     TableUndropped,
 )
 from metasrv.service.state.feed_tables import PUBLIC, feed_json, feed_table
+from metasrv_base.concurrency.turns import Turns, by_turns
 from metasrv_base.elements.states import ElementState
 from metasrv_base.wire.frontend.feed import (
     AddressChange,
@@ -35,6 +37,10 @@ from metasrv_base.wire.frontend.feed import (
 WRITE_ONLY = ElementState.WRITE_ONLY
 PART_TABLES = 64  # of a snapshot in one line: some 64 KiB, and all that a slow reader holds here
 TABLES_KEPT = 4_096  # texts of tables, some 4 MiB of tables of a few columns
+TABLES_AT_ONCE = 16
+"""Tables of an update in one turn of the event loop: each may be in another part of the snapshot,
+which takes 3 ms to inflate."""
+BYTES_AT_ONCE = 1 << 18  # of their texts: some ms, where tables have thousands of columns
 UPDATES_KEPT = 256  # texts of the last updates: readers that follow are nearly all at the newest
 
 Wanted = frozenset[int] | None
@@ -47,6 +53,8 @@ class FeedLines:
 
     _tables: OrderedDict[int, tuple[CatalogTable, bytes]] = field(default_factory=OrderedDict)
     _updates: OrderedDict[int, bytes] = field(default_factory=OrderedDict)
+    _making: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by the reader whose line is made; who is cancelled leaves it to the next."""
 
     def snapshot(
         self, catalog: Catalog, table_ids: Wanted, addresses: Mapping[str, str]
@@ -66,31 +74,43 @@ class FeedLines:
             )
             yield _filled(line_of(rest), b",".join(part))
 
-    def update(self, update: CatalogUpdate, after: Catalog, table_ids: Wanted) -> bytes:
-        """Returns the line for *update*; *after* is the catalog that it made."""
+    async def update(self, update: CatalogUpdate, after: Catalog, table_ids: Wanted) -> bytes:
+        """Returns the line for *update*; *after* is the catalog that it made. A line of many tables
+        takes turns, and the other readers wait for it: one line is made at a time."""
         assert after.version == update.version
-        if table_ids is not None:
-            return self._update(update, after, table_ids)
-        text = self._updates.get(update.version)
-        if text is None:
-            text = self._updates[update.version] = self._update(update, after, None)
-            if len(self._updates) > UPDATES_KEPT:
-                self._updates.popitem(last=False)
-        return text
+        if table_ids is None and (text := self._updates.get(update.version)) is not None:
+            return text
+        async with self._making:
+            if table_ids is not None:
+                return await by_turns(self._update(update, after, table_ids))
+            text = self._updates.get(update.version)
+            if text is None:  # and not made by the reader that was waited for
+                text = await by_turns(self._update(update, after, None))
+                self._updates[update.version] = text
+                if len(self._updates) > UPDATES_KEPT:
+                    self._updates.popitem(last=False)
+            return text
 
-    def _update(self, update: CatalogUpdate, after: Catalog, table_ids: Wanted) -> bytes:
+    def _update(self, update: CatalogUpdate, after: Catalog, table_ids: Wanted) -> Turns[bytes]:
         touched = {table for entry in update.entries for table in touched_by(entry, after)}
         hidden = {table for entry in update.entries for table in hidden_by(entry, after)} - touched
         if table_ids is not None:
             touched, hidden = touched & table_ids, hidden & table_ids
-        by_id = {table.info.table_id: table for table in living(after, frozenset(touched))}
+        living_ids, texts = set[int](), list[bytes]()
+        count = size_bytes = 0
+        for table in living(after, frozenset(touched)):
+            if count >= TABLES_AT_ONCE or size_bytes >= BYTES_AT_ONCE:
+                yield
+                count = size_bytes = 0
+            living_ids.add(table.info.table_id)
+            texts.append(self._text(table, after))
+            count, size_bytes = count + 1, size_bytes + len(texts[-1])
         rest = Update(
             version=update.version,
             hidden=tuple(sorted(hidden)),
-            gone=tuple(sorted(touched - by_id.keys())),
+            gone=tuple(sorted(touched - living_ids)),
         )
-        tables = b",".join(self._text(table, after) for table in by_id.values())
-        return _filled(line_of(rest), tables)
+        return _filled(line_of(rest), b",".join(texts))
 
     def _all_texts(self, catalog: Catalog) -> Iterator[bytes]:
         """Yields the texts of all tables that statements use, hidden ones too."""
