@@ -2,6 +2,7 @@
 returns."""
 
 from collections.abc import Sequence
+from concurrent.futures import CancelledError
 from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypedDict, Unpack
@@ -11,6 +12,7 @@ from metasrv.dbapi.cursor import Cursor
 from metasrv.dbapi.session import ConnectionSession, ConnectionTarget
 from metasrv.sdk.portal import Portal
 from metasrv.sdk.urls import urls_of
+from metasrv_base.errors import Unknown
 
 if TYPE_CHECKING:
     from metasrv_base.wire.language.sql import StatementResult
@@ -79,8 +81,11 @@ class Connection:
 
     def run(self, text: str, results: "list[StatementResult]") -> None:
         """Adds the results of the statements of a text. Raises the errors of the SDK: what was
-        added is done."""
-        self._portal.call(self._session.run(text, results))
+        added is done. Unknown: also if another thread closes the connection meanwhile."""
+        try:
+            self._portal.call(self._session.run(text, results))
+        except CancelledError as error:
+            raise Unknown(reason="the connection was closed meanwhile") from error
 
 
 class ConnectOptions(TypedDict, total=False):

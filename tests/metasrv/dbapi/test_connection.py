@@ -1,12 +1,21 @@
 """The demands of PEP 249 on the module and on connections, with nothing to connect to."""
 
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
+import httpx
 import pytest
 
 from metasrv import dbapi
+from metasrv.dbapi.connection import Connection
+from metasrv.dbapi.session import ConnectionSession, ConnectionTarget
+from metasrv.sdk.portal import Portal
 from tests.dataplane.frontend.tables import feed_table
 from tests.metasrv.dbapi.hosted import hosted
 
 NOBODY = "http://127.0.0.1:1"
+LIMIT_S = 30
 PEP_249 = {
     "apilevel",
     "threadsafety",
@@ -96,6 +105,31 @@ def test_given_a_service_that_is_not_there_then_nothing_was_done() -> None:
         for text in ("select * from t", "drop table t"):
             with pytest.raises(dbapi.OperationalError):
                 connection.cursor().execute(text)
+
+
+class _Silent(httpx.AsyncBaseTransport):
+    """A service that takes a request and never answers."""
+
+    def __init__(self) -> None:
+        self.asked = Event()
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self.asked.set()
+        await asyncio.Event().wait()
+        raise AssertionError("it never answers")
+
+
+def test_given_a_statement_under_way_when_closed_then_its_outcome_is_unknown() -> None:
+    service, target = _Silent(), ConnectionTarget([NOBODY])
+    connection = Connection(ConnectionSession(target, service), Portal())
+    cursor = connection.cursor()
+
+    with ThreadPoolExecutor() as threads:
+        dropped = threads.submit(cursor.execute, "drop table t")
+        assert service.asked.wait(LIMIT_S)
+        connection.close()
+        with pytest.raises(dbapi.OutcomeUnknownError, match="closed"):
+            dropped.result(LIMIT_S)
 
 
 def test_given_a_rollback_then_it_says_that_there_is_none() -> None:
