@@ -62,13 +62,12 @@ class InsertTemplate:
 
 def template(operation: str) -> Template:
     """Raises ProgrammingError for a string, a name or a comment that does not end."""
-    pieces = [""]
+    pieces, begin = list[str](), 0
     for part in _parts(operation):
         if part.lastgroup == "mark":
-            pieces.append("")
-        else:
-            pieces[-1] += part[0]
-    return Template(tuple(pieces))
+            pieces.append(operation[begin : part.start()])
+            begin = part.end()
+    return Template((*pieces, operation[begin:]))
 
 
 def insert_template(operation: str) -> InsertTemplate | None:
