@@ -82,7 +82,7 @@ def test_given_several_entries_in_a_version_when_applied_then_each_follows_the_o
 def test_given_some_logs_then_they_have_every_kind_of_entry_and_of_event() -> None:
     types: Counter[str] = Counter()
     entries: set[type] = set()
-    for seed in range(5):
+    for seed in range(12):
         found, updates = told(seed, 40, (6,))
         types += found
         entries |= {type(entry) for one in updates for entry in one.entries}
