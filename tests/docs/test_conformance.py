@@ -15,6 +15,7 @@ SIZES = {"greptime": 109, "input": 108, "online": 80, "catalog": 150}
 
 
 @pytest.mark.parametrize("catalogue", CATALOGUES, ids=lambda one: one.source)
+@pytest.mark.slow
 def test_given_the_cases_then_each_has_a_test_or_a_reason_and_never_both(
     catalogue: Catalogue,
 ) -> None:

@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from scripts.documents.references import Checkout
 
 ROOT = Path(__file__).parents[2]
@@ -46,6 +48,7 @@ def test_given_the_glossary_then_every_entry_says_where() -> None:
     assert [term for term, _, where in entries() if "`" not in where] == []
 
 
+@pytest.mark.slow
 def test_given_the_glossary_then_every_bare_name_is_one_of_the_code() -> None:
     """Dotted names and paths are looked up in every document (test_references.py)."""
     spans = [span for _, _, where in entries() for span in re.findall(r"`(\w+)`", where)]

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from scripts.documents.references import PACKAGES
 from scripts.documents.rooms import PAGE, imports_of, pages
 
@@ -28,6 +30,7 @@ def test_given_code_then_rooms_and_arrows_are_those_of_its_imports(tmp_path: Pat
     }
 
 
+@pytest.mark.slow
 def test_given_this_checkout_then_every_room_is_on_the_page_and_every_arrow_is_drawn() -> None:
     page, rooms = pages()[PAGE], imports_of(ROOT)
 

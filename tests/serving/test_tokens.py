@@ -307,6 +307,7 @@ PAGES = ("/", "/docs", "/docs/start.js", "/openapi.json", "/problems/unauthentic
 
 
 @pytest.mark.parametrize("path", PAGES)
+@pytest.mark.slow
 async def test_given_a_browser_without_a_token_then_it_reads_the_pages_about_the_program(
     path: str,
 ) -> None:

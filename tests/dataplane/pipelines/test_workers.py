@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 SAID = """
 import gc, os, sys
 from pyspark import daemon
@@ -15,6 +17,7 @@ runpy.run_module("dataplane.pipelines.workers", run_name="__main__")
 """
 
 
+@pytest.mark.slow
 def test_given_the_daemon_when_it_is_about_to_fork_then_all_is_imported_by_one_thread() -> None:
     done = subprocess.run([sys.executable, "-c", SAID], stdout=subprocess.PIPE, check=True)
 

@@ -288,6 +288,7 @@ def test_given_a_statement_that_is_refused_then_the_exception_is_of_its_kind(
     assert not isinstance(refused.value, dbapi.OutcomeUnknownError)
 
 
+@pytest.mark.slow
 def test_given_answers_that_are_lost_then_it_is_done_once_or_unknown() -> None:
     lost: list[tuple[str, httpx.RequestError]] = [("after", httpx.ReadError("lost"))]
     with hosted(feed_table(), wait_s=0.8) as host:

@@ -72,6 +72,7 @@ def test_given_other_parameters_than_there_are_placeholders_then_nothing_is_boun
 
 
 @given(HOSTILE)
+@pytest.mark.slow
 def test_given_any_text_when_bound_then_the_statement_has_it_as_one_constant(value: str) -> None:
     operation = "select b from t where b = ? and c > ? limit 5"
     text = template(operation).bound([value, "end"])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -37,6 +38,7 @@ FEW = settings(max_examples=20, deadline=None, suppress_health_check=[HealthChec
 
 @FEW
 @given(st.data())
+@pytest.mark.slow
 def test_given_rows_written_by_sql_then_sql_and_arrow_read_the_same(data: st.DataObject) -> None:
     kinds = [parse_type(text) for text in TYPES]
     row = st.tuples(*(st.none() | values(kind) for kind in kinds))
@@ -157,6 +159,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 @FEW
 @given(cases())
+@pytest.mark.slow
 def test_given_conditions_then_sql_finds_the_rows_that_a_model_finds(case: Case) -> None:
     async def both() -> list[list[tuple[Any, ...]]]:
         async with running(case.table) as bench:

@@ -15,6 +15,7 @@ ROWS = 40
 
 
 @pytest.mark.parametrize("row_bytes", [8, 30_000, 300_000])
+@pytest.mark.slow
 def test_given_many_row_groups_when_flushed_and_merged_then_the_footer_is_reserved(
     row_bytes: int,
 ) -> None:

@@ -70,6 +70,7 @@ class Reader:
     at_once=st.integers(1, TABLES + 2),
     changes=st.lists(st.sampled_from(["many", "one"]), min_size=1, max_size=4),
 )
+@pytest.mark.slow
 def test_given_a_reader_between_turns_then_it_has_whole_versions_alone_and_each_commit_its_own(
     at_once: int, changes: list[str]
 ) -> None:

@@ -41,6 +41,7 @@ async def test_given_failovers_when_they_end_then_each_counts_once_with_its_time
         assert "metasrv_failover_duration_seconds_count 1.0" in said
 
 
+@pytest.mark.slow
 async def test_given_a_procedure_that_stands_still_then_its_age_shows_and_goes_with_it() -> None:
     async with leader() as one:
         await create_held_up(one)

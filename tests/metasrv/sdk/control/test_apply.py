@@ -43,6 +43,7 @@ async def test_given_a_state_when_applied_and_exported_then_nothing_is_left() ->
         assert (await client.apply(state(TABLE))).steps == ()
 
 
+@pytest.mark.slow
 async def test_given_a_server_that_does_not_wait_then_it_goes_on_after_each_change() -> None:
     async with leader() as one, _sdk(one) as client:
         kinds: list[str] = []

@@ -4,6 +4,7 @@ stands, whatever the first was."""
 import asyncio
 from typing import Any
 
+import pytest
 from hypothesis import assume, given
 
 from metasrv.service.declared.declared_errors import declared_errors
@@ -37,6 +38,7 @@ async def both(first: DesiredState, second: DesiredState) -> None:
 
 
 @given(pairs())
+@pytest.mark.slow
 def test_given_two_states_when_applied_then_each_stands_and_is_exported_as_it_is(
     drawn: tuple[DesiredState, DesiredState],
 ) -> None:

@@ -87,6 +87,7 @@ async def test_given_a_leader_when_watched_then_it_says_who_leads() -> None:
         assert line == FeedAlive(version=one.version, leader="http://ms-1", is_stale=False)
 
 
+@pytest.mark.slow
 async def test_given_a_node_that_moves_then_its_new_address_is_told() -> None:
     async with leader() as one:
         reader = Reader.of(one.state)

@@ -205,6 +205,7 @@ async def test_given_a_time_that_is_none_or_too_early_when_asked_for_then_it_is_
         assert detail in answer.json()["detail"]
 
 
+@pytest.mark.slow
 async def test_given_many_reads_as_of_now_then_the_store_is_written_once_an_interval() -> None:
     async with leader(nodes=1) as one:
         await one.make("t")

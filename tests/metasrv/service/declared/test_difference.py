@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import assume, event, given
 
 from metasrv.service.declared.canonical import check_of, default_of, partition_key
@@ -71,6 +72,7 @@ def done(model: Model, declared: DesiredState, prune: bool) -> tuple[Operation, 
 
 
 @given(pairs())
+@pytest.mark.slow
 def test_given_two_states_when_the_difference_is_done_then_it_is_the_other_and_none_is_left(
     drawn: tuple[DesiredState, DesiredState],
 ) -> None:
@@ -84,6 +86,7 @@ def test_given_two_states_when_the_difference_is_done_then_it_is_the_other_and_n
 
 
 @given(states())
+@pytest.mark.slow
 def test_given_a_state_when_it_is_declared_as_it_is_then_there_is_no_difference(
     first: DesiredState,
 ) -> None:
@@ -95,6 +98,7 @@ def test_given_a_state_when_it_is_declared_as_it_is_then_there_is_no_difference(
 
 
 @given(states(), states())
+@pytest.mark.slow
 def test_given_no_prune_then_tables_that_are_not_declared_stay(
     first: DesiredState, second: DesiredState
 ) -> None:

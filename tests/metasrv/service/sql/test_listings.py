@@ -1,5 +1,6 @@
 """A table shown as SQL: what makes an equal table, whatever its columns, options and elements."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -65,6 +66,7 @@ def tables(draw: st.DrawFn) -> TableInfo:
 
 @settings(max_examples=150)
 @given(tables())
+@pytest.mark.slow
 def test_given_any_table_when_shown_as_sql_then_that_makes_an_equal_one(info: TableInfo) -> None:
     route = table_route(1024, (NODE,) * info.partition.regions)
     made_before = Catalog().apply(first_update(), 1)

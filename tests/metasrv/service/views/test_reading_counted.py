@@ -45,6 +45,7 @@ def of(view: str, token: str | None = None) -> ListRequest:
     return ListRequest(f"/v1/information-schema/{view}", PAGE, token, Freshness())
 
 
+@pytest.mark.slow
 async def test_given_many_tables_then_a_read_looks_at_what_it_shows() -> None:
     async with leader(given=with_tables(MANY)) as one:
         tables = counted(one.state)
@@ -73,6 +74,7 @@ async def test_given_many_tables_then_a_read_looks_at_what_it_shows() -> None:
         assert tables.looked_at <= LOOKED_AT_MAX + TABLES_OF_A_TURN
 
 
+@pytest.mark.slow
 async def test_given_a_file_of_many_tables_then_others_run_and_its_pieces_are_bounded() -> None:
     async with leader(given=with_tables(MANY)) as one:
         turns = 0
@@ -96,6 +98,7 @@ async def test_given_a_file_of_many_tables_then_others_run_and_its_pieces_are_bo
 
 
 @pytest.mark.parametrize("limit", [1, 40])
+@pytest.mark.slow
 async def test_given_a_limit_then_a_file_looks_no_further(limit: int) -> None:
     async with leader(given=with_tables(MANY)) as one:
         tables = counted(one.state)
@@ -107,6 +110,7 @@ async def test_given_a_limit_then_a_file_looks_no_further(limit: int) -> None:
     assert tables.looked_at <= limit + TABLES_OF_A_TURN
 
 
+@pytest.mark.slow
 async def test_given_many_tables_when_ordered_then_the_first_are_answered() -> None:
     async with leader(given=with_tables(MANY)) as one:
         tables = one.state.follower.catalog.tables

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -25,6 +26,7 @@ def read(text: str) -> list[sql.Command]:
 
 @settings(max_examples=300)
 @given(all_commands)
+@pytest.mark.slow
 def test_given_any_command_when_printed_then_it_is_read_as_the_same(command: sql.Command) -> None:
     assert read(text_of(command)) == [command]
 
@@ -39,6 +41,7 @@ def test_given_several_when_printed_in_one_text_then_they_are_read_in_order(
 
 @settings(max_examples=300)
 @given(st.data(), all_commands)
+@pytest.mark.slow
 def test_given_a_text_with_words_changed_when_read_then_it_is_right_or_refused_with_its_place(
     data: st.DataObject, command: sql.Command
 ) -> None:
