@@ -41,7 +41,7 @@ def answer_errors(
         path, request_id = request.url.path, getattr(request.state, "request_id", "")
         is_short = "results" not in error.facts  # rows: as many as an answer may have
         status, headers, data = await run_in_thread(
-            is_short, _problem, shown(error, path), path, request_id
+            is_short, problem_bytes, shown(error, path), path, request_id
         )
         return Response(data, status, headers)
 
@@ -58,7 +58,10 @@ def answer_errors(
     app.add_exception_handler(HTTPException, http)
 
 
-def _problem(error: MetaError, path: str, request_id: str) -> tuple[int, dict[str, str], bytes]:
+def problem_bytes(
+    error: MetaError, path: str, request_id: str
+) -> tuple[int, dict[str, str], bytes]:
+    """Status, headers and body of an error's answer."""
     status, headers, body = problem_of(error, path, request_id)
     return status, headers, orjson.dumps(body)
 

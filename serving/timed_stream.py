@@ -98,14 +98,17 @@ def whole_answer(
     media_type: str,
     ended: Callable[[], None],
     headers: dict[str, str] | None = None,
+    status: int = 200,
 ) -> Response:
     """An answer that is ready. A large one is sent in pieces, each of which the reader must receive
     in time; `ended` is called when it has left, or when its reader was cut off."""
     if len(body) <= SMALL_BYTES:
         ended()
-        return Response(body, media_type=media_type, headers=headers)
-    length = {"content-length": str(len(body))}
-    return TimedStream(_pieces(body), media_type, headers=length | (headers or {}), ended=ended)
+        return Response(body, status, media_type=media_type, headers=headers)
+    whole = {"content-length": str(len(body))} | (headers or {})
+    stream = TimedStream(_pieces(body), media_type, headers=whole, ended=ended)
+    stream.status_code = status
+    return stream
 
 
 def in_pieces(body: bytes) -> Iterator[bytes]:

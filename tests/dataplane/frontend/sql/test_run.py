@@ -1,11 +1,13 @@
 """Statements about rows at a frontend, over a real datanode: what they do, and what is refused."""
 
 import asyncio
+from dataclasses import replace
 
 import httpx
 import pytest
 
 from dataplane.frontend.sql import run as running_sql
+from metasrv_base.concurrency.reservations import Reservations
 from metasrv_base.wire.http.strict_json import BODY_BYTES_MAX
 from tests.dataplane.frontend.bench import running
 from tests.dataplane.frontend.http.requests import ROWS, get
@@ -334,3 +336,25 @@ async def test_given_a_statement_that_fails_then_the_results_of_those_before_it_
     assert "results" not in unread.json  # nothing was begun
     assert (failed.json["code"], failed.json["facts"]["statement"]) == ("already-exists", 2)
     assert [each["rows"] for each in failed.json["results"]] == [[[3]]]
+
+
+@pytest.mark.parametrize("end", ["", f"; {FILL}"], ids=["success", "failure"])
+async def test_given_large_results_when_answers_have_no_room_then_the_request_is_sent_again(
+    end: str,
+) -> None:
+    """The results of a text that fails take memory as those of one that does not."""
+    async with running() as bench:
+        await done(bench, f"{FILL}; insert into t values (5, 1, '{'x' * 100_000}')")
+        pages = Reservations("pages", 100_000)
+        bench.service = replace(bench.service, pages=pages)
+        with pages.hold(1):
+            full = await sent(bench, f"select * from t{end}")
+            small = await sent(bench, f"select id from t{end}")
+        free = await sent(bench, f"select * from t{end}")
+
+    status = 409 if end else 200
+    assert (full.status, small.status, free.status) == (503, status, status)
+    assert "memory for pages is full" in full.json["facts"]["reason"]
+    assert len(free.json["results"][0]["rows"]) == 5
+    content_type = "application/problem+json" if end else "application/json"
+    assert (free.headers["content-type"], pages.bytes) == (content_type, 0)
