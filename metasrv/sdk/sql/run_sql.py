@@ -13,6 +13,7 @@ from metasrv.sdk.control.procedure import OnProgress
 from metasrv.sdk.control.service import DEFAULT_WAIT_S, ChangeOptions, ControlService
 from metasrv.sdk.sql.sql_parts import SqlPart, parts_of
 from metasrv_base.clock import Clock
+from metasrv_base.concurrency.run_in_thread import run_in_thread
 from metasrv_base.errors import MetaError
 
 if TYPE_CHECKING:
@@ -97,11 +98,15 @@ async def run_sql(
     parts = _listed(text) if len(text) <= SHORT_CHARS else await asyncio.to_thread(_listed, text)
     for part in parts:
         send = _rows_sent if part.of_rows else _changes_sent
-        try:
-            await send(run, part)
-        except MetaError as error:
-            run.add(part, _before(error))
-            raise part.placed(error) from error
+        left: SqlPart | None = part
+        while left is not None:
+            try:
+                rest = await send(run, left)
+            except MetaError as error:
+                run.add(left, _before(error))
+                is_short = len(text) <= SHORT_CHARS
+                raise await run_in_thread(is_short, left.placed, error) from error
+            left = None if rest is None else left.rest(rest)
     return tuple(run.results)
 
 
@@ -117,53 +122,43 @@ def _before(error: MetaError) -> "tuple[StatementResult, ...]":
     return SqlBody.model_validate_json(orjson.dumps({"results": results})).results
 
 
-async def _changes_sent(run: SqlRun, part: SqlPart) -> None:
-    begin = 0
-    while True:
-        start = part.begin + begin
-        conditions = ChangeOptions(
-            wait_s=run.left_s, idempotency_key=f"{run.key}-{start}" if start else run.key
-        )
-        if "on_progress" in run.options:
-            conditions["on_progress"] = run.options["on_progress"]
-        body = await _send(run, _rest(part.text, begin), conditions)
-        for result in body.results:
-            if result.procedure is not None:  # the last one
-                result = await _over(run, result)
-            run.add(part, (result,))
-        if body.rest is None:
-            return
-        begin = body.rest
+async def _changes_sent(run: SqlRun, part: SqlPart) -> int | None:
+    """Returns where the statements begin that were not begun."""
+    start = part.begin + part.done
+    conditions = ChangeOptions(
+        wait_s=run.left_s, idempotency_key=f"{run.key}-{start}" if start else run.key
+    )
+    if "on_progress" in run.options:
+        conditions["on_progress"] = run.options["on_progress"]
+    body = await _send(run, part.text, conditions)
+    for result in body.results:
+        if result.procedure is not None:  # the last one
+            result = await _over(run, result)
+        run.add(part, (result,))
+    return body.rest
 
 
-async def _rows_sent(run: SqlRun, part: SqlPart) -> None:
-    """Sent again under the same key, as long as it is unknown whether it was done: regions know
-    each statement, so that none is done twice."""
+async def _rows_sent(run: SqlRun, part: SqlPart) -> int | None:
+    """Returns where the statements begin that were not begun.
+
+    Sent again under the same key, as long as it is unknown whether it was done: regions know each
+    statement, so that none is done twice.
+    """
     from metasrv.sdk.rows.attempts import Copies
     from metasrv_base.wire.frontend.rows import SENT_MS
     from metasrv_base.wire.language.sql import SqlBody
 
     frontends, sent_ms = run.frontends(), run.clock.wall_ms()
     headers = {"idempotency-key": f"{run.key}-{part.begin}", SENT_MS: str(sent_ms)}
-    begin: int | None = 0
-    while begin is not None:
-        request: dict[str, object] = {"text": _rest(part.text, begin), **_session(run.options)}
-        if newest_version := run.shown_version:
-            request["min_catalog_version"] = newest_version
-        copies = Copies()
-        with copies.settled():
-            answer = await frontends.ask(
-                "POST", PATH, run.until, copies, json=request, headers=headers
-            )
-        body = answer.body(SqlBody)
-        run.add(part, body.results)
-        begin = body.rest
-
-
-def _rest(text: str, begin: int) -> str:
-    """The text from a statement on. What is before it is sent as blanks, so that places in the text
-    stay what they are."""
-    return "".join(char if char == "\n" else " " for char in text[:begin]) + text[begin:]
+    request: dict[str, object] = {"text": part.text, **_session(run.options)}
+    if newest_version := run.shown_version:
+        request["min_catalog_version"] = newest_version
+    copies = Copies()
+    with copies.settled():
+        answer = await frontends.ask("POST", PATH, run.until, copies, json=request, headers=headers)
+    body = answer.body(SqlBody)
+    run.add(part, body.results)
+    return body.rest
 
 
 def _session(options: SqlOptions) -> dict[str, str]:

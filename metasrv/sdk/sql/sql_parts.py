@@ -5,7 +5,7 @@ Each part is sent by itself. What a server says of places in its part is told of
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from metasrv_base.errors import MetaError
 from metasrv_base.sql.rows.statement_kinds import is_of_rows
@@ -29,14 +29,27 @@ class SqlPart:
     of_rows: bool
     number: int
     """Statements before it."""
+    done: int = 0
+    """Characters of it that are done: its rest alone is sent."""
 
     @property
     def text(self) -> str:
-        return self.source[self.begin : self.end]
+        """Blanks stand for the characters that are done, so that places stay the same."""
+        blank = "".join(char if char == "\n" else " " for char in self._done_text)
+        return blank + self.source[self.begin + self.done : self.end]
+
+    @property
+    def _done_text(self) -> str:
+        return self.source[self.begin : self.begin + self.done]
+
+    def rest(self, offset: int) -> "SqlPart":
+        """The same part, with its statements before *offset* done."""
+        return replace(self, done=offset)
 
     def placed(self, error: MetaError) -> MetaError:
         """The same error, with the statement and the place in the whole text. One that names no
-        statement is of the part as a whole: those before the part are done."""
+        statement is of what was sent as a whole: those before it are done."""
+        before_it = self.number + sum(1 for _ in split(self._done_text))
         facts = dict(error.facts)
         line, column, statement = (facts.get(name) for name in ("line", "column", "statement"))
         if isinstance(line, int) and isinstance(column, int):
@@ -47,9 +60,9 @@ class SqlPart:
             if self.begin:
                 facts.pop("detail", None)  # names the place in the part: made anew of these facts
         if isinstance(statement, int):
-            facts["statement"] = statement + self.number
-        elif self.number:
-            facts["statement"] = self.number + 1
+            facts["statement"] = statement + before_it
+        elif before_it:
+            facts["statement"] = before_it + 1
         return type(error)(error.code, **facts)
 
 

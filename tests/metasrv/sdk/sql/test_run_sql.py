@@ -62,6 +62,7 @@ async def test_given_a_statement_that_fails_then_its_place_is_that_in_the_whole_
             await client.sql(f"{MAKE};\ndrop table u")
 
         assert (missing.value.facts["line"], missing.value.facts["column"]) == (2, 12)
+        assert missing.value.facts["statement"] == 2  # of the whole text, not of what was sent
         with pytest.raises(Refused) as unreadable:
             await client.sql("drop tabel t")
         assert unreadable.value.code == "invalid-sql"

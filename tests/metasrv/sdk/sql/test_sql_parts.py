@@ -4,6 +4,7 @@ import httpx
 import orjson
 import pytest
 
+from dataplane.frontend.sql.run import RUN_MS_MAX
 from metasrv.sdk.client import AsyncClient
 from metasrv.sdk.sql import sql_parts
 from metasrv.sdk.sql.sql_parts import parts_of
@@ -180,3 +181,39 @@ async def test_given_a_fault_then_the_results_of_all_statements_before_it_are_to
         (text.index("drop"), (), None, True),
         (0, ((1,), (2,)), None, None),
     ]
+
+
+@pytest.mark.parametrize(
+    ("last", "code"), [(FILL, "already-exists"), ("select nam from t", "invalid-sql")]
+)
+def test_given_the_rest_of_a_text_when_it_fails_then_its_number_is_that_in_the_whole_text(
+    last: str, code: str
+) -> None:
+    """The rest of `insert ..; insert ..; bad` is `bad` alone: statement 1 of what was sent."""
+    (whole,) = parts_of(f"{FILL}; insert into t values (5, 1, ';'); {last}")
+    rest = whole.rest(whole.source.rindex(last))
+    of_sent = {"line": 1, "column": whole.source.rindex(last) + 1}
+    numbered = {"statement": 1} if code == "already-exists" else {}
+
+    placed = rest.placed(Refused(code, **of_sent, **numbered))
+
+    assert placed.facts == {**of_sent, "statement": 3}
+    assert "statement" not in whole.placed(Refused("invalid-sql", **of_sent)).facts
+    assert rest.text == " " * whole.source.rindex(last) + last
+
+
+async def test_given_rows_whose_time_is_over_when_one_fails_then_its_number_is_its_own() -> None:
+    async with scene() as (frontends, table), _client(frontends) as client:
+        bench = frontends.bench
+        assert bench is not None
+
+        async def later(request: httpx.Request) -> None:
+            bench.way.done = None
+            bench.clock.advance(RUN_MS_MAX)
+
+        bench.way.done = later
+        with pytest.raises(Conflict) as there:
+            await client.sql(f"{FILL}; {FILL}")
+        rows = await table.count()
+
+    assert (there.value.facts["statement"], rows) == (2, 2)
