@@ -1,5 +1,6 @@
 """Objects of the catalog that paths name, as resources: what their classes do in the same way."""
 
+from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
 from metasrv.sdk.control.service import ChangeOptions, ControlService, DoneChange, past
@@ -10,7 +11,7 @@ from metasrv_base.wire.model import WireModel
 B = TypeVar("B", bound=WireModel)
 
 
-class NamedResources(Generic[B]):
+class NamedResources(ABC, Generic[B]):
     """The base of `client.catalogs`, `schemas`, `placements` and `tablespaces`."""
 
     _body: type[B]
@@ -19,8 +20,9 @@ class NamedResources(Generic[B]):
     def __init__(self, service: ControlService) -> None:
         self._service = service
 
+    @abstractmethod
     def _path(self, name: str) -> str:
-        raise NotImplementedError
+        """The path of the one that is named so."""
 
     async def _get(self, name: str, as_of: str | None = None) -> B:
         return await self._service.read_catalog(self._body, self._path(name), past(as_of))
