@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self, TypedDict, Unpack
 from metasrv.dbapi import errors
 from metasrv.dbapi.cursor import Cursor
 from metasrv.dbapi.session import ConnectionSession, ConnectionTarget
-from metasrv.sdk.portal import Portal
+from metasrv.sdk.portal import ClosedPortal, Portal
 from metasrv.sdk.urls import urls_of
 from metasrv_base.errors import Unknown
 
@@ -59,8 +59,10 @@ class Connection:
         if self._is_closed:
             return
         self._is_closed = True
-        self._portal.call(self._session.close())
-        self._portal.close()
+        try:
+            self._portal.call(self._session.close())
+        finally:
+            self._portal.close()
 
     def __enter__(self) -> Self:
         return self
@@ -84,6 +86,8 @@ class Connection:
         added is done. Unknown: also if another thread closes the connection meanwhile."""
         try:
             self._portal.call(self._session.run(text, results))
+        except ClosedPortal as error:
+            raise errors.InterfaceError("The connection is closed.") from error
         except CancelledError as error:
             raise Unknown(reason="the connection was closed meanwhile") from error
 

@@ -3,6 +3,8 @@
 import asyncio
 import gc
 from collections.abc import AsyncGenerator
+from concurrent.futures import CancelledError
+from threading import Thread
 
 import pytest
 
@@ -79,3 +81,26 @@ def test_given_an_iteration_that_cannot_begin_when_asked_for_then_the_call_fails
         portal.each(broken())
 
     portal.close()
+
+
+def test_given_calls_of_another_thread_when_the_portal_closes_then_each_is_answered() -> None:
+    """Whichever of them come before the close, while it goes on, and after it."""
+    for _ in range(50):
+        portal, ends = Portal(), list[str]()
+        thread = Thread(target=call_on, args=(portal, ends), daemon=True)
+        thread.start()
+        portal.close()
+        thread.join(timeout=10)
+
+        assert ends == ["the client is closed"]
+
+
+def call_on(portal: Portal, ends: list[str]) -> None:
+    """Calls until the portal takes no more."""
+    while not ends:
+        try:
+            portal.call(asyncio.sleep(0))
+        except CancelledError:
+            continue
+        except RuntimeError as error:
+            ends.append(str(error))
