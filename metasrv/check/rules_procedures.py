@@ -164,9 +164,9 @@ def _collected(facts: CheckInput) -> int:
             item.raw.create_revision
             for item in facts.items
             if isinstance(item.key, CatalogUpdateKey)
-            and isinstance(item.value, CatalogUpdate)
             and item.raw.create_revision > leader.raw.mod_revision
-            and head.at_ms - item.value.at_ms >= COLLECTED_MS
+            and isinstance(update := item.value, CatalogUpdate)
+            and head.at_ms - update.at_ms >= COLLECTED_MS
         ),
         default=0,
     )
