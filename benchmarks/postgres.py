@@ -7,7 +7,7 @@ import socket
 import struct
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event
 
@@ -110,6 +110,39 @@ def postgres(folder: Path, settings: dict[str, str]) -> Iterator[Connection]:
                 break
         yield connection
         connection.close()
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait()
+
+
+@contextmanager
+def with_standbys(folder: Path, standbys: int) -> Iterator[Path]:
+    """Yields the socket of a server that answers a commit once it, and each of *standbys* others on
+    this machine, has flushed it to disk. Its first statement waits until they follow it."""
+    names = [f"s{number}" for number in range(1, standbys + 1)]
+    settings = {"synchronous_standby_names": f"{standbys} ({','.join(names)})"} if names else {}
+    with postgres(folder, settings), ExitStack() as running:
+        for number, name in enumerate(names, 1):
+            running.enter_context(_standby(folder, name, PORT + number))
+        yield socket_in(folder)
+
+
+@contextmanager
+def _standby(folder: Path, name: str, port: int) -> Iterator[None]:
+    user = OWNER if os.geteuid() == 0 else None
+    backup, server = _program("pg_basebackup"), _program("postgres")
+    assert backup is not None, missing_postgres()
+    assert server is not None, missing_postgres()
+    data = folder / name
+    primary = f"host={folder} port={PORT} user={OWNER} application_name={name}"
+    copied = [backup, "-D", str(data), "-R", "-c", "fast", "--no-sync", "-d", primary]
+    subprocess.run(copied, check=True, user=user, stdout=subprocess.DEVNULL)
+    chosen = {"listen_addresses": "", "unix_socket_directories": folder, "port": port}
+    flags = [f"--{name}={value}" for name, value in chosen.items()]
+    with (folder.parent / f"{folder.name}-{name}.log").open("wb") as log:
+        process = subprocess.Popen([server, "-D", data, *flags], user=user, stderr=log)
+    try:
+        yield
     finally:
         process.send_signal(signal.SIGINT)
         process.wait()

@@ -56,6 +56,7 @@ TARGETS = (
     Target(("schema.backfills",), "Spark to PostgreSQL", ">", 0.7, 1),
     Target(("schema.backfills", "--large"), "Spark to PostgreSQL", ">", 0.7, 1),
     Target(("data.failovers", "--mib", "1024"), "Spark / cp", ">", 0.35, 0.5),
+    Target(("data.switches",), "gap of a switch p99, ms", "<", 250, 100),
     Target(("schema.foreground",), "paced: p99 / nothing beside", "<", 2, 1.3),
     Target(("schema.foreground",), "paced: p99 / the index is there", "<", 1.3, 1),
     Target(CREATES, "rate at 32 clients / raw", ">", 0.22, 0.3),

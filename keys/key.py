@@ -1,9 +1,9 @@
 """One class per key family; the only place where key text is built or parsed."""
 
 import re
-from collections.abc import Hashable, Mapping
-from dataclasses import fields
+from collections.abc import Callable, Hashable, Mapping
 from functools import cache
+from operator import attrgetter
 from string import Formatter
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast, get_type_hints
 
@@ -58,12 +58,12 @@ class Key(Generic[V]):
     """Text of the key, built once: a change uses each of its keys repeatedly."""
 
     def __post_init__(self) -> None:
-        parts = {name: getattr(self, name) for name in _names(cast(Hashable, type(self)))}
-        for name, part in parts.items():
-            legal = part >= 0 if isinstance(part, int) else SEGMENTS[name].fullmatch(part)
-            if not legal:
-                raise ValueError(type(self).__name__, name, part)
-        object.__setattr__(self, "_raw", self.template.format_map(parts).encode())
+        form = _form(cast(Hashable, type(self)))
+        parts = form.parts(self)
+        text = form.text % parts
+        if form.legal.fullmatch(text) is None:
+            raise ValueError(type(self).__name__, parts)
+        object.__setattr__(self, "_raw", text.encode())
 
     def __bytes__(self) -> bytes:
         return self._raw
@@ -100,9 +100,34 @@ class Key(Generic[V]):
         return Range(text.encode(), prefix_end(text.encode()))
 
 
+class KeyForm(NamedTuple):
+    """The text of a family, ready to be filled in and judged as a whole."""
+
+    text: str
+    """The form of the key's text, with a place of the operator `%` for each part."""
+    parts: Callable[[Any], Any]
+    """Returns the parts of a key, in the order of their places."""
+    legal: re.Pattern[str]
+    """Matches texts of legal parts alone: none may hold the slash that ends it."""
+
+
 @cache
-def _names(family: Hashable) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(cast(Any, family)))
+def _form(family: Hashable) -> KeyForm:
+    text = legal = ""
+    names = []
+    for literal, name, spec, _conversion in Formatter().parse(cast(Any, family).template):
+        text, legal = text + literal, legal + re.escape(literal)
+        if name is not None:
+            names.append(name)
+            is_text = name in SEGMENTS
+            text += "%s" if is_text else f"%{spec}d"
+            legal += f"(?:{SEGMENTS[name].pattern})" if is_text else "[0-9]+"
+    parts = attrgetter(*names) if names else _no_parts
+    return KeyForm(text, parts, re.compile(legal))
+
+
+def _no_parts(_key: object) -> tuple[()]:
+    return ()
 
 
 @cache

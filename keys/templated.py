@@ -6,7 +6,8 @@ from the first, and what is as good as random (digests, ids) is set aside as byt
 
 import re
 import uuid
-from dataclasses import dataclass
+
+from metasrv_base.values.frozen import frozen
 
 NAME, NUMBER = b"\x01", b"\x02"
 TIME, REGION = b"\x03", b"\x04"
@@ -32,7 +33,7 @@ CONTEXTS = ((b'"', b'"'), (b".", b'"'), (b"/", b"/"), (b"/", b'"'))
 NUMBER_CHARS_MIN = 3  # a shorter one is a part of too many others
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Own:
     """Values that one procedure's JSON repeats and no other's does."""
 

@@ -6,10 +6,10 @@ model, at every start of every program, a quarter of its instructions. Few progr
 
 import ast
 import inspect
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import pairwise
-from textwrap import dedent
 from typing import Any
 
 from pydantic import BaseModel, GetJsonSchemaHandler
@@ -40,13 +40,35 @@ def descriptions(model: type[BaseModel]) -> Mapping[str, str]:
     return {name: text for name, text in texts.items() if name in model.model_fields}
 
 
-def _written_in(model: type[BaseModel]) -> dict[str, str]:
+def _written_in(model: type[BaseModel]) -> Mapping[str, str]:
+    return _texts_of(model.__module__).get(model.__qualname__, {})
+
+
+@cache
+def _texts_of(module: str) -> Mapping[str, Mapping[str, str]]:
+    """The texts of the fields of all classes of a module, by qualified name: its source is parsed
+    once."""
     try:
-        source = inspect.getsource(model)
+        source = inspect.getsource(sys.modules[module])
     except OSError:  # only what is compiled was installed
         return {}
-    (tree,) = ast.parse(dedent(source)).body
-    assert isinstance(tree, ast.ClassDef)
+    return dict(_classes_in(ast.parse(source), ""))
+
+
+def _classes_in(node: ast.AST, within: str) -> Iterator[tuple[str, Mapping[str, str]]]:
+    for child in ast.iter_child_nodes(node):
+        match child:
+            case ast.ClassDef():
+                name = f"{within}{child.name}"
+                yield name, _texts_in(child)
+                yield from _classes_in(child, f"{name}.")
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                yield from _classes_in(child, f"{within}{child.name}.<locals>.")
+            case ast.stmt():
+                yield from _classes_in(child, within)
+
+
+def _texts_in(tree: ast.ClassDef) -> Mapping[str, str]:
     return {
         field.target.id: inspect.cleandoc(below.value.value)
         for field, below in pairwise(tree.body)

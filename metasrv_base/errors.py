@@ -2,10 +2,10 @@
 
 MetaError
 ├── Refused        not done, and never will be as asked     NotFound
-├── Conflict       not done: the world moved; read again    NotLeader
+├── Conflict       not done: the state changed; read again  NotLeader
 ├── Unavailable    not done: never attempted; send it again
 ├── Unknown        perhaps done; settled as docs/protocols.md P1 says, never guessed
-└── Corrupt        our own data makes no sense; wake a person
+└── Corrupt        stored data is damaged; call an operator
 
 The class says what a caller may do; `code`, one of the closed list in
 metasrv_base/wire/problem/problems.py, says what happened. Facts are named values that are safe to
@@ -28,14 +28,14 @@ class MetaError(Exception):
 
     def __str__(self) -> str:
         """A sentence, then the code and the facts that are not in it."""
-        sentence, told = self._sentence()
-        rest = {name: value for name, value in self.facts.items() if name not in told}
+        sentence, named = self._sentence()
+        rest = {name: value for name, value in self.facts.items() if name not in named}
         shown = [self.code, *(f"{name}={value!r}" for name, value in rest.items())]
         return f"{sentence} ({', '.join(shown)})"
 
     def _sentence(self) -> tuple[str, Collection[str]]:
         """The service's own words if it said any; else what was expected where. With the names of
-        the facts that it tells."""
+        the facts in it."""
         if isinstance(detail := self.facts.get("detail"), str):
             return detail, {"detail"}
         if isinstance(self, NotFound) and {"what", "name"} <= self.facts.keys():
@@ -43,12 +43,12 @@ class MetaError(Exception):
         words = self.code.replace("-", " ").capitalize()
         if "pointer" in self.facts:
             words += f" at {self.facts['pointer']}"
-        told = [name for name in ("expected", "found", "reason") if name in self.facts]
+        named = [name for name in ("expected", "found", "reason") if name in self.facts]
         shown = [
             str(self.facts[name]) if name == "reason" else f"{name} {self.facts[name]}"
-            for name in told
+            for name in named
         ]
-        return f"{words}{': ' if told else ''}{', '.join(shown)}.", {"pointer", *told}
+        return f"{words}{': ' if named else ''}{', '.join(shown)}.", {"pointer", *named}
 
 
 class Refused(MetaError):

@@ -2,10 +2,11 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, ItemsView, Iterator, Mapping, ValuesView
-from dataclasses import dataclass
 from typing import Generic, Self, TypeVar, cast
 
 from immutables import Map
+
+from metasrv_base.values.frozen import frozen
 
 V = TypeVar("V")
 
@@ -22,7 +23,7 @@ class Pack(ABC, Collection[int], Generic[V]):
         """Yields all values, in the order in which making them costs least."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layers(Generic[V]):
     """Values that all lie in packs."""
 
@@ -32,7 +33,8 @@ class Layers(Generic[V]):
     """Values that are not as in the base: their packs, or None: deleted."""
 
     def source(self, number: int) -> Pack[V] | None:
-        """Where the value lies, if there is one; None: there is none."""
+        """Returns the pack that has the value, if there is such a value; None if it was deleted, or
+        there is no pack."""
         return self.later.get(number, self.base)
 
     def has(self, number: int) -> bool:
@@ -41,7 +43,8 @@ class Layers(Generic[V]):
 
 
 class PackMap(Mapping[int, V]):
-    """As `immutables.Map`: `set` and `delete` make another map, which shares what did not change.
+    """A persistent map like `immutables.Map`: `set` and `delete` make another map, which shares
+    what did not change.
 
     `values` and `items` are in the order of the packs, with the other values behind them. Two maps
     are equal if they hold equal values. A value that is set is held as it is, until the map is put
@@ -66,7 +69,9 @@ class PackMap(Mapping[int, V]):
 
     def __contains__(self, number: object) -> bool:
         source = self._source(cast("int", number))
-        return number in source if isinstance(source, Pack) else source is not None
+        if source is None:
+            return False
+        return number in source if isinstance(source, Pack) else True
 
     def __len__(self) -> int:
         return self._size

@@ -21,7 +21,7 @@ class SettingFlag(NamedTuple):
     variable: str
     """Name of the environment variable."""
     default: Any
-    """As JSON; None: there is none."""
+    """The default as JSON; None if there is none."""
     required: bool
     unit: str
     """Empty: it is a text, a count or a switch."""
@@ -71,14 +71,14 @@ def in_effect(
 ) -> list[SettingFlag]:
     """The same, with values and where they come from: the environment wins over the file."""
 
-    def told(setting: SettingFlag) -> SettingFlag:
+    def resolved(setting: SettingFlag) -> SettingFlag:
         if setting.variable in environment:
             return setting._replace(value=environment[setting.variable], source=ENVIRONMENT)
         if setting.name in table:
             return setting._replace(value=table[setting.name], source=FILE)
         return setting
 
-    return [told(setting) for setting in settings]
+    return [resolved(setting) for setting in settings]
 
 
 def as_json(settings: list[SettingFlag]) -> str:

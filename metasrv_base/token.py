@@ -32,9 +32,9 @@ class Tokens:
 
     def holder(self, token: str) -> str | None:
         """Returns the holder's name; None: nobody. Compares every hash, in constant time."""
-        given = hash_of(token)
+        token_hash = hash_of(token)
         names = [
-            name for stored, name in self.holders.items() if hmac.compare_digest(stored, given)
+            name for stored, name in self.holders.items() if hmac.compare_digest(stored, token_hash)
         ]
         return names[0] if names else None
 

@@ -16,6 +16,7 @@ from keys.store.kv import ReadableStore
 from metasrv_base.clock import Clock
 from metasrv_base.ids import Ids
 from metasrv_base.rng import Rng
+from metasrv_base.values.frozen import frozen
 from procedures.elements.reorg_pace import Pace
 from procedures.elements.reorg_width import ReorgWidth
 from procedures.elements.transition_notes import Passages, TransitionNote, drained
@@ -46,7 +47,7 @@ One that does not run yet waits for a `lock` (procedures/locking/holding.py) or 
 (procedures/scheduling/admission.py)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Waiting:
     """A wait of a step; shown as it is in `waiting_for`."""
 
@@ -130,7 +131,7 @@ class Ports:
     """The catalog as this leader has applied it: no older than any commit of its term."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Context:
     """The context of one attempt of one step."""
 
@@ -160,8 +161,8 @@ class Context:
         For a step that compares every one of *keys* in its transaction. An attempt after the first
         reads: what was taken from the catalog may be why the first one failed.
         """
-        told = known(self.ports.applied(), *keys) if self.live.attempt == 1 else None
-        return await self.snapshot(*keys) if told is None else told
+        applied = known(self.ports.applied(), *keys) if self.live.attempt == 1 else None
+        return await self.snapshot(*keys) if applied is None else applied
 
     def alive_nodes(self) -> frozenset[str]:
         """Ids, as placement has it at this moment."""

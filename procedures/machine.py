@@ -18,6 +18,7 @@ from keys.value import StoredPart
 from metasrv_base.elements.graph import Graph
 from metasrv_base.elements.proofs import is_proved
 from metasrv_base.elements.proved import PROVED
+from metasrv_base.values.frozen import frozen
 from metasrv_base.wire.model import WireModel
 from procedures.context import Context
 from procedures.elements.reorg import IndexReorg
@@ -47,7 +48,7 @@ class Goto(Generic[S]):
     """Locks that the procedure holds from then on, of those that it has; None: all of them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Done(Generic[S]):
     """The procedure has succeeded once `txn` and its history are committed together."""
 
@@ -67,7 +68,7 @@ class Back:
 Outcome: TypeAlias = Goto[S] | Done[S]
 Act: TypeAlias = Callable[[S, Context], Awaitable[Outcome[S]]]
 Undo: TypeAlias = Callable[[S, Context], Awaitable[Back | None]]
-"""None: nothing is left of the step."""
+"""A call that takes a step back. It returns None if nothing is left of the step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,10 @@ def _no_children(stored: Mapping[str, Any]) -> tuple[str, ...]:
     return ()
 
 
+def _no_change(stored: Mapping[str, Any]) -> None:
+    return None
+
+
 class AdmissionLane(StrEnum):
     """The quota from which a kind is admitted. Repair never waits behind DDL and is never
     answered 429."""
@@ -140,6 +145,9 @@ class Kind(Generic[S]):
     resource: Callable[[S], Resource]
     success: int
     """HTTP status of its end for a client that waited: 200, 201 or 204."""
+    purpose: str = ""
+    """First sentence of its page, without the name, if its module describes several kinds; else the
+    docstring of the module begins with that sentence."""
     deadline_ms: int = 60_000
     """Deadline from submission; a procedure that has not passed `no_return` by then is undone."""
     lane: AdmissionLane = AdmissionLane.DDL
@@ -155,12 +163,15 @@ class Kind(Generic[S]):
     forward, instead of waiting for its locks."""
     shown_children: Callable[[Mapping[str, Any]], tuple[str, ...]] = _no_children
     """Ids of the children that a stored state names, which are shown also once they are over."""
+    change: Callable[[Mapping[str, Any]], str | None] = _no_change
+    """Returns the change of the resource in a few words, from a stored state; None: the kind says
+    all."""
 
     pins: Callable[[ProcedureRecord], int | None] = _no_pin
     """The version of the catalog whose log a procedure needs although it is parked, paused or
     poisoned; None: nothing."""
     staging: "Staging[S] | None" = None
-    """None: its record always holds its state."""
+    """The items that are stored in parts; None if its record always holds its state."""
     claims: Callable[[S, Catalog], tuple[TenantClaim, ...]] = no_claims
     """Its claims on the limits of tenants, from submit to its end: one for each."""
 

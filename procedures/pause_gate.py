@@ -22,13 +22,14 @@ class PauseGate:
         return self._opened.is_set()
 
     def close(self, reason: str | None, since_ms: int | None = None, stood_ms: int = 0) -> None:
-        """*since_ms*: wall clock of the pause; *stood_ms*: the length of all pauses before it."""
+        """Closes the gate. *since_ms* is the wall clock of the pause; *stood_ms* the length of all
+        pauses before it."""
         self.reason = reason or PAUSED
         self._since_ms, self._stood_ms = since_ms, stood_ms
         self._opened.clear()
 
     def open(self, stood_ms: int = 0) -> None:
-        """*stood_ms*: the length of all pauses so far."""
+        """Opens the gate. *stood_ms* is the length of all pauses so far."""
         self._since_ms, self._stood_ms = None, stood_ms
         self._opened.set()
 

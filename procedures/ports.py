@@ -15,6 +15,7 @@ from keys.model.records import ProcedureOutcome
 from keys.model.transitions import LateHolder
 from keys.store.kv import TXN_BYTES_MAX, TXN_OPS_MAX
 from metasrv_base.engines import LSM
+from metasrv_base.values.frozen import frozen
 from metasrv_base.wire.node.inputs import Borrowed, Snapshot
 from metasrv_base.wire.node.jobs import (
     BackfillJob,
@@ -31,7 +32,7 @@ from metasrv_base.wire.node.jobs import (
 from metasrv_base.wire.node.orders import Order, OrderResult
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sender:
     """The sender of an order, named in the order to the node."""
 
@@ -162,7 +163,7 @@ class SchemaSync(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeView:
     """A node as placement sees it: facts at one moment."""
 
@@ -181,6 +182,9 @@ class NodeView:
     memory_bytes: int = 0
     labels: Mapping[str, str] = field(default_factory=dict)
     """Set by operators, for node filters."""
+    restarted: Mapping[str, int] = field(default_factory=dict)
+    """Regions with copies that it led before its process started again, with their epochs: it opens
+    them at none of these (docs/protocols.md P3.5)."""
 
 
 class Placement(Protocol):
@@ -250,7 +254,7 @@ class Children(Protocol):
         ...
 
     async def end_of(self, procedure: str) -> ChildEnd | None:
-        """None: it is not over, or was never submitted."""
+        """Returns the end of a child; None if it has not ended, or was never submitted."""
         ...
 
     async def under_way(self) -> tuple[str, ...]:

@@ -1,16 +1,17 @@
 """Claims of procedures on the limits of their tenants, until they are over. Plain data."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from keys.catalog.catalog import Catalog
 from keys.model.catalogs import CatalogLimits
 from keys.model.records import Lock, LockMode
+from metasrv_base.values.frozen import frozen
 
 CATALOG = "catalog:"  # of the lock of a catalog, before its name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TenantClaim:
     catalog: str
     tables: Mapping[int, int] = field(default_factory=dict)

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from metasrv.host.tool_search import said
+from metasrv.host.tool_search import output_of
 from scripts import children
 
 QUIET = {"DEBIAN_FRONTEND": "noninteractive"}
@@ -30,6 +30,6 @@ def install(root: Path, packages: list[str], is_offered: Callable[[], bool]) -> 
 
 def candidate(package: str) -> str:
     """The version that would be installed; empty where none is offered."""
-    text = said(["apt-cache", "policy", package])
+    text = output_of(["apt-cache", "policy", package])
     version = next((line.split()[1] for line in text.splitlines() if "Candidate:" in line), "")
     return "" if version == "(none)" else version

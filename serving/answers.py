@@ -33,8 +33,11 @@ def answer_errors(
     faults: Callable[[RequestValidationError], tuple[FieldError, ...]] = pointed_at,
     shown: Callable[[MetaError, str], MetaError] = as_it_is,
 ) -> None:
-    """*faults*: of a body or parameters that FastAPI refuses. *shown*: an error as the clients of a
-    path may see it."""
+    """Answers every error of *app*'s routes as problem+json.
+
+    *faults* lists the faults of a body or of parameters that FastAPI refuses; *shown* returns an
+    error as the clients of a path may see it.
+    """
 
     async def refuse(request: Request, error: Exception) -> Response:
         assert isinstance(error, MetaError)

@@ -35,7 +35,7 @@ class RequestBody:
     """The rest of one request, as it comes."""
 
     def __init__(self, length: int) -> None:
-        """*length*: bytes, or CHUNKED."""
+        """Begins a body of *length* bytes, or one in chunks (CHUNKED)."""
         self._data = max(length, 0)
         """Bytes of data until the next line, or the end."""
         self._line = ChunkLine.SIZE if length == CHUNKED else ChunkLine.NONE

@@ -18,6 +18,7 @@ from metasrv_base.ids import NODE_ID
 from metasrv_base.settings_list import SettingFlag, in_effect, settings_of, table_of
 from metasrv_base.token import listen_fault, optional_token, optional_tokens
 from metasrv_base.wire.http.addresses import is_base_url
+from metasrv_base.wire.problem.fault_words import fault_of
 
 
 class StartConfig(BaseModel):
@@ -108,7 +109,9 @@ class StartConfig(BaseModel):
         return cls.model_validate({k: v for layer in layers for k, v in layer.items()})
 
     @classmethod
-    def told(cls, environment: Mapping[str, str], toml: Path | None) -> list[SettingFlag]:
+    def effective_settings(
+        cls, environment: Mapping[str, str], toml: Path | None
+    ) -> list[SettingFlag]:
         """Every setting as it is for a program that is started without flags."""
         settings = settings_of(cls, cls.env_prefix)
         return in_effect(settings, table_of(toml, cls.program), environment)
@@ -145,7 +148,7 @@ class StartConfig(BaseModel):
         settings = {setting.name: setting for setting in settings_of(cls, cls.env_prefix)}
         for fault in error.errors():
             name = str(fault["loc"][0]) if fault["loc"] else ""
-            message = fault["msg"].removeprefix("Value error, ")
+            message = fault_of(fault)
             if name not in settings:
                 close = get_close_matches(name, settings, n=1)
                 hint = f"; did you mean {close[0]}?" if close else ""

@@ -1,8 +1,9 @@
-"""In front of the parser: one whole, well-formed head at a time, in bounded time and bytes.
+"""The guard in front of the HTTP parser: one whole, well-formed head at a time, in bounded time and
+bytes.
 
 The parser of uvicorn waits for ever for a head, lets through what two parsers read differently, and
-answers in plain text. Here each request is judged first; the next one is held back until the answer
-to the last has left.
+answers in plain text. Here each request's head is checked first; the next one is held back until
+the answer to the last has left.
 """
 
 import asyncio
@@ -54,8 +55,8 @@ class GuardedConfig(uvicorn.Config):
 class Guard(HttpToolsProtocol):
     """The protocol of one connection, in front of the parser."""
 
-    def __init__(self, *given: Any, **settings: Any) -> None:
-        super().__init__(*given, **settings)
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
         assert isinstance(self.config, GuardedConfig)
         self._bounds = self.config.bounds
         self._held = b""

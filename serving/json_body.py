@@ -35,5 +35,5 @@ async def json_body(scope: Scope, receive: Receive, limit_bytes: int) -> bytes:
 
 def media_type(scope: Scope) -> str:
     """The media type of the body, in small letters, without parameters."""
-    given: bytes = dict(scope["headers"]).get(b"content-type", b"")
-    return given.partition(b";")[0].strip().lower().decode("latin-1")
+    sent_type: bytes = dict(scope["headers"]).get(b"content-type", b"")
+    return sent_type.partition(b";")[0].strip().lower().decode("latin-1")

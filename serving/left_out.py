@@ -39,6 +39,12 @@ def leave_out_sniffio() -> None:
 
 
 def leave_out_typer_values() -> None:
-    """For a TAB, which has no use for the values of a line: the adapters of typer import pydantic
-    to convert them, a third of the time. A value that cannot be converted is None then."""
-    sys.meta_path.insert(0, _LeftOut(("typer._adapters",)))
+    """For a TAB, which needs words of a line as they are: the adapters of typer import pydantic to
+    convert them, a third of the time. A value of another type than text is None then."""
+    unconverted = ModuleType("typer._adapters")
+    vars(unconverted)["try_build_adapter"] = _no_adapter
+    sys.modules[unconverted.__name__] = unconverted
+
+
+def _no_adapter(**_: object) -> None:  # typer passes a value on then, if it has the right type
+    return None

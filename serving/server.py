@@ -22,7 +22,8 @@ class Server(uvicorn.Server):
     """Says when it listens; ends by `should_exit`."""
 
     def __init__(self, app: Any, host: str, *, drain_s: int) -> None:
-        """*drain_s*: how long answers under way at the end may take; then they are cut."""
+        """Prepares a server of *app*. *drain_s* is the time that answers under way at the end may
+        take; then they are cut."""
         hosts = LOOPBACK if host in LOOPBACK or f"[{host}]" in LOOPBACK else None
         super().__init__(GuardedConfig(app, Bounds(hosts), **_settings(drain_s)))
         self.is_up = asyncio.Event()

@@ -34,8 +34,9 @@ PAGE_FOLDERS = frozenset({"/docs", "/problems"})
 """Pages about the program, with the files directly below these folders (serving/pages/). A browser
 cannot show a token, and they say only what the documents in this repository say
 (docs/decisions/0180)."""
-CLUSTER_PATHS = ("/internal/", "/node/v1/orders")
-"""Registration, heartbeats, the feed of the catalog, and orders to nodes."""
+CLUSTER_PATHS = ("/internal/", "/node/v1/orders", "/node/v1/copies/")
+"""Registration, heartbeats, the feed of the catalog, orders to nodes, and what copies of a region
+say to each other."""
 _CHALLENGE = (b"www-authenticate", b'Bearer realm="metasrv"')
 _PAGE = "docs/operate/tokens.md"
 
@@ -62,8 +63,8 @@ class TokenBook:
     def reload(self) -> None:
         """Reads the files again. Raises ValueError, as `of_files`; then nothing is changed."""
         assert self._files is not None, "these tokens came from no file"
-        news = TokenBook.of_files(*self._files)
-        self._clients, self._cluster = news._clients, news._cluster
+        new_book = TokenBook.of_files(*self._files)
+        self._clients, self._cluster = new_book._clients, new_book._cluster
         self.version += 1
 
     def holder(self, token: str) -> str | None:
@@ -159,7 +160,8 @@ class TokenMiddleware:
 
 
 def token_book(clients: Path | None, cluster: Path | None) -> TokenBook | None:
-    """None: the program was given no tokens. Raises ValueError, as `TokenBook.of_files`."""
+    """Reads the tokens; returns None if the program was given no files. Raises ValueError, as
+    `TokenBook.of_files`."""
     return None if clients is None else TokenBook.of_files(clients, cluster)
 
 
@@ -214,8 +216,8 @@ def guarded(
 
 def bearer(scope: Scope) -> str:
     """The token of the one Authorization header; empty: none, or several."""
-    given = [value for name, value in scope["headers"] if name.lower() == b"authorization"]
-    if len(given) != 1:
+    values = [value for name, value in scope["headers"] if name.lower() == b"authorization"]
+    if len(values) != 1:
         return ""
-    scheme, _, token = given[0].decode("latin-1").partition(" ")
+    scheme, _, token = values[0].decode("latin-1").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""

@@ -5,6 +5,7 @@ An area's own fixtures are in its own `conftest.py`.
 """
 
 import gc
+import signal
 from collections.abc import Iterator, Sequence
 from itertools import count
 from pathlib import Path
@@ -34,6 +35,10 @@ settings.load_profile("house")
 leave_out_httpx_command()  # as the programs do: half of the import of httpx
 leave_out_pandas()  # as the programs do: each forked process of lives would import it anew
 leave_out_sniffio()  # as the programs do: each request to an application would search for it
+
+# A shell lets what it starts in the background ignore Ctrl-C, and so would the programs of tests.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 YOUNG_MAX = 50_000
 """New objects before garbage is looked for: by default 700, which was a quarter of all the time."""

@@ -17,7 +17,7 @@ def is_running(pid: int) -> bool:
     return state not in NOT_RUNNING
 
 
-def has_ended(pid: int, within_s: float = 20.0) -> bool:
+def has_ended(pid: int, within_s: float = 120.0) -> bool:
     """Waits for it: a signal is delivered some time after it was sent."""
     try:
         watched = os.pidfd_open(pid)

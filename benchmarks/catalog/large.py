@@ -16,11 +16,12 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from uuid import uuid4
 
 import httpx
 import orjson
@@ -52,6 +53,16 @@ ALTERED_AT_ONCE = 1_000  # tables of one batch
 ALTERED_SHOWN = 10  # times that memory is shown meanwhile
 FIRST_EPOCH = 1
 SHOWN = 8
+TAKER = "stub-1"  # the node that takes new tables
+STARTING = (202, 503, 504)
+"""Statuses that are asked again: the change is under way, it was not attempted, it is perhaps done.
+A change has an idempotency key, so that it is one change however often it is sent."""
+
+
+def reason_of(answer: httpx.Response) -> str:
+    """Status and code: details may differ each time, and would be printed each time."""
+    code = answer.json().get("code", "under way")
+    return f"{answer.status_code} {code}"
 
 
 class Led(Stub):
@@ -136,16 +147,35 @@ class Served:
         used = f"{cpu_ms(self.pid) / 1000:9.2f} s of processor {resident_mib(self.pid):7.0f} MiB"
         print(f"{what:40}{took_s:9.2f} s {used}", flush=True)
 
-    async def until(self, method: str, path: str, body: object = None, *, status: int) -> None:
-        """Asks again until the answer has *status*."""
-        headers = {"prefer": "wait=30"} if body is not None else {}
+    async def until(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        status: int,
+        waits_for: Sequence[int] = STARTING,
+    ) -> None:
+        """Asks again until the answer has *status*, as long as it has one of *waits_for* or none,
+        and prints each reason. Raises AssertionError for any other answer."""
+        changes = body is not None and method == "POST"
+        headers = {"prefer": "wait=30", "idempotency-key": uuid4().hex} if changes else {}
+        waits = ""
         for _ in range(int(READY_S_MAX / LOOK_S)):
-            with suppress(httpx.TransportError):
+            try:
                 answer = await self.http.request(method, path, json=body, headers=headers)
+            except httpx.TransportError as error:
+                reason = type(error).__name__
+            else:
                 if answer.status_code == status:
                     return
+                assert answer.status_code in waits_for, f"{method} {path}: {answer.text[:1_000]}"
+                reason = reason_of(answer)
+            if reason != waits:
+                print(f"  {method} {path} waits: {reason}", flush=True)
+                waits = reason
             await asyncio.sleep(LOOK_S)
-        raise AssertionError(path)
+        raise AssertionError(f"{method} {path}: {waits}")
 
 
 async def measure(filling: Filling, folder: Path, asked: argparse.Namespace) -> bool:
@@ -178,7 +208,7 @@ async def served(rig: Rig, name: str) -> AsyncIterator[Served]:
     with (rig.folder / f"{name}.log").open("wb") as output:
         env = {**os.environ, REPORT: str(rig.folder / f"{name}.json")}
         child = await asyncio.create_subprocess_exec(*argv, env=env, stdout=output, stderr=output)
-    stub = Stub("stub-1", rig.folder)
+    stub = Stub(TAKER, rig.folder)
     listening = await asyncio.start_server(stub.serve, "127.0.0.1", 0, limit=HEAD_MAX)
     address = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
     client = httpx.AsyncClient(base_url=one.url, trust_env=False, timeout=READY_S_MAX)
@@ -194,8 +224,12 @@ async def served(rig: Rig, name: str) -> AsyncIterator[Served]:
 
 async def life(server: Served) -> None:
     filling = server.rig.filling
-    await server.until("GET", f"{PATH}/{name_of(filling.tables // 2)}", status=200)
+    path = f"{PATH}/{name_of(filling.tables // 2)}"
+    # 404: what is filled lacks the catalog `main`, which the first leader makes.
+    await server.until("GET", path, status=200, waits_for=(*STARTING, 404))
     server.show("first read")
+    # 404: the node that takes new tables beats until a leader is there that knows it.
+    await server.until("GET", f"/v1/nodes/{TAKER}", status=200, waits_for=(*STARTING, 404))
     await server.until("POST", PATH, {"name": "first", **SPEC}, status=201)
     server.show("first create")
     off = {"enabled": True, "reason": "the nodes are simulated, and silent once they have leases"}

@@ -2,9 +2,10 @@
 
 A bare route of the framework answers each POST when two transactions of etcd, one after the other,
 are done: a submission and an end, by our own adapter and with the compares, puts and bytes of one
-create. No procedure, no lock, no schema, no request to a node. Another route answers at once: what
-is left if a create asked etcd for nothing, since many creates at a time share transactions. Beside
-them etcd is driven raw by one transaction, as in `benchmarks.service.creates`.
+create. No procedure, no lock, no schema. A second route sends one order to a node between the two,
+by our own client over a kept connection: all that the protocol of a create waits for. Another
+answers at once: what is left if a create asked etcd for nothing, since many creates at a time share
+transactions. Beside them etcd is driven raw by one transaction, as in `benchmarks.service.creates`.
 """
 
 import argparse
@@ -22,32 +23,47 @@ from fastapi import FastAPI, Response
 from benchmarks.load import Load, closed_loop, request_of
 from benchmarks.report import head, line, ratio
 from benchmarks.service.bare import child_server
-from benchmarks.service.creates import MANY, PATH, cpu_ms
+from benchmarks.service.creates import MANY, PATH, cpu_ms, stub_node
 from benchmarks.service.raw import DEADLINE_MS, SETTINGS, Shape, Work, measured
 from keys.store.etcd import EtcdKv
 from keys.store.kv import Kv
 from metasrv.playground.plan import PlaygroundOptions
 from metasrv.playground.playground import Playground
+from metasrv_base.wire.http.client import HttpClient
 
 ROUNDS = 5
 FLOOR = "benchmarks.service.create_floor"
-NONE = "/none"
-ROUTES = {"two transactions": PATH, "none": NONE}
+NONE, ORDERED = "/none", "/ordered"
+ROUTES = {"two transactions": PATH, "with an order": ORDERED, "none": NONE}
+ORDER = {"number": 1, "region_id": "4398046511104", "epoch": 1, "root": "/dn-1/4398046511104-1"}
+"""A part of the fields of a real one."""
 COMPARES = 9
 WHOLE = (420, 60, 300, 120, 50, 200, 60, 40)
 """Sizes of the values that one create puts: its submission's two, then its end's."""
 SUBMISSION, END = Shape(4, WHOLE[:2]), Shape(5, WHOLE[2:])
 
 
-def floor_app(kv: Kv) -> FastAPI:
+def floor_app(kv: Kv, node: HttpClient) -> FastAPI:
     app, numbers = FastAPI(openapi_url=None), count()
+
+    async def commit(name: str, shape: Shape) -> None:
+        request = shape.request(f"floor/{name}")
+        assert (await kv.txn(request, deadline_ms=DEADLINE_MS)).succeeded
 
     @app.post(PATH)
     async def create() -> Response:
         number = next(numbers)
-        for name, shape in (("submission", SUBMISSION), ("end", END)):
-            request = shape.request(f"floor/{number}/{name}")
-            assert (await kv.txn(request, deadline_ms=DEADLINE_MS)).succeeded
+        await commit(f"{number}/submission", SUBMISSION)
+        await commit(f"{number}/end", END)
+        return Response(b"{}", 201, media_type="application/json")
+
+    @app.post(ORDERED)
+    async def ordered() -> Response:
+        number = next(numbers)
+        await commit(f"{number}/submission", SUBMISSION)
+        orders = {"orders": [ORDER]}
+        await node.request("POST", "/node/v1/orders", json=orders, deadline_ms=DEADLINE_MS)
+        await commit(f"{number}/end", END)
         return Response(b"{}", 201, media_type="application/json")
 
     @app.post(NONE)
@@ -57,11 +73,13 @@ def floor_app(kv: Kv) -> FastAPI:
     return app
 
 
-async def serve(endpoint: str) -> None:
+async def serve(endpoint: str, node: str) -> None:
     kv = await EtcdKv.connect([endpoint], b"bench/")
     listening = socket.create_server(("127.0.0.1", 0))
     print(f"http://127.0.0.1:{listening.getsockname()[1]}", flush=True)
-    config = uvicorn.Config(floor_app(kv), log_config=None, access_log=False, lifespan="off")
+    config = uvicorn.Config(
+        floor_app(kv, HttpClient([node])), log_config=None, access_log=False, lifespan="off"
+    )
     await uvicorn.Server(config).serve(sockets=[listening])
 
 
@@ -81,9 +99,10 @@ async def measure(creates: int) -> dict[str, list[float]]:
         found.setdefault(name, []).append(value)
 
     with tempfile.TemporaryDirectory(prefix="metasrv-bench-") as folder:
-        async with Playground(PlaygroundOptions(data_dir=Path(folder), datanodes=0)) as up:
+        options = PlaygroundOptions(data_dir=Path(folder), datanodes=0)
+        async with Playground(options) as up, stub_node(up.metasrv_urls, Path(folder)) as node:
             endpoint = up.etcd_urls[0].removeprefix("http://")
-            async with child_server(FLOOR, "--serve", endpoint) as (url, pid):
+            async with child_server(FLOOR, "--serve", endpoint, node) as (url, pid):
                 for number in range(ROUNDS):
                     for clients, (name, path) in product((1, MANY), ROUTES.items()):
                         size = creates * (1 if clients == 1 else 8)
@@ -122,10 +141,10 @@ def main(creates: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="benchmarks.service.create_floor", description=__doc__)
     parser.add_argument("--creates", type=int, default=50, help="of one client in each round")
-    parser.add_argument("--serve", metavar="ETCD", help="be the server")
+    parser.add_argument("--serve", nargs=2, metavar=("ETCD", "NODE"), help="be the server")
     said = parser.parse_args()
     if said.serve is None:
         main(said.creates)
     else:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(serve(said.serve))
+            runner.run(serve(*said.serve))

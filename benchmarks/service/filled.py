@@ -231,7 +231,7 @@ def create_txn(filling: Filling, number: int, now_ms: int) -> Txn:
     info = table_info(made, placing, table_id, now_ms)
     first = number * filling.regions
     chosen = tuple(views[(first + n) % len(views)] for n in range(filling.regions))
-    route = table_route(table_id, chosen)
+    route = table_route(table_id, tuple((view,) for view in chosen))
     keys = TableInfoKey(table_id), TableRouteKey(table_id)
     name_key = TableNameKey(name.catalog, name.schema, name.table)
     read = Snapshot(0, {bytes(key): Read(None, 0) for key in (*keys, name_key)})

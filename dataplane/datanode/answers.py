@@ -5,6 +5,15 @@ from metasrv_base.wire.model import WireModel
 from metasrv_base.wire.node.nodes import RegionStat
 
 
+class FetchBody(WireModel):
+    """The files that a copy fetches from its leader, whose log does not reach back to it."""
+
+    bytes: int
+    """Bytes that are here."""
+    bytes_total: int
+    """Bytes of all files that it needs."""
+
+
 class RegionBody(WireModel):
     """One region as this node has it."""
 
@@ -19,13 +28,15 @@ class RegionBody(WireModel):
     """The number of writes and changes that wait."""
     groups: int
     """Groups of batches written since it was opened; each was one sync."""
+    fetch: FetchBody | None = None
+    """The files that this copy fetches now; null: none."""
 
 
 class NodeRegions(WireModel):
     node_id: str
     incarnation: str
     cluster_id: str | None
-    """None: not registered yet."""
+    """The cluster; None before the node has registered."""
     term: int
     regions: list[RegionBody]
 

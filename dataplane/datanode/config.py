@@ -10,6 +10,9 @@ from serving.config import ProgramConfig, checked_name
 
 MEMTABLE_BYTES_MIN = 64 << 10
 ROWS_BYTES_MIN = 16 << 20
+FETCH_BYTES_PER_S_MIN = 128 << 10
+"""At a lower rate a piece takes so long that the leader ends the session as one that is not
+used."""
 
 
 class DatanodeConfig(ProgramConfig):
@@ -41,6 +44,9 @@ class DatanodeConfig(ProgramConfig):
     applied statements, which may take an eighth of it. When half of that rest is taken, the largest
     regions are flushed; when seven eighths are taken, writes are refused with 503. Reads are
     refused with 503 when their quarter is taken. The last eighth is for flushes and merges."""
+    fetch_bytes_per_s: int = Field(default=64 << 20, ge=0)
+    """The most bytes per second of other nodes' files that copies of this node fetch, all together,
+    so that reads and writes go on beside them; 131072 at least, or 0: no limit."""
     statement_window_ms: int = Field(default=120_000, ge=2 * SENT_MS_MAX, le=3_600_000)
     """The time for which regions remember an applied statement after its first sender made it, so
     that a copy has no effect. A copy that comes later is refused with 409 `statement-too-old`."""
@@ -52,6 +58,13 @@ class DatanodeConfig(ProgramConfig):
     @classmethod
     def _is_a_name(cls, value: str) -> str:
         return checked_name(value)
+
+    @field_validator("fetch_bytes_per_s")
+    @classmethod
+    def _is_a_rate(cls, value: int) -> int:
+        if 0 < value < FETCH_BYTES_PER_S_MIN:
+            raise ValueError(f"at least {FETCH_BYTES_PER_S_MIN}, or 0 for no limit")
+        return value
 
     @field_validator("root")
     @classmethod
@@ -75,8 +88,8 @@ class DatanodeConfig(ProgramConfig):
     @property
     def rows_bytes(self) -> int:
         """The part of memory for rows that are in no file yet, and for replays."""
-        taken = self.read_bytes + self.body_bytes + self.block_cache_bytes
-        return self.memory_bytes - taken
+        bytes_taken = self.read_bytes + self.body_bytes + self.block_cache_bytes
+        return self.memory_bytes - bytes_taken
 
     @property
     def read_bytes(self) -> int:

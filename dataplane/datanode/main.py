@@ -9,6 +9,9 @@ import sys
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import structlog
@@ -16,24 +19,39 @@ import uvloop
 
 from dataplane.datanode.allocator import share_arenas
 from dataplane.datanode.config import DatanodeConfig
+from dataplane.datanode.copies.copy_sessions import CopySessions
+from dataplane.datanode.copies.copy_upkeep import CopyUpkeep
+from dataplane.datanode.copies.file_fetches import FETCHES_MAX, FileFetches
+from dataplane.datanode.copies.followed import CopyAppends
+from dataplane.datanode.copies.peers import HttpPeers
+from dataplane.datanode.copies.set_changes import SetChanges
+from dataplane.datanode.copies.transfer_rate import TransferRate
 from dataplane.datanode.http.app import build_app
 from dataplane.datanode.membership.adoption import NodeAdoption
+from dataplane.datanode.membership.followed_settings import FollowedSettings
 from dataplane.datanode.membership.heartbeat import HeartbeatLoop, HeartbeatPorts
 from dataplane.datanode.membership.membership import Membership, NodeIdentity
-from dataplane.datanode.membership.metasrv import HttpNodeLeader
+from dataplane.datanode.membership.metasrv import HttpNodeLeader, NodeCopySets
 from dataplane.datanode.membership.resources import LocalMachine
 from dataplane.datanode.metrics import NodeMetrics
 from dataplane.datanode.orders.journal import NodeJournal, open_journal
 from dataplane.datanode.orders.orders import OrderExecutor
 from dataplane.datanode.ports import Spawn
+from dataplane.datanode.promises.common_positions import NodeCommonPositions
+from dataplane.datanode.promises.promise_asker import PromiseAsker
+from dataplane.datanode.promises.promise_desk import PromiseDesk
+from dataplane.datanode.promises.shared_regions import PromisePorts
+from dataplane.datanode.promises.silence_reports import SilenceReports
 from dataplane.datanode.regions.leases import RegionLeases
 from dataplane.datanode.regions.regions import NodeRegionSet
 from dataplane.datanode.regions.rows import RowService
+from dataplane.datanode.regions.slot import followed_here
 from dataplane.datanode.regions.store import DiskStore
 from dataplane.datanode.root_lock import RootLock
 from dataplane.datanode.service import DatanodeService
 from dataplane.datanode.upkeep.merging import Merging
 from dataplane.datanode.upkeep.upkeep import Upkeep
+from dataplane.region.copies.leader_silence import LeaderSilence
 from dataplane.region.disk.local_disk import LocalDisk
 from dataplane.region.engines.registry import ENGINES
 from dataplane.region.files.block_cache import BlockCache
@@ -104,8 +122,9 @@ async def run(config: DatanodeConfig) -> None:
     incarnation, engines = str(uuid.uuid4()), tuple(sorted(ENGINES))
     identity = NodeIdentity(config.node_id, incarnation, address, config.zone, config.root, engines)
     client = HttpClient(config.metasrv_urls, token=token)
-    async with client, asyncio.TaskGroup() as group:
-        node = _Node(config, journal, identity, client, group.create_task)
+    to = Connections(client, HttpPeers(token, config.metasrv_urls))
+    async with client, aclosing(to.peers), asyncio.TaskGroup() as group:
+        node = _Node(config, journal, identity, to, group.create_task)
         app = guarded(build_app(node.service), tokens, node.service.metrics.refused)
         server = Server(app, config.host, drain_s=DRAIN_S_MAX)
         stop = asyncio.Event()
@@ -126,6 +145,15 @@ async def run(config: DatanodeConfig) -> None:
     log.info("datanode_stopped", node_id=config.node_id)
 
 
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """The clients of one node."""
+
+    metasrv: HttpClient
+    peers: HttpPeers
+    """Other nodes with copies."""
+
+
 class _Node:
     """The parts of one node, wired."""
 
@@ -134,7 +162,7 @@ class _Node:
         config: DatanodeConfig,
         journal: NodeJournal,
         identity: NodeIdentity,
-        client: HttpClient,
+        to: Connections,
         spawn: Spawn,
     ) -> None:
         clock = SystemClock()
@@ -144,25 +172,50 @@ class _Node:
         folders, budget = config.shared_folders, MemoryBudget(config.rows_bytes)
         cache = BlockCache(config.block_cache_bytes, budget.share().set)
         store = DiskStore(LocalDisk(), clock, config.root, limits, cache, folders, budget)
-        regions = NodeRegionSet(store, leases, clock, spawn)
+        regions = NodeRegionSet(store, leases, clock, spawn, to.peers)
         desk = OrderExecutor(journal, regions)
         membership = Membership(identity, journal.state.cluster_id)
-        world = HeartbeatPorts(HttpNodeLeader(client), LocalMachine(config.root), clock, leases)
+        leader = HttpNodeLeader(to.metasrv)
+        sets = NodeCopySets(membership, leader)
+        self._set_changes = SetChanges(regions.led, sets, clock)
+        world = HeartbeatPorts(leader, LocalMachine(config.root), clock, leases)
         self._heart = HeartbeatLoop(membership, desk, journal, regions, world)
         self._upkeep = Upkeep(regions, clock, budget)
+        self._copy_upkeep = CopyUpkeep(regions.copies, clock, budget)
         metrics = NodeMetrics()
         self._merging = Merging(regions, clock, metrics)
+        positions, silence = NodeCommonPositions(regions), LeaderSilence()
+        promises = PromisePorts(membership, regions, clock, silence, metrics.promised, positions)
+        self._asker = PromiseAsker(promises, to.peers)
+        self._silences = SilenceReports(promises, partial(followed_here, regions), leader)
         rows = RowService(regions, config.read_bytes, config.body_bytes)
         adoption = NodeAdoption(membership, self._heart, desk, journal, regions, LocalDisk())
+        copies = CopyAppends(
+            regions.followed, lambda leader: silence.note_request(leader, clock.mono_ms())
+        )
+        sessions = self._sessions = CopySessions(regions.led, membership, clock)
+        rate = TransferRate(clock, config.fetch_bytes_per_s)
+        self._fetches = FileFetches(regions.copies, to.peers, membership, clock, rate)
+        appliers = {"fetch_bytes_per_s": rate.adjust}
+        self._settings = FollowedSettings(membership, leader, clock, appliers)
         self.service = DatanodeService(
-            membership, desk, regions, rows, leases, clock, metrics, self._heart.execute, adoption
+            *(membership, desk, regions, rows, copies, sessions, leases, clock, metrics),
+            *(self._heart.execute, adoption, PromiseDesk(promises)),
         )
 
     def background(self) -> Iterator[Any]:
         yield self._heart.run()
         yield self._heart.run_instructions()
+        yield self._settings.run()
         yield self._upkeep.run()
+        yield self._copy_upkeep.run()
+        yield self._set_changes.run()
+        yield self._asker.run()
+        yield self._silences.run()
         yield self._merging.run()
+        yield self._sessions.run()
+        for _ in range(FETCHES_MAX):
+            yield self._fetches.run()
 
 
 def _facts(identity: NodeIdentity) -> dict[str, str | int]:

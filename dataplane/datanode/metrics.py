@@ -1,10 +1,13 @@
 """The counters of one datanode, in a registry of its own."""
 
+from collections import Counter as Counted
+
 import pyarrow as pa
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from dataplane.datanode.membership.membership import Membership
-from dataplane.datanode.regions.regions import NodeRegionSet, Slot
+from dataplane.datanode.regions.regions import NodeRegionSet
+from dataplane.datanode.regions.slot import Slot
 from dataplane.region.compaction.compaction import Merged
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -75,6 +78,19 @@ class NodeMetrics:
             "Batches and reads refused below the floor of their region",
             registry=self._registry,
         )
+        self._promises = Counter(
+            "datanode_promises",
+            "Promises of reads of regions with copies: asked for (received, refused, unanswered)"
+            " and given (given, not-here, stale-epoch)",
+            ["outcome"],
+            registry=self._registry,
+        )
+        self._waiting = Gauge(
+            "datanode_regions_waiting",
+            "Regions in which a group of writes is under way, by what it waits for",
+            ["on"],
+            registry=self._registry,
+        )
         self._sequence = Gauge(
             "datanode_heartbeat_sequence", "Heartbeats sent", registry=self._registry
         )
@@ -82,6 +98,9 @@ class NodeMetrics:
     def refused(self, status: int) -> None:
         """A request without the right token."""
         self.requests.labels("refused", str(status)).inc()
+
+    def promised(self, outcome: str, number: int) -> None:
+        self._promises.labels(outcome).inc(number)
 
     def merged(self, done: Merged) -> None:
         self.merges.labels("done").inc()
@@ -105,9 +124,19 @@ class NodeMetrics:
         if budget is not None:
             self._statements.labels("taken").set(budget.statement_bytes)
             self._statements.labels("limit").set(budget.statements_max)
+        waits = Counted(map(_waits_on, regions))
+        for on in ("disk", "copies"):
+            self._waiting.labels(on).set(waits[on])
         self._refused.set(regions.refusals.total)
         self._sequence.set(membership.sequence)
         return generate_latest(self._registry)
+
+
+def _waits_on(slot: Slot) -> str | None:
+    """The part of the write path at which a group is; None: no group is under way."""
+    if slot.owner is None or slot.owner.began_ms is None:
+        return None
+    return "copies" if slot.led is not None and slot.led.waits_for else "disk"
 
 
 def _is_to_merge(slot: Slot) -> bool:

@@ -3,14 +3,18 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from dataplane.datanode.answers import NodeRegions, RegionBody, VersionBody
+from dataplane.datanode.answers import FetchBody, NodeRegions, RegionBody, VersionBody
+from dataplane.datanode.copies.copy_sessions import CopySessions
+from dataplane.datanode.copies.followed import CopyAppends
 from dataplane.datanode.membership.adoption import NodeAdoption
 from dataplane.datanode.membership.membership import VERSION, Membership
 from dataplane.datanode.metrics import NodeMetrics
 from dataplane.datanode.orders.orders import OrderExecutor
+from dataplane.datanode.promises.promise_desk import PromiseDesk
 from dataplane.datanode.regions.leases import RegionLeases
-from dataplane.datanode.regions.regions import NodeRegionSet, Slot, is_reported, stat_of
+from dataplane.datanode.regions.regions import NodeRegionSet
 from dataplane.datanode.regions.rows import RowService
+from dataplane.datanode.regions.slot import Slot, is_reported, stat_of
 from dataplane.datanode.regions.store import schema_of
 from metasrv_base.clock import Clock
 from metasrv_base.errors import NotFound, Unavailable
@@ -23,11 +27,14 @@ class DatanodeService:
     orders: OrderExecutor
     regions: NodeRegionSet
     rows: RowService
+    copies: CopyAppends
+    sessions: CopySessions
     leases: RegionLeases
     clock: Clock
     metrics: NodeMetrics
     execute_orders: Callable[[OrderRequest], Awaitable[OrderResponse]]
     adoption: NodeAdoption
+    promises: PromiseDesk
 
     def check_ready(self) -> None:
         """Raises Unavailable unless the leader has answered a heartbeat within one lease."""
@@ -72,4 +79,12 @@ class DatanodeService:
             lease_left_ms=left_ms,
             queued=slot.owner.queued if slot.owner is not None else 0,
             groups=slot.owner.groups if slot.owner is not None else 0,
+            fetch=_fetch_body(slot),
         )
+
+
+def _fetch_body(slot: Slot) -> FetchBody | None:
+    progress = None if slot.followed is None else slot.followed.progress
+    if progress is None:
+        return None
+    return FetchBody(bytes=progress.bytes, bytes_total=progress.bytes_total)

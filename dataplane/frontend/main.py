@@ -15,6 +15,7 @@ import uvloop
 
 from dataplane.frontend.catalog.catalog import LiveCatalog
 from dataplane.frontend.catalog.feed import Feed, Servers
+from dataplane.frontend.catalog.near_copies import NearCopies
 from dataplane.frontend.config import FrontendConfig
 from dataplane.frontend.http.app import build_app
 from dataplane.frontend.lease.holder import HolderLoop, HolderPorts
@@ -129,13 +130,13 @@ class _Frontend:
         world = HolderPorts(HttpHolderLeader(client), clock, feed.reload, feed.learn)
         self.holder = HolderLoop(config.frontend_id, address, catalog, transactions, latency, world)
         self.nodes = NodePools(token=token, named_by=config.metasrv_urls)
+        metrics = FrontendMetrics()
         regions = RegionClient(
-            catalog, self.nodes, rng, self.holder.check_lease, config.frontend_id
+            *(catalog, self.nodes, rng, self.holder.check_lease, config.frontend_id),
+            near=NearCopies(config.zone, metrics.answered_by),
         )
         statements = Statements(self.holder, catalog, transactions, clock, latency)
-        self.service = FrontendService.of(
-            statements, regions, FrontendMetrics(), config.answer_bytes
-        )
+        self.service = FrontendService.of(statements, regions, metrics, config.answer_bytes)
         self._feed = feed
 
     def background(self) -> Iterator[Any]:

@@ -24,6 +24,12 @@ class FrontendMetrics:
         self.rows = Counter(
             "frontend_rows", "Rows written, by operation", ["op"], registry=self._registry
         )
+        self._copy_reads = Counter(
+            "frontend_copy_reads",
+            "Requests to copies of reads with max_lag, by outcome",
+            ["outcome"],
+            registry=self._registry,
+        )
         self._catalog_version = Gauge(
             "frontend_catalog_version", "Version of the catalog applied", registry=self._registry
         )
@@ -39,6 +45,11 @@ class FrontendMetrics:
     def refused(self, status: int) -> None:
         """A request without the right token."""
         self.requests.labels("refused", str(status)).inc()
+
+    def answered_by(self, outcome: str) -> None:
+        """A read with `max_lag`: `copy` or `leader` answered, or a copy was `too-old` or `failed`,
+        and another was asked."""
+        self._copy_reads.labels(outcome).inc()
 
     def text(self, catalog_version: int, lease_left_ms: int, transactions: int) -> bytes:
         """The exposition, with the gauges as they are now."""

@@ -9,4 +9,4 @@ from metasrv_base.settings_list import as_json
 
 if __name__ == "__main__":
     toml = Path(sys.argv[1]) if sys.argv[1:] else None
-    print(as_json(FrontendConfig.told(os.environ, toml)))
+    print(as_json(FrontendConfig.effective_settings(os.environ, toml)))

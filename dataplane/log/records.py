@@ -52,11 +52,11 @@ class RecordType(IntEnum):
     GROUP = 2
     """Statements that were written together, with their rows."""
     FLOOR = 3
-    """Reserved: a schema floor."""
+    """Never written: a schema floor is a part of CHANGE, as are 4 and 5."""
     MARK = 4
-    """Reserved: a mark that was opened or closed."""
+    """Never written: a mark that was opened or closed."""
     DEAD_INDEX = 5
-    """Reserved: an index that was removed."""
+    """Never written: an index that was removed."""
     INGEST = 6
     """Reserved: files that a job has made, and that were taken."""
     FREEZE = 7
@@ -69,6 +69,8 @@ class RecordType(IntEnum):
     """A record that carries its `durable` alone, written behind a sync and not synced itself: so
     damage in the newest synced write is known from a torn one. Has the position of the record
     before it, and takes none."""
+    CHANGE = 11
+    """The schema, the floor and the marks of a region after a change of them."""
 
 
 TAKE_NONE = frozenset({RecordType.SCHEMA, RecordType.DURABLE})
@@ -215,7 +217,8 @@ def _record_at(view: memoryview, salt: int, offset: int) -> Record | None:
 def _refuse_lost_bytes(
     data: bytes, salt: int, before: Sequence[Record], damage: int, name: str
 ) -> None:
-    """*damage*: where the whole records *before* end."""
+    """Raises Corrupt if whole records follow the damage: durable bytes were lost. *damage* is the
+    offset at which the whole records *before* end."""
     durable = max((record.durable for record in before), default=0)
     if durable > damage:
         raise Corrupt(segment=name, damaged_at=damage, durable=durable)

@@ -19,7 +19,7 @@ class SegmentRecords(NamedTuple):
 
     type: int
     position: LogPosition
-    payload: bytes
+    payload: bytes | memoryview
 
 
 class File(Protocol):

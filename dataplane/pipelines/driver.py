@@ -240,9 +240,9 @@ def _settings() -> SessionSettings:
     parser.add_argument("--spark-driver-memory", default="512m")
     parser.add_argument("--spark-driver-host", default="127.0.0.1")
     parser.add_argument("--work-dir", type=Path, required=True)
-    said = parser.parse_args()
-    spark = (said.spark_master, said.spark_driver_memory, said.spark_driver_host)
-    return SessionSettings(*spark, said.work_dir.absolute())
+    arguments = parser.parse_args()
+    spark = (arguments.spark_master, arguments.spark_driver_memory, arguments.spark_driver_host)
+    return SessionSettings(*spark, arguments.work_dir.absolute())
 
 
 def _own_stdout() -> int:

@@ -1,4 +1,4 @@
-"""Under which code a job is told to have failed: for good, as far as it knows, or this time."""
+"""Error codes of failed jobs: whether a job fails for good, as far as it knows, or this time."""
 
 import re
 

@@ -107,7 +107,7 @@ class SharedBucket:
         self._stopped.set()
 
     def take(self, rows: int) -> int:
-        """As `Bucket.take`; STOPPED: the job is over."""
+        """Takes rows from the bucket, as `Bucket.take`; returns STOPPED if the job is over."""
         if self._stopped.is_set():
             return STOPPED
         with self._lock:
@@ -151,8 +151,8 @@ class PaceServer:
 
         class Handler(StreamRequestHandler):
             def handle(self) -> None:
-                said = self.rfile.readline(_LINE_BYTES_MAX).strip()
-                if not hmac.compare_digest(said, secret.encode()):
+                shown_secret = self.rfile.readline(_LINE_BYTES_MAX).strip()
+                if not hmac.compare_digest(shown_secret, secret.encode()):
                     return
                 while line := self.rfile.readline(_LINE_BYTES_MAX):
                     self.wfile.write(b"%d\n" % bucket.take(int(line)))

@@ -27,7 +27,8 @@ class RunningJob:
         send: Callable[[JobProgress], None],
         beside: "RunningJob | None" = None,
     ) -> None:
-        """*beside*: another job of the same procedure, with which it shares a rate."""
+        """Starts nothing yet. *beside* is another job of the same procedure, with which it shares a
+        rate."""
         self.job = job
         self._send = send
         self.tag = tag
@@ -39,8 +40,8 @@ class RunningJob:
             shared = None if beside is None else beside._bucket
             self._bucket = SharedBucket(job.rows_per_s, SystemClock(), shared)
         self._total: int | None = None
-        """None: it has not begun to count."""
-        self._told = -1
+        """The number of items; None if it has not begun to count."""
+        self._reported = -1
         self._telling = Lock()
 
     def begin(self, total: int) -> Accumulator[int]:
@@ -87,18 +88,18 @@ class RunningJob:
         """Sends the progress since the last report, if there is any. On return it has been sent,
         perhaps by another thread."""
         with self._telling:
-            news = self._news()
-            if news is not None:
-                self._send(news)
+            report = self._news()
+            if report is not None:
+                self._send(report)
 
     def _news(self) -> JobProgress | None:
         if self._total is None:
             return None
         # A task that ran twice counts twice.
         done = min(self._done(), self._total)
-        if done <= self._told:
+        if done <= self._reported:
             return None
-        self._told = done
+        self._reported = done
         unit = "bytes" if self._bucket is None else "rows"
         return JobProgress(job_id=self.job.job_id, done=done, total=self._total, unit=unit)
 

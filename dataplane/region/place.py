@@ -56,7 +56,7 @@ class OpenOrder:
     borrows: tuple[str, ...] = ()
     """Roots of dead leaders, newest last."""
     columns: tuple[ColumnDef, ...] | None = None
-    """None: as the manifest has them."""
+    """The columns; None for those that the manifest has."""
     schema_version: int = 0
     schema_floor: int = 0
     indexes: frozenset[int] = frozenset()

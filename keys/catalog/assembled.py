@@ -14,6 +14,7 @@ from immutables import Map
 from keys.catalog.catalog import Catalog, SchemaName
 from keys.catalog.maps import TenantSize, grown
 from keys.catalog.ordered import Names
+from keys.catalog.parts.placing import CopyUse
 from keys.catalog.tables.heads import HeldRegions, TableHead, leaders_in
 from keys.catalog.tables.table_map import TableMap
 from keys.model.tables import RegionState
@@ -38,6 +39,7 @@ class _Derived:
     sizes: dict[str, TenantSize] = field(default_factory=dict)
     placed: dict[int, dict[int, str]] = field(default_factory=dict)
     grouped: dict[int, dict[int, None]] = field(default_factory=dict)
+    copied: dict[int, CopyUse] = field(default_factory=dict)
 
     def meet(self, head: TableHead) -> None:
         if head.is_dropped:
@@ -64,11 +66,14 @@ class _Derived:
             self.placed.setdefault(placement_id, {})[head.table_id] = profile
         if head.tablespace_id is not None:
             self.grouped.setdefault(head.tablespace_id, {})[head.table_id] = None
+        if head.copies is not None:
+            self.copied[head.table_id] = head.copies
 
 
 def assembled(namespaces: Catalog, tables: TableMap) -> Turns[Catalog]:
-    """*namespaces*: the catalog but for its tables. Raises Corrupt where two tables have a name, a
-    name has no schema, or a table uses a placement or tablespace that does not exist."""
+    """Joins *namespaces*, the catalog but for its tables, with *tables*. Raises Corrupt where two
+    tables have a name, a name has no schema, or a table uses a placement or tablespace that does
+    not exist."""
     derived = _Derived()
     for some in slices(tables.heads()):
         for head in some:
@@ -100,6 +105,7 @@ def assembled(namespaces: Catalog, tables: TableMap) -> Turns[Catalog]:
             placing,
             placed=(yield from _maps_of(derived.placed)),
             grouped=(yield from _maps_of(derived.grouped)),
+            copied=(yield from _map_of(derived.copied)),
         ),
     )
 

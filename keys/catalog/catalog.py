@@ -1,7 +1,7 @@
 """The catalog at one version: an immutable value; the next version shares what did not change."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, cast, get_args
 
 from immutables import Map
@@ -12,7 +12,7 @@ from keys.catalog.parts import namespaces
 from keys.catalog.parts.placing import Placing
 from keys.catalog.tables.catalog_table import CatalogTable
 from keys.catalog.tables.heads import HeldRegions, held_regions, leaders_in
-from keys.catalog.tables.partition_groups import Groups, groups_of
+from keys.catalog.tables.partition_groups import Groups, copy_groups_of, groups_of
 from keys.catalog.tables.table_map import TableMap
 from keys.commit.txn import UNKNOWN_REVISION
 from keys.model.catalogs import CatalogInfo, SchemaInfo
@@ -37,10 +37,11 @@ from keys.model.log import (
     TablespaceCreated,
     TableUndropped,
 )
-from keys.model.tables import Column, RegionState, TableInfo
+from keys.model.tables import Column, RegionState, TableInfo, TableRoute
 from metasrv_base.concurrency.turns import Turns, at_once
 from metasrv_base.errors import Corrupt, NotFound
-from metasrv_base.intern_fields import Shapes
+from metasrv_base.values.frozen import frozen
+from metasrv_base.values.intern_fields import Shapes
 
 SchemaName = tuple[str, str]
 ENTRIES_AT_ONCE = 16
@@ -48,7 +49,7 @@ ENTRIES_AT_ONCE = 16
 of a table in another part of the snapshot, which is inflated for it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Catalog:
     """The catalog as of `version`: everything that the log says up to it, and the store's
     revision then."""
@@ -65,7 +66,7 @@ class Catalog:
     leaving: Map[SchemaName, SchemaInfo] = field(default_factory=Map)
     """The same of schemas."""
     tables: TableMap = field(default_factory=TableMap)
-    """By id, dropped ones too until they are purged."""
+    """Tables by id, dropped ones too until they are purged."""
     names: Map[SchemaName, Map[str, int]] = field(default_factory=Map)
     """Schema -> name -> id of the table that bears it now; one that is being dropped too."""
     ordered: Map[SchemaName, Names] = field(default_factory=Map)
@@ -96,8 +97,8 @@ class Catalog:
     def applying(
         self, update: CatalogUpdate, revision: int, *, entries_at_once: int = ENTRIES_AT_ONCE
     ) -> Turns["Catalog"]:
-        """As `apply`, some entries in a turn. This catalog stays as it is: what is between two
-        entries is seen by nobody."""
+        """Applies an update as `apply` does, *entries_at_once* in a turn. This catalog is not
+        changed: nobody sees a state between two entries."""
         if update.version != self.version + 1:
             raise Corrupt(log="gap", expected=self.version + 1, found=update.version)
         staged = update.staged
@@ -160,12 +161,15 @@ class Catalog:
         """Dropped tables that bore that name, oldest first."""
         gone = self.gone.get((catalog, schema), Map())
         for table_id in sorted(
-            table_id_of_name for table_id_of_name, bore in gone.items() if name in (None, bore)
+            table_id_of_name
+            for table_id_of_name, name_then in gone.items()
+            if name in (None, name_then)
         ):
             yield self.tables[table_id]
 
     def all_dropped(self) -> Iterator[CatalogTable]:
-        """Without a look at the living, which are many more."""
+        """Yields the dropped tables of all schemas; does not look at the living ones, which are
+        many more."""
         return (self.tables[table_id] for gone in self.gone.values() for table_id in gone)
 
     def on_node(self, node: str) -> Iterator[CatalogTable]:
@@ -190,11 +194,19 @@ class Catalog:
         return {name: self.tables[table_id].info.full_name for name, table_id in users.items()}
 
     def partition_groups(self, info: TableInfo) -> Groups:
-        """The groups that regions of a table belong to. A table in `default` has none."""
+        """The groups that regions of a table belong to, by their leaders. A table in `default` has
+        none."""
+        return groups_of(self._grouped_with(info))
+
+    def copy_groups(self, info: TableInfo) -> Groups:
+        """The same groups, by the copies beside the leaders."""
+        return copy_groups_of(self._grouped_with(info))
+
+    def _grouped_with(self, info: TableInfo) -> Iterator[TableRoute]:
         if info.tablespace_id is None:
-            return {}
+            return iter(())
         others = self.placing.grouped_in(info.tablespace_id)
-        return groups_of(self.tables[other].route for other in others if other != info.table_id)
+        return (self.tables[other].route for other in others if other != info.table_id)
 
     # The entries, one function each -----------------------------------------------------------
 
@@ -263,7 +275,7 @@ class Catalog:
         return table
 
     def _forgotten(self, gone: CatalogTable) -> "Catalog":
-        """Without *gone* among the dropped tables of the schema it was dropped from."""
+        """Removes *gone* from the dropped tables of the schema that it was dropped from."""
         schema = (gone.info.catalog, gone.info.schema_name)
         left = self.gone[schema].delete(gone.info.table_id)
         return replace(self, gone=kept(self.gone, schema, left))

@@ -23,7 +23,7 @@ class TableDescriptor:
 
     @classmethod
     def of(cls, catalog: Catalog, table: CatalogTable) -> "TableDescriptor":
-        """*table*: of *catalog*; also one whose schema is being dropped."""
+        """Describes a table of *catalog*; also one whose schema is being dropped."""
         name = (table.info.catalog, table.info.schema_name)
         schema = catalog.schemas.get(name) or catalog.leaving.get(name)
         if schema is None:

@@ -54,8 +54,8 @@ class Follower:
         pins: RevisionPins | None = None,
         entries_at_once: int = ENTRIES_AT_ONCE,
     ) -> None:
-        """*pins*: as of `UpdateLog`. *entries_at_once*: of an update, that are applied in a
-        turn."""
+        """Reads nothing yet. *pins* are those of `UpdateLog`; *entries_at_once* entries of an
+        update are applied in a turn."""
         self.log = UpdateLog(kv, clock, deadline_ms=deadline_ms, counted=self._counted, pins=pins)
         self.log.register_update_handler("catalog", self._apply)
         self._entries_at_once = entries_at_once

@@ -6,10 +6,13 @@ proves only that keys do not exist. A transaction compares what it was told here
 it read: a revision that is wrong is refused, and changes nothing.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeVar, cast
 
 from keys.catalog.catalog import Catalog
+from keys.catalog.ordered import Names
 from keys.catalog.tables.catalog_table import CatalogTable
 from keys.commit.txn import UNKNOWN_REVISION, Read, Snapshot
 from keys.key import Key
@@ -19,6 +22,7 @@ from keys.model.placing.tablespaces import GroupedTable, GroupedTableKey, Tables
 from keys.model.removed import RemovedTableInfo, RemovedTableInfoKey
 from keys.model.tables import TableInfoKey, TableNameKey, TableNameRecord, TableRouteKey
 from keys.value import StoredModel
+from metasrv_base.concurrency.turns import Turns, slices, sorting
 
 ABSENT = Read(None, 0)
 V = TypeVar("V", bound=StoredModel)
@@ -119,35 +123,40 @@ class CatalogByKey:
         table = self.catalog.tables.get(table_id)
         return None if table is None or table.dropped_at_ms is not None else table
 
-    def inside(self, family: type[K], *leading: str | int) -> tuple[K, ...]:
+    def inside(self, family: type[K], *leading: str | int) -> Turns[tuple[K, ...]]:
         """Names of schemas or tablespaces in a catalog, of tables in a catalog or schema, or tables
-        that use a placement or tablespace."""
-        if family in (PlacedTableKey, GroupedTableKey):
-            return tuple(cast("K", key) for key in self._uses(family, *leading))
+        that use a placement or tablespace; some in a turn."""
+        keys = list[K]()
+        for some in slices(self._standing(family, *leading)):
+            keys += cast("tuple[K, ...]", some)
+            yield
+        return (yield from sorting(keys, bytes))
+
+    def _standing(self, family: type[Key[Any]], *leading: str | int) -> Iterable[Key[Any]]:
+        """The keys of `inside` in no order, each made when it is asked for."""
+        placing = self.catalog.placing
+        if family is PlacedTableKey:
+            number = int(leading[0])
+            return (PlacedTableKey(number, each) for each in placing.placed_in(number))
+        if family is GroupedTableKey:
+            number = int(leading[0])
+            return (GroupedTableKey(number, each) for each in placing.grouped_in(number))
         catalog, *schema = map(str, leading)
         if family is TablespaceKey:
-            spaces = sorted(self.catalog.placing.tablespaces_of(catalog))
-            return tuple(cast("K", TablespaceKey(catalog, name)) for name in spaces)
+            return (TablespaceKey(catalog, name) for name in placing.tablespaces_of(catalog))
         if family is SchemaNameKey:
-            stored = (*self.catalog.schemas, *self.catalog.leaving)
-            keys: list[Key[Any]] = [SchemaNameKey(*name) for name in stored if name[0] == catalog]
-        else:
-            keys = [
-                TableNameKey(*name, table)
-                for name, names in self._schemas(catalog, *schema)
-                for table in names
-            ]
-        return tuple(cast("K", key) for key in sorted(keys, key=bytes))
+            stored = chain(self.catalog.schemas, self.catalog.leaving)
+            return (SchemaNameKey(*name) for name in stored if name[0] == catalog)
+        return (
+            TableNameKey(*name, table)
+            for name, tables in self._schemas(catalog, *schema)
+            for table in tables
+        )
 
-    def _uses(self, family: type[Key[Any]], used: str | int) -> list[Key[Any]]:
-        placing, number = self.catalog.placing, int(used)
-        if family is PlacedTableKey:
-            return [PlacedTableKey(number, table) for table in sorted(placing.placed_in(number))]
-        return [GroupedTableKey(number, table) for table in sorted(placing.grouped_in(number))]
-
-    def _schemas(self, catalog: str, *schema: str) -> list[tuple[tuple[str, str], Any]]:
-        names = self.catalog.names
+    def _schemas(self, catalog: str, *schema: str) -> Iterable[tuple[tuple[str, str], Names]]:
+        """Schemas of a catalog with the names of their tables."""
+        ordered = self.catalog.ordered
         if schema:
             full = (catalog, schema[0])
-            return [(full, names[full])] if full in names else []
-        return [(name, tables) for name, tables in names.items() if name[0] == catalog]
+            return [(full, ordered[full])] if full in ordered else []
+        return ((name, tables) for name, tables in ordered.items() if name[0] == catalog)

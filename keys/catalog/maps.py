@@ -1,12 +1,12 @@
 """Changes of the maps of a catalog, each as a new map; and what is counted in them."""
 
-from dataclasses import dataclass
 from typing import TypeVar
 
 from immutables import Map
 
 from keys.model.tables import Column, RegionState, TableInfo, TableRoute
-from metasrv_base.intern_fields import Shapes, intern_fields
+from metasrv_base.values.frozen import frozen
+from metasrv_base.values.intern_fields import Shapes, intern_fields
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -27,7 +27,7 @@ def kept(collection: Map[K, V], key: K, value: V) -> Map[K, V]:
     return collection.set(key, value) if value else collection.delete(key)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TenantSize:
     tables: int = 0
     """Living ones, also those that are being dropped."""
@@ -36,7 +36,7 @@ class TenantSize:
 
 NOTHING = TenantSize()
 Sizes = Map[str, TenantSize]
-"""By name of the catalog; one without a table is not here."""
+"""Sizes by name of the catalog; one without a table is not here."""
 
 
 def grown(size: TenantSize | None, regions: int) -> TenantSize:

@@ -6,7 +6,6 @@ one group of chunks and the list of groups, not a sort of all names: some 400 pl
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -15,6 +14,7 @@ from immutables import Map
 from keys.catalog.maps import kept
 from keys.model.tables import TableInfo
 from metasrv_base.errors import Corrupt
+from metasrv_base.values.frozen import frozen
 
 CHUNK_MAX = 128  # names of a chunk, and chunks of a group: a million names are some 60 groups
 
@@ -24,7 +24,7 @@ Chunk = tuple[str, ...]
 Group = tuple[Chunk, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Names:
     """No name twice, no chunk or group empty, and each below the next."""
 
@@ -32,7 +32,7 @@ class Names:
 
     @classmethod
     def of(cls, names: Iterable[str]) -> "Names":
-        """*names*: each once, in rising order."""
+        """Builds the sequence from *names*, each once, in rising order."""
         left = iter(names)
         chunks = iter(lambda: tuple(islice(left, CHUNK_MAX)), ())
         return cls(tuple(iter(lambda: tuple(islice(chunks, CHUNK_MAX)), ())))

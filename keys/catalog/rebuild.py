@@ -15,14 +15,14 @@ from keys.catalog.assembled import assembled
 from keys.catalog.catalog import Catalog
 from keys.catalog.tables.catalog_table import CatalogTable
 from keys.catalog.tables.table_map import TableMap
+from keys.commit.staged_parts import WholeItem
 from keys.model import log
 from keys.model.log import CatalogUpdate, Entry
 from keys.model.tables import TableInfo
-from keys.store.kv import KeyValue
 from keys.value import decode
 from metasrv_base.concurrency.turns import Turns
 from metasrv_base.errors import Corrupt
-from metasrv_base.intern_fields import intern_fields
+from metasrv_base.values.intern_fields import intern_fields
 
 _ENTRY: TypeAdapter[Entry] = TypeAdapter(Entry)
 _OF_TABLES = ("table.", "tables.", "route.")
@@ -70,7 +70,7 @@ class Rebuild:
             shapes=self.later.shapes,
         )
 
-    def take(self, updates: Iterable[KeyValue]) -> None:
+    def take(self, updates: Iterable[WholeItem]) -> None:
         """Raises Corrupt for a gap, or an entry that cannot follow."""
         for item in updates:
             self._take(item)
@@ -82,22 +82,26 @@ class Rebuild:
         )
         return assembled(namespaces, self._tables)
 
-    def _take(self, item: KeyValue) -> None:
-        key = item.key.decode()
-        raw = _parsed(item.value, key)
-        if raw.version != self.version + 1:
-            raise Corrupt(log="gap", expected=self.version + 1, found=raw.version)
-        self.version, self._revision, self._at_ms = raw.version, item.mod_revision, raw.at_ms
-        for table_ids, entry in raw.of_tables:
-            self._table_entry(table_ids, entry, key)
-        if raw.has_others:
-            self._apply_others(decode(CatalogUpdate, item.value, key=key))
+    def _take(self, item: WholeItem) -> None:
+        key, value = item.item.key.decode(), item.item.value
+        update, others = _parsed(value, key), list[Entry]()
+        if update.version != self.version + 1:
+            raise Corrupt(log="gap", expected=self.version + 1, found=update.version)
+        self.version, self._at_ms = update.version, update.at_ms
+        self._revision = item.item.mod_revision
+        for entries in (update.entries, *(_entries_in(text, key) for text in item.lists)):
+            for entry in entries:
+                if entry.table_ids is None:
+                    others.append(_decoded(orjson.dumps(entry.raw), key))
+                else:
+                    self._table_entry(entry.table_ids, entry.raw, key)
+        if others:
+            self._apply_others(decode(CatalogUpdate, value, key=key), others)
 
-    def _apply_others(self, update: CatalogUpdate) -> None:
-        """Applies what is not of tables, as any version does."""
-        entries = tuple(entry for entry in update.entries if not entry.op.startswith(_OF_TABLES))
+    def _apply_others(self, update: CatalogUpdate, others: Iterable[Entry]) -> None:
+        """Applies what is not of tables, as any version does. *update*: of which they are."""
         before = replace(self._namespaces, version=update.version - 1)
-        only = update.model_copy(update={"entries": entries})
+        only = update.model_copy(update={"entries": tuple(others)})
         self._namespaces = before.apply(only, self._revision)
 
     def _table_entry(self, table_ids: tuple[int, ...], raw: object, key: str) -> None:
@@ -105,11 +109,7 @@ class Rebuild:
         if all(settled):
             return
         text = orjson.dumps(raw)
-        try:
-            entry = _ENTRY.validate_json(text, strict=True)
-        except ValidationError as error:
-            raise Corrupt(key=key, errors=error.error_count(), value=text[:200]) from error
-        self._apply(entry, len(text))
+        self._apply(_decoded(text, key), len(text))
 
     def _is_settled(self, table_id: int) -> bool:
         """Whether the later catalog has the table as it is at the end. It is taken over with its
@@ -173,7 +173,8 @@ class Rebuild:
         return table
 
     def _keep(self, table: CatalogTable, size: int | None = None) -> None:
-        """*size*: JSON of what it does not share; None: as before."""
+        """Keeps *table*. *size* is the length of its JSON that it does not share; None if that is
+        as before."""
         table_id = table.info.table_id
         self._tables = self._tables.set(table_id, table)
         if size is None:
@@ -193,14 +194,19 @@ class Rebuild:
             self._namespaces = replace(self._namespaces, shapes=shapes)
 
 
+class _ParsedEntry(NamedTuple):
+    table_ids: tuple[int, ...] | None
+    """The tables that it changes; None: it is not of tables."""
+    raw: Mapping[str, Any]
+
+
 class _ParsedUpdate(NamedTuple):
-    """As much of an update as the fold looks at."""
+    """The fields of an update that the fold reads."""
 
     version: int
     at_ms: int
-    of_tables: list[tuple[tuple[int, ...], object]]
-    """Entries of tables, each with the ids of those that it changes."""
-    has_others: bool
+    entries: list[_ParsedEntry]
+    """The entries that its value has."""
 
 
 def _parsed(value: bytes, key: str) -> _ParsedUpdate:
@@ -208,16 +214,34 @@ def _parsed(value: bytes, key: str) -> _ParsedUpdate:
     try:
         raw = orjson.loads(CatalogUpdate.unpack(value))
         if raw["format"] <= CatalogUpdate.newest_format:
-            entries = raw["entries"]
-            of_tables = [
-                (_ids_of(entry), entry) for entry in entries if entry["op"].startswith(_OF_TABLES)
-            ]
-            has_others = len(of_tables) < len(entries)
-            return _ParsedUpdate(raw["version"], raw["at_ms"], of_tables, has_others)
+            entries = _parsed_entries(raw["entries"])
+            return _ParsedUpdate(raw["version"], raw["at_ms"], entries)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Corrupt(key=key, value=value[:200]) from error
     decode(CatalogUpdate, value, key=key)
     raise Corrupt(key=key, value=value[:200])
+
+
+def _entries_in(text: bytes, key: str) -> list[_ParsedEntry]:
+    """The entries of a part. Raises Corrupt."""
+    try:
+        return _parsed_entries(orjson.loads(text))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Corrupt(key=key, value=text[:200]) from error
+
+
+def _parsed_entries(raw: Iterable[Mapping[str, Any]]) -> list[_ParsedEntry]:
+    return [
+        _ParsedEntry(_ids_of(entry) if entry["op"].startswith(_OF_TABLES) else None, entry)
+        for entry in raw
+    ]
+
+
+def _decoded(text: bytes, key: str) -> Entry:
+    try:
+        return _ENTRY.validate_json(text, strict=True)
+    except ValidationError as error:
+        raise Corrupt(key=key, errors=error.error_count(), value=text[:200]) from error
 
 
 def _ids_of(entry: Mapping[str, Any]) -> tuple[int, ...]:

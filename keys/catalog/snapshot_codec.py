@@ -279,7 +279,8 @@ class CatalogBuilder:
         if head.is_dropped:
             self._gone[head.schema][head.table_id] = head.name
             return
-        self._placing = self._placing.with_use(head.table_id, head.placement, head.tablespace_id)
+        uses = head.placement, head.tablespace_id, head.copies
+        self._placing = self._placing.with_use(head.table_id, *uses)
         if head.is_freed:
             self._freed[head.table_id] = None
         else:

@@ -4,12 +4,12 @@ A batch is one flat transaction (P1). It compares the fence (the election key, a
 which this leader won), the catalog's version and what every member read. It writes what every
 member writes, one log entry for each that is metadata, and the version once. Once another server
 has won, the fence does not match and nothing is written: that is why a deposed leader cannot
-commit. `share` numbers a member, `seal` makes the transaction, `judge` reads the answer: done,
+commit. `share` numbers a member, `seal` makes the transaction, `outcome_of` reads the answer: done,
 fenced, or refused, and then by whose compares.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 
 from keys.commit.txn import Stamp, Txn
@@ -25,11 +25,12 @@ from keys.model.origin import Origin
 from keys.model.staging.parts import LargeUpdate, LargeUpdateKey
 from keys.store.kv import Compare, Delete, Get, KeyValue, Put, Request, TxnAnswer
 from keys.value import encode
+from metasrv_base.values.frozen import frozen
 
 VERSION_KEY = bytes(CatalogVersionKey())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LogHead:
     """The end of the catalog log, as the leader of this term knows it: what the next batch follows.
 
@@ -52,7 +53,7 @@ class LogHead:
         return Compare(VERSION_KEY, self.version_revision)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PendingTxn:
     """One change, as it was given to the committer."""
 
@@ -70,7 +71,7 @@ class PendingTxn:
     """The version that it must be; None: the next one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StampedTxn:
     """The part of a batch that one member contributes, stamped for its position there."""
 
@@ -79,7 +80,7 @@ class StampedTxn:
     writes: tuple[Put | Delete, ...]
     """Includes its log entry; the catalog version is written once, by the batch."""
     update: CatalogUpdate | None
-    """None: the member changes no metadata."""
+    """The catalog's update; None if the member changes no metadata."""
     is_closing: bool = False
 
     @property
@@ -147,7 +148,7 @@ def _logged(update: CatalogUpdate, member: PendingTxn) -> Iterator[tuple[bytes, 
     yield bytes(LargeUpdateKey(update.version)), encode(left)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Batch:
     """One transaction as it is sent, again and again if need be."""
 
@@ -216,8 +217,8 @@ class BatchVerdict(Enum):
     """The batch was not applied, now or later; another server leads."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+@frozen
+class BatchOutcome:
     """The meaning of a batch's answer for the batch and for each of its members."""
 
     verdict: BatchVerdict
@@ -229,7 +230,7 @@ class Judgement:
     """The catalog's version is not the one that was compared."""
 
 
-def judge(batch: Batch, answer: TxnAnswer, *, in_doubt: bool) -> Judgement:
+def outcome_of(batch: Batch, answer: TxnAnswer, *, in_doubt: bool) -> BatchOutcome:
     """Reads what *answer* means for the batch and for each of its members.
 
     *in_doubt*: these bytes were sent before and never answered. Only then can a refusal mean that
@@ -237,7 +238,7 @@ def judge(batch: Batch, answer: TxnAnswer, *, in_doubt: bool) -> Judgement:
     fence is lost that proves nothing: a successor may have run the same step to the same value.
     """
     if answer.succeeded:
-        return Judgement(BatchVerdict.DONE, answer.revision)
+        return BatchOutcome(BatchVerdict.DONE, answer.revision)
     items_by_compare = dict(zip(batch.request.compares, answer.ranges, strict=True))
     revisions = {
         compare: items[0].mod_revision if items else 0
@@ -250,9 +251,11 @@ def judge(batch: Batch, answer: TxnAnswer, *, in_doubt: bool) -> Judgement:
     }
     assert failed, "refused, yet every compare holds"
     if batch.before.fence in failed:
-        return Judgement(BatchVerdict.FENCED)
+        return BatchOutcome(BatchVerdict.FENCED)
     if in_doubt and (witness := _effect(batch.request, failed, items_by_compare)) is not None:
-        return Judgement(BatchVerdict.DONE, witness[0].mod_revision if witness else answer.revision)
+        return BatchOutcome(
+            BatchVerdict.DONE, witness[0].mod_revision if witness else answer.revision
+        )
     stale = {}
     for position, each in enumerate(batch.shares):
         first = next((compare for compare in each.compares if compare in failed), None)
@@ -260,7 +263,7 @@ def judge(batch: Batch, answer: TxnAnswer, *, in_doubt: bool) -> Judgement:
             facts = {"expected": first.mod_revision, "found": failed[first]}
             stale[position] = {"key": first.key.decode(), **facts}
     moved = batch.before.version_compare in failed
-    return Judgement(BatchVerdict.REFUSED, stale=stale, has_version_moved=moved)
+    return BatchOutcome(BatchVerdict.REFUSED, stale=stale, has_version_moved=moved)
 
 
 def _holds(compare: Compare, revision: int) -> bool:
@@ -280,5 +283,5 @@ def _effect(
     reads = zip(request.compares, request.on_refusal, strict=True)
     witness = next(compare for compare, get in reads if not get.keys_only)
     items = items_by_compare[witness]
-    stands = Put(witness.key, items[0].value) if items else Delete(witness.key)
-    return items if witness in failed and stands in request.writes else None
+    write = Put(witness.key, items[0].value) if items else Delete(witness.key)
+    return items if witness in failed and write in request.writes else None

@@ -4,6 +4,7 @@ Nothing else writes a key of which the log tells (`Key.is_logged`).
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from keys.commit.entry_writes import MetadataView, many_writes_of, writes_of
@@ -13,8 +14,11 @@ from keys.model.log import CatalogUpdate, Entry, RouteChanged
 from keys.model.tables import RegionRoute, TableRoute
 from keys.store.kv import TXN_OPS_MAX, Delete, Put
 from keys.value import encode
-from metasrv_base.concurrency.turns import Turns, slices
+from metasrv_base.concurrency.turns import TURN, Turns, sorting
 from metasrv_base.errors import Refused
+
+BYTES_AT_ONCE = 1 << 18
+"""Bytes of the values that are encoded in one turn of the event loop: some ms."""
 
 
 def change(read: Snapshot, *entries: Entry) -> Txn:
@@ -46,12 +50,13 @@ def copies_of(entries: Iterable[Entry], before: MetadataView) -> Turns[Copies]:
     they follow."""
     copies: list[Put | Delete] = []
     writes = yield from many_writes_of(entries, before)
-    for some in slices(writes):
-        for write in some:
-            key = bytes(write.key)
-            copies.append(Delete(key) if write.value is None else Put(key, encode(write.value)))
-        yield
-    return tuple(sorted(copies, key=lambda write: write.key))
+    turn = EncodedTurn()
+    for write in writes:
+        key, value = bytes(write.key), None if write.value is None else encode(write.value)
+        copies.append(Delete(key) if value is None else Put(key, value))
+        if turn.is_full_with(value):
+            yield
+    return (yield from sorting(copies, lambda write: write.key))
 
 
 def route_changed(route: TableRoute, changed: tuple[RegionRoute, ...]) -> RouteChanged:
@@ -75,11 +80,32 @@ class StoredSize(NamedTuple):
 def size_of(entries: Iterable[Entry], before: MetadataView) -> Turns[StoredSize]:
     """The keys of *entries*, without their log."""
     writes = yield from many_writes_of(entries, before)
-    value_bytes = 0
-    for some in slices(writes):
-        value_bytes += sum(len(encode(write.value)) for write in some if write.value is not None)
-        yield
+    turn, value_bytes = EncodedTurn(), 0
+    for write in writes:
+        value = None if write.value is None else encode(write.value)
+        value_bytes += len(value or b"")
+        if turn.is_full_with(value):
+            yield
     return StoredSize(len(writes), value_bytes)
+
+
+@dataclass(slots=True)
+class EncodedTurn:
+    """The values that are encoded in one turn of the event loop: TURN of them, and fewer where they
+    have BYTES_AT_ONCE; the last may pass that."""
+
+    values: int = 0
+    size_bytes: int = 0
+
+    def is_full_with(self, value: bytes | None) -> bool:
+        """Counts a value, None for a key that is deleted. Returns whether the turn is over, and
+        then begins the next."""
+        self.values += 1
+        self.size_bytes += len(value or b"")
+        is_full = self.values >= TURN or self.size_bytes >= BYTES_AT_ONCE
+        if is_full:
+            self.values = self.size_bytes = 0
+        return is_full
 
 
 def draft_update(version: int, at_ms: int, entries: tuple[Entry, ...]) -> CatalogUpdate:

@@ -1,19 +1,26 @@
 """The queue of a leader's writes to the store: every fenced write goes through its committer.
 
-P1, group commit. One batch is in flight. When it is answered, the next is filled from what waits by
-then (keys/commit/packing.py); nobody waits for company. When an outcome is unknown, *the same
-bytes* are sent again until they are answered: every batch compares a key that it changes, so of two
-copies at most one takes effect.
+Group commit (P1): one batch is in flight; when it is answered, the next is filled from the queue
+(keys/commit/packing.py). When an outcome is unknown, *the same bytes* are sent until answered:
+every batch compares a key that it changes, so of two copies at most one takes effect.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 
-from keys.commit.batch import Batch, BatchVerdict, Judgement, LogHead, PendingTxn, judge, seal
+from keys.commit.batch import (
+    Batch,
+    BatchOutcome,
+    BatchVerdict,
+    LogHead,
+    PendingTxn,
+    outcome_of,
+    seal,
+)
+from keys.commit.commit_queue import WAITING_MAX, CommitQueue
 from keys.commit.copying import RESEND_MS, KeyCopier, KeysLeft
 from keys.commit.handling import must_not_be_handling
 from keys.commit.packing import pack
@@ -36,10 +43,8 @@ from metasrv_base.errors import (
 )
 
 RESEND_MS_MAX = 2_000  # between two copies of an unanswered batch; the first pause is RESEND_MS
-WAITING_MAX = 4_096  # members in the queue: more than every running procedure can hold at once
 COUNTED_S = 1.0
 """Limit of the time that a large change waits until the update before it counts."""
-LOOKED_AT_MAX = 2 * TXN_OPS_MAX  # of those, for one batch: each member writes a key or more
 
 
 class StaleRead(Conflict):
@@ -84,9 +89,7 @@ class Committer:
         self._clock = clock
         self._head = head
         self._deadline_ms = deadline_ms
-        self._arriving: asyncio.Queue[_PendingCommit] = asyncio.Queue(WAITING_MAX)
-        self._waiting: deque[_PendingCommit] = deque()
-        """Waiting commits in order; those that a batch left behind come first in the next."""
+        self._queue = CommitQueue[_PendingCommit]()
         self._in_flight: Sequence[_PendingCommit] = ()
         self._members_max = TXN_OPS_MAX
         """Less where the store allows less than we think; it grows again with each success."""
@@ -174,7 +177,7 @@ class Committer:
             raise Unavailable("not-ready", what="the update handlers")
         answer: asyncio.Future[Committed] = asyncio.get_running_loop().create_future()
         pending = _PendingCommit(member, answer)
-        await self._arriving.put(pending)
+        await self._queue.put(pending)
         if self._ended:  # while it waited for room
             pending.fail(NotLeader(term=self.term))
         return await answer
@@ -186,53 +189,43 @@ class Committer:
             if self._left is not None:
                 self.settling.settle(Torn(0, await self._copy(self._left)))
             while True:
-                await self._look_who_waits()
+                await self._queue.fill()
                 await self._commit_next()
         except Corrupt as error:
-            self._fail_waiting(error)
+            while self._queue.waiting:
+                self._queue.waiting.popleft().fail(error)
             raise
         finally:
             self._ended = True
             self.settling.end()
             for pending in self._in_flight:
                 pending.fail(Unknown(term=self.term))
-            while not self._arriving.empty():
-                self._waiting.append(self._arriving.get_nowait())
-            self._fail_waiting(NotLeader(term=self.term))
-
-    async def _look_who_waits(self) -> None:
-        """Returns once somebody does."""
-        while True:
-            while len(self._waiting) < LOOKED_AT_MAX and not self._arriving.empty():
-                self._waiting.append(self._arriving.get_nowait())
-            self._waiting = deque(pending for pending in self._waiting if not pending.answer.done())
-            if self._waiting:
-                return
-            self._waiting.append(await self._arriving.get())
+            for pending in self._queue.leave():
+                pending.fail(NotLeader(term=self.term))
 
     async def _commit_next(self) -> None:
         """Sends one batch until it is answered, and tells its members the result."""
-        if self._waiting[0].member.txn.large is not None:
-            await self._commit_large(self._waiting.popleft())
+        if self._queue.waiting[0].member.txn.large is not None:
+            await self._commit_large(self._queue.waiting.popleft())
             return
-        members = [pending.member for pending in self._waiting]
+        members = [pending.member for pending in self._queue.waiting]
         first, next_version = members[0].version, self._head.version + 1
         if first is not None and first != next_version:
-            self._waiting.popleft().fail(VersionTaken(expected=first, found=next_version))
+            self._queue.waiting.popleft().fail(VersionTaken(expected=first, found=next_version))
             return
         try:
             packed = pack(self._head, members, self._clock.wall_ms(), members_max=self._members_max)
         except Refused as error:
-            self._waiting.popleft().fail(error)
+            self._queue.waiting.popleft().fail(error)
             return
-        self._in_flight = self._take(packed.taken)
+        self._in_flight = self._queue.take(packed.taken)
         batch = seal(self._head, packed.after, packed.shares)
         try:
             answer, in_doubt = await self._send(batch)
         except (Unavailable, Refused) as error:
             self._not_sent(error)
         else:
-            await self._tell(batch, judge(batch, answer, in_doubt=in_doubt), in_doubt)
+            await self._tell(batch, outcome_of(batch, answer, in_doubt=in_doubt), in_doubt)
 
     async def _commit_large(self, pending: _PendingCommit) -> None:
         """One version by itself, and then its keys; all others wait until they are written."""
@@ -249,14 +242,14 @@ class Committer:
             self.settling.settle(None)
             self._not_sent(error)
             return
-        judged = judge(batch, answer, in_doubt=in_doubt)
-        if judged.verdict is BatchVerdict.DONE:
-            self._move(batch, judged.revision)
-            left = KeysLeft.of(batch.updates[0].version, member, copies, judged.revision)
-            self.settling.settle(Torn(judged.revision, await self._copy(left)))
-            self._answer(batch, judged.revision)
+        outcome = outcome_of(batch, answer, in_doubt=in_doubt)
+        if outcome.verdict is BatchVerdict.DONE:
+            self._move(batch, outcome.revision)
+            left = KeysLeft.of(batch.updates[0].version, member, copies, outcome.revision)
+            self.settling.settle(Torn(outcome.revision, await self._copy(left)))
+            self._answer(batch, outcome.revision)
         else:
-            await self._tell(batch, judged, in_doubt)
+            await self._tell(batch, outcome, in_doubt)
             self.settling.settle(None)
 
     async def _until_counted(self) -> None:
@@ -289,38 +282,30 @@ class Committer:
     async def _copy(self, left: KeysLeft) -> int:
         return await self._copier.copy(self._head, left, self.sizes.chunk_ops)
 
-    def _take(self, places: Iterable[int]) -> Sequence[_PendingCommit]:
-        taken = dict.fromkeys(places)
-        waiting = list(self._waiting)
-        self._waiting = deque(
-            pending for position, pending in enumerate(waiting) if position not in taken
-        )
-        return [waiting[position] for position in taken]
-
     def _not_sent(self, error: MetaError) -> None:
         """Halves the size of batches after `ddl-too-large` and queues the members again; fails a
         single member, and all members after any other error."""
         members, self._in_flight = self._in_flight, ()
         if error.code == "ddl-too-large" and len(members) > 1:
             self._members_max = len(members) // 2
-            self._waiting.extendleft(reversed(members))
+            self._queue.waiting.extendleft(reversed(members))
             return
         for pending in members:
             pending.fail(error)
 
-    async def _tell(self, batch: Batch, judged: Judgement, in_doubt: bool) -> None:
-        match judged.verdict:
+    async def _tell(self, batch: Batch, outcome: BatchOutcome, in_doubt: bool) -> None:
+        match outcome.verdict:
             case BatchVerdict.DONE:
-                self._move(batch, judged.revision)
-                self._answer(batch, judged.revision)
+                self._move(batch, outcome.revision)
+                self._answer(batch, outcome.revision)
             case BatchVerdict.FENCED:
                 if not in_doubt:  # else Unknown: the successor may have built on what it found
-                    self._waiting.extendleft(reversed(self._in_flight))
+                    self._queue.waiting.extendleft(reversed(self._in_flight))
                     self._in_flight = ()
                 raise NotLeader(term=self.term)
             case BatchVerdict.REFUSED:
-                self._refused(judged)
-                if judged.has_version_moved:
+                self._refused(outcome)
+                if outcome.has_version_moved:
                     await self._read_head_again()
 
     def _move(self, batch: Batch, revision: int) -> None:
@@ -348,17 +333,17 @@ class Committer:
         self._unanswered -= 1
         pending.succeed(committed)
 
-    def _refused(self, judged: Judgement) -> None:
+    def _refused(self, outcome: BatchOutcome) -> None:
         """Fails the members whose own compares failed; the others are queued first and numbered
         anew."""
         members, self._in_flight = self._in_flight, ()
         left = []
         for position, pending in enumerate(members):
-            if position in judged.stale:
-                pending.fail(StaleRead(**judged.stale[position]))
+            if position in outcome.stale:
+                pending.fail(StaleRead(**outcome.stale[position]))
             else:
                 left.append(pending)
-        self._waiting.extendleft(reversed(left))
+        self._queue.waiting.extendleft(reversed(left))
 
     async def _read_head_again(self) -> None:
         """A version that moved under an intact fence is ours, or our data makes no sense."""
@@ -378,10 +363,6 @@ class Committer:
             raise Corrupt(key=str(key), expected=self._head.version, found=value.version)
         at_ms = max(self._head.at_ms, value.at_ms)
         self._head = replace(self._head, version_revision=item.mod_revision, at_ms=at_ms)
-
-    def _fail_waiting(self, error: MetaError) -> None:
-        while self._waiting:
-            self._waiting.popleft().fail(error)
 
 
 async def _copies(member: PendingTxn, head: LogHead) -> Copies:

@@ -11,12 +11,12 @@ from typing import Self
 
 from keys.commit.batch import (
     Batch,
+    BatchOutcome,
     BatchVerdict,
-    Judgement,
     LogHead,
     PendingTxn,
     StampedTxn,
-    judge,
+    outcome_of,
     seal,
 )
 from keys.commit.txn import Copies, Stamp
@@ -171,7 +171,7 @@ class KeyCopier:
                     raise
                 ops_max //= 2
                 continue
-            left = _after(left, chunk, judge(batch, answer, in_doubt=in_doubt), head)
+            left = _after(left, chunk, outcome_of(batch, answer, in_doubt=in_doubt), head)
         return left.revision
 
 
@@ -182,11 +182,11 @@ def _chunk_batch(head: LogHead, left: KeysLeft, chunk: Copies) -> Batch:
     return seal(head, head, [StampedTxn(stamp, (left.compare,), (*chunk, count), None)])
 
 
-def _after(left: KeysLeft, chunk: Copies, judged: Judgement, head: LogHead) -> KeysLeft:
-    match judged.verdict:
+def _after(left: KeysLeft, chunk: Copies, outcome: BatchOutcome, head: LogHead) -> KeysLeft:
+    match outcome.verdict:
         case BatchVerdict.DONE:
             value = left.after(len(chunk))
-            return KeysLeft(left.key, value, judged.revision, left.copies)
+            return KeysLeft(left.key, value, outcome.revision, left.copies)
         case BatchVerdict.FENCED:
             raise NotLeader(term=head.fence.mod_revision)
         case BatchVerdict.REFUSED:

@@ -65,8 +65,9 @@ from keys.value import StoredModel
 from metasrv_base.concurrency.turns import Turns
 
 V = TypeVar("V", bound=StoredModel)
-ENTRIES_AT_ONCE = 128
-"""Entries of one turn of the event loop: some 5 ms."""
+ENTRIES_AT_ONCE = 8
+"""Entries of one turn of the event loop: each may be of a table in another part of the snapshot,
+which takes 3 ms to inflate."""
 TableEntry = (
     TableCreated
     | TableUndropped
@@ -259,7 +260,7 @@ def _uses_of(info: TableInfo | None) -> dict[Key[Any], StoredModel]:
 
 def _changed(infos: tuple[TableInfo, ...], state: ViewAfter) -> Iterator[KeyWrite]:
     """Other definitions of living tables, and the names of those that bear others."""
-    given, taken = list[TableNameKey](), dict[TableNameKey, int]()
+    names_given, names_taken = list[TableNameKey](), dict[TableNameKey, int]()
     for info in infos:
         key, name = TableInfoKey(info.table_id), _borne(info)
         before = state.must(key)
@@ -267,13 +268,13 @@ def _changed(infos: tuple[TableInfo, ...], state: ViewAfter) -> Iterator[KeyWrit
         yield _put(key, info)
         yield from _uses(before, info)
         if name != old and old is not None:
-            given.append(old)
+            names_given.append(old)
         if name != old and name is not None:
-            taken[name] = info.table_id
-    for name, table_id in taken.items():
+            names_taken[name] = info.table_id
+    for name, table_id in names_taken.items():
         yield _put(name, TableNameRecord(table_id=table_id))
-    for name in given:
-        if name not in taken:
+    for name in names_given:
+        if name not in names_taken:
             yield _gone(name)
 
 

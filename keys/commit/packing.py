@@ -15,6 +15,7 @@ from keys.key import Range
 from keys.store.kv import TXN_BYTES_MAX, TXN_OPS_MAX, Compare, Put
 from keys.store.mvcc import in_range
 from metasrv_base.errors import Refused
+from metasrv_base.values.frozen import frozen
 
 VERSION_BYTES_MAX = 128  # of the catalog's version as a value
 
@@ -97,7 +98,7 @@ def _sent_bytes(compare: Compare) -> int:
     return 2 * (len(compare.key) + len(compare.end or b""))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PackedBatch:
     """The members of one batch, each stamped for its place there."""
 

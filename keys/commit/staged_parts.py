@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-import orjson
+from pydantic import TypeAdapter, ValidationError
 
 from keys.commit.staging import ENTRIES, PartsReference
-from keys.model.log import STAGED_FORMAT, CatalogUpdate, Entry, StagedRef
+from keys.model.log import COPIES_FORMAT, STAGED_FORMAT, CatalogUpdate, Entry, StagedRef
 from keys.model.staging.parts import BatchPart, BatchPartKey, items_json
 from keys.store.kv import Get, KeyValue, ReadableStore
 from keys.store.scan import pages
@@ -16,7 +16,9 @@ from metasrv_base.concurrency.turns import Turns, by_turns
 from metasrv_base.errors import Corrupt
 
 PARTS_AT_ONCE = Get(b"", limit=16)  # of one read
-_STAGED = b'{"format":%d,' % STAGED_FORMAT
+_ENTRIES: TypeAdapter[list[Entry]] = TypeAdapter(list[Entry])
+_MAY_BE_STAGED = tuple(b'{"format":%d,' % n for n in (STAGED_FORMAT, COPIES_FORMAT))
+_NO_ENTRIES = b',"entries":[]}'
 
 
 class MissingParts(Corrupt):
@@ -32,8 +34,8 @@ class StagedParts:
 
     @classmethod
     def of(cls, ref: StagedRef, items: Sequence[KeyValue]) -> Turns[Self]:
-        """*items*: all that is stored under the name of the batch, in order. Raises MissingParts,
-        and Corrupt for other ones."""
+        """Checks *items*, all that is stored under the name of the batch, in order. Raises
+        MissingParts, and Corrupt for parts of another content."""
         keys = [bytes(BatchPartKey(ref.batch, number)) for number in range(ref.parts)]
         if [item.key for item in items] != keys:
             raise MissingParts(batch=ref.batch, expected=ref.parts, found=len(items))
@@ -58,13 +60,14 @@ class StagedParts:
         parts = yield from self.decoded()
         return tuple(entry for part in parts for entry in part.entries)
 
-    def entries_json(self) -> Turns[bytes]:
-        """The same as a list in JSON, which is not decoded. Raises Corrupt, and NewerFormat."""
-        texts = []
+    def entry_lists(self) -> Turns[tuple[bytes, ...]]:
+        """The same in JSON, which is not decoded: a list for each part. Raises Corrupt, and
+        NewerFormat."""
+        lists = []
         for item in self.items:
-            texts.append(items_json(item.value, BatchPartKey.parse(item.key), ENTRIES))
+            lists.append(b"[%b]" % items_json(item.value, BatchPartKey.parse(item.key), ENTRIES))
             yield
-        return b"[" + b",".join(filter(None, texts)) + b"]"
+        return tuple(lists)
 
 
 async def read_parts(
@@ -90,18 +93,45 @@ async def whole_update(
 
 
 def is_staged(raw: bytes) -> bool:
-    """Whether the stored form of an update refers to parts, told without decoding it."""
-    return raw.startswith(_STAGED)
+    """Whether the stored form of an update refers to parts, told without decoding it. No other
+    update of those formats is without entries."""
+    return raw.startswith(_MAY_BE_STAGED) and raw.endswith(_NO_ENTRIES)
 
 
-async def whole_item(kv: ReadableStore, item: KeyValue, *, deadline_ms: int) -> KeyValue:
-    """A stored update as it would be if one value could hold it; its entries are not decoded.
-    Raises as `read_parts`."""
+@dataclass(frozen=True, slots=True)
+class WholeItem:
+    """A stored update with all its entries, few of which are decoded at once: a version of 10,000
+    tables is 25 MB of JSON, and the interpreter stands still while one text is parsed."""
+
+    item: KeyValue
+    lists: tuple[bytes, ...] = ()
+    """Lists of entries in JSON, one for each part; empty where the value itself has the entries."""
+
+    @property
+    def json_bytes(self) -> int:
+        """Its size in memory: of the value as it is stored, and of the lists."""
+        return len(self.item.value) + sum(map(len, self.lists))
+
+    def decoded(self) -> CatalogUpdate:
+        """Raises Corrupt, and NewerFormat."""
+        key = self.item.key.decode()
+        update = decode(CatalogUpdate, self.item.value, key=key)
+        if not self.lists:
+            return update
+        entries = list[Entry]()
+        for text in self.lists:
+            try:
+                entries += _ENTRIES.validate_json(text, strict=True)
+            except ValidationError as error:
+                raise Corrupt(key=key, errors=error.error_count(), value=text[:200]) from error
+        return update.model_copy(update={"entries": tuple(entries)})
+
+
+async def whole_item(kv: ReadableStore, item: KeyValue, *, deadline_ms: int) -> WholeItem:
+    """A stored update with its entries, wherever they are. Raises as `read_parts`."""
     if not is_staged(item.value):
-        return item
+        return WholeItem(item)
     update = decode(CatalogUpdate, item.value, key=item.key.decode())
     assert update.staged is not None, "an update of its format refers to parts"
     parts = await read_parts(kv, update.staged, deadline_ms=deadline_ms)
-    value = orjson.loads(item.value)
-    value["entries"] = orjson.Fragment(await by_turns(parts.entries_json()))
-    return item._replace(value=orjson.dumps(value))
+    return WholeItem(item, await by_turns(parts.entry_lists()))

@@ -9,12 +9,13 @@ from keys.model.log import Entry
 from keys.store.kv import TXN_OPS_MAX, Delete, Get, Put, ReadableStore, Request
 from keys.value import StoredModel, decode, encode
 from metasrv_base.errors import Conflict, NotFound
+from metasrv_base.values.frozen import frozen
 
 V = TypeVar("V", bound=StoredModel)
 UNKNOWN_REVISION = -1  # of a key that exists: it was written after its version
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Read:
     """The value of one key as read. `mod_revision` 0: the key did not exist."""
 
@@ -22,7 +23,7 @@ class Read:
     mod_revision: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Snapshot:
     """Keys read together at one store revision. A key that was not read is not here."""
 
@@ -57,7 +58,7 @@ async def snapshot(kv: ReadableStore, *keys: Key[Any], deadline_ms: int) -> Snap
     return Snapshot(answer.revision, reads)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stamp:
     """Values that only the committer assigns, in the order in which changes commit."""
 
@@ -84,7 +85,7 @@ class LargeChange:
     entries."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Txn:
     """Writes guarded by everything that was read. Plain data: building one does no I/O."""
 
@@ -115,8 +116,7 @@ class Txn:
     def expecting(self, key: Key[Any], mod_revision: int) -> "Txn":
         raw = bytes(key)
         assert self.expect.get(raw, mod_revision) == mod_revision
-        expect = {**self.expect, raw: mod_revision}
-        return replace(self, expect=expect)
+        return self._with({**self.expect, raw: mod_revision}, self.writes)
 
     def while_empty(self, keys: Range) -> "Txn":
         empty = self.empty | {keys}
@@ -179,8 +179,14 @@ class Txn:
         assert read in self.expect, f"{key} is written but {read!r} was never read"
         assert raw not in self.writes, f"{key} is written twice"
         assert len(self.writes) < TXN_OPS_MAX
-        writes = {**self.writes, raw: value}
-        return replace(self, writes=writes)
+        return self._with(self.expect, {**self.writes, raw: value})
+
+    def _with(
+        self, expect: Mapping[bytes, int], writes: Mapping[bytes, bytes | Deferred | None]
+    ) -> "Txn":
+        """Returns a copy with other reads and writes, in a fifth of the time of `replace`: a create
+        makes nine of them."""
+        return Txn(expect, self.empty, self.unchanged, writes, self.entries, self.large)
 
 
 def _strictest(left: Mapping[Range, int], right: Mapping[Range, int]) -> Mapping[Range, int]:

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from keys.key import Key
 from keys.value import StoredModel, StoredPart
+from metasrv_base.values.frozen import frozen
 
 DEFAULT_CATALOG = "main"
 DEFAULT_SCHEMA = "public"
@@ -34,7 +35,7 @@ class ResourceShare(StoredPart):
 
     reserved: int = 0
     at_most: int | None = None
-    """None: no limit."""
+    """The limit; None for no limit."""
 
 
 class CatalogLimits(StoredPart):
@@ -62,12 +63,12 @@ class CatalogInfo(StoredModel):
     dropping: str | None = None
     """Id of the procedure that drops it with all it holds: no reader sees it any more."""
     settings: CatalogSettings | None = Field(default=None, exclude_if=_is_none)
-    """None: the defaults."""
+    """The settings; None for the defaults."""
     limits: CatalogLimits | None = Field(default=None, exclude_if=_is_none)
-    """None: there are none."""
+    """The limits; None if there are none."""
 
     def as_tenant(self, settings: CatalogSettings, limits: CatalogLimits) -> "CatalogInfo":
-        """With these settings and limits, in the lowest format that can hold them."""
+        """Replaces settings and limits, in the lowest format that can hold them."""
         facts = {
             "settings": None if settings == CatalogSettings() else settings,
             "limits": None if limits == CatalogLimits() else limits,
@@ -103,7 +104,7 @@ class SchemaInfo(StoredModel):
     """Id of the procedure that drops it; its tables are hidden with it and removed one by one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SchemaNameKey(Key[SchemaInfo]):
     template: ClassVar[str] = "__schema_name/{catalog}/{schema}"
     is_logged: ClassVar[bool] = True

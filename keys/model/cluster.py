@@ -26,7 +26,7 @@ class ClusterRecord(StoredModel):
     cluster_id: str
     created_at_ms: int
     restored: RestoredFrom | None = Field(default=None, exclude_if=is_none)
-    """None: it was not restored."""
+    """The backup that it was restored from; None if it was not restored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class NodeRecord(StoredModel):
     dead_since_ms: int | None = None
     """Wall clock, about; None: it is heard. Stored, so that a new leader knows it."""
     returned: Returned | None = None
-    """None: no node of this id was ever removed."""
+    """The removal before it registered again; None if no node of this id was ever removed."""
     engines: tuple[str, ...] = Field(default=_FIRST, exclude_if=lambda engines: engines == _FIRST)
     """Names of the region engines that it has; one that registered before they were told has
     `lsm` alone."""

@@ -10,11 +10,13 @@ from keys.model.catalogs import CatalogInfo, SchemaInfo
 from keys.model.origin import Origin
 from keys.model.placing.placements import PlacementInfo
 from keys.model.placing.tablespaces import TablespaceInfo
+from keys.model.tables import COPIES_FORMAT as ROUTE_COPIES_FORMAT
 from keys.model.tables import RegionRoute, TableInfo, TableRoute
 from keys.value import StoredModel, StoredPart, is_none
+from metasrv_base.values.frozen import frozen
 
 STAGED_FORMAT = 4  # of an update whose entries are in parts
-COPIES_FORMAT = 5  # of an update that changes a region with copies beside the leader's
+COPIES_FORMAT = 5  # of an update with a route that has copies beside the leaders'
 
 
 class CatalogCreated(StoredPart):
@@ -64,6 +66,11 @@ class TableCreated(StoredPart):
     info: TableInfo
     route: TableRoute
 
+    @property
+    def has_copies(self) -> bool:
+        """Whether a region has, or has had, a copy beside the leader's."""
+        return self.route.format >= ROUTE_COPIES_FORMAT
+
 
 class TableRenamed(StoredPart):
     op: Literal["table.renamed"] = "table.renamed"
@@ -95,6 +102,11 @@ class TableUndropped(StoredPart):
     info: TableInfo
     route: TableRoute
 
+    @property
+    def has_copies(self) -> bool:
+        """Whether a region has, or has had, a copy beside the leader's."""
+        return self.route.format >= ROUTE_COPIES_FORMAT
+
 
 class TablePurged(StoredPart):
     """A dropped table that is gone for good."""
@@ -113,8 +125,8 @@ class RouteChanged(StoredPart):
 
     @property
     def has_copies(self) -> bool:
-        """Whether a region has a copy beside the leader's."""
-        return any(region.copies for region in self.regions)
+        """Whether a region has, or has had, a copy beside the leader's."""
+        return any(region.needs_copies_format for region in self.regions)
 
 
 class PlacementCreated(StoredPart):
@@ -198,9 +210,13 @@ OF_FORMAT_3 = (CatalogAltered, *get_args(PlacingEntry))
 """Entries that servers of format 2 do not know."""
 
 
+ROUTED = (TableCreated, TableUndropped, RouteChanged)
+"""Entries with regions."""
+
+
 def format_of(entries: tuple[Entry, ...]) -> int:
     """The lowest format that can hold *entries*, when they are in the update itself."""
-    if any(isinstance(entry, RouteChanged) and entry.has_copies for entry in entries):
+    if any(isinstance(entry, ROUTED) and entry.has_copies for entry in entries):
         return COPIES_FORMAT
     return 3 if any(isinstance(entry, OF_FORMAT_3) for entry in entries) else 2
 
@@ -221,9 +237,9 @@ class CatalogUpdate(StoredModel):
     """The changes of one metadata transaction. Applying them reads nothing else but the parts that
     the update of a large one names.
 
-    Format 5 has a changed region with copies beside the leader's. Format 4 has `staged`, and is
-    written only where entries are. Format 3 has entries of more kinds. Format 2 has `origin`;
-    format 1, which is read too, has none.
+    Format 5 has a region with copies beside the leader's, in an entry or in a part. Format 4 has
+    `staged`, and is written only where entries are. Format 3 has entries of more kinds. Format 2
+    has `origin`; format 1, which is read too, has none.
     """
 
     newest_format: ClassVar[int] = COPIES_FORMAT
@@ -241,12 +257,14 @@ class CatalogUpdate(StoredModel):
     entries: tuple[Entry, ...]
 
     def without_entries(self, staged: StagedRef) -> Self:
-        """The update as it is stored where its entries are in parts."""
-        update = {"format": STAGED_FORMAT, "staged": staged, "entries": ()}
+        """The update as it is stored where its entries are in parts. Parts have no format of their
+        own: that of the update tells an older server that it cannot read them."""
+        number = max(STAGED_FORMAT, self.format)
+        update = {"format": number, "staged": staged, "entries": ()}
         return self.model_copy(update=update)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CatalogUpdateKey(Key[CatalogUpdate]):
     """Padded, because the log is read in order."""
 

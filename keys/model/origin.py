@@ -29,7 +29,7 @@ class Origin(StoredPart):
     """{method, path, query, body} as sent, as JSON without white space, up to STATEMENT_BYTES_MAX.
     Only the first update of a procedure has it; that of a child has its parent's."""
     cut: CutStatement | None = None
-    """None: `statement` is whole."""
+    """The statement as it is cut; None if `statement` is whole."""
     parent: str | None = Field(default=None, exclude_if=is_none)
     """The procedure that submitted the update's own; None: the client did."""
 

@@ -3,7 +3,6 @@
 import re
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from operator import not_
 from typing import Any, ClassVar, NamedTuple, Self
@@ -28,7 +27,8 @@ from keys.packed import (
 from keys.templated import own_of
 from keys.value import StoredModel, StoredPart
 from metasrv_base.ids import UUID_TEXT
-from metasrv_base.value_enum import ValueEnum
+from metasrv_base.values.frozen import frozen
+from metasrv_base.values.value_enum import ValueEnum
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
 PACKED_KEY = struct.Struct(">B16s32sQ")  # packing, procedure, fingerprint, milliseconds
@@ -91,7 +91,7 @@ class Resource(StoredPart):
 
     @classmethod
     def table(cls, table_id: int, *name: str) -> Self:
-        """*name*: its parts, or all of it."""
+        """Returns the resource of a table; *name* is its parts, or the full name."""
         return cls(type="table", id=str(table_id), name=".".join(name))
 
 
@@ -189,7 +189,7 @@ class ProcedureRecord(StoredModel):
         return self.deadline_at_ms - self.stood_ms
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProcedureKey(Key[ProcedureRecord]):
     template: ClassVar[str] = "__procedure/{procedure}"
     value_type: ClassVar[type[StoredModel]] = ProcedureRecord
@@ -242,7 +242,7 @@ class ProcedureHistory(StoredModel):
         return inflated(raw, DICTIONARY) if packing == DEFLATED else raw
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProcedureHistoryKey(Key[ProcedureHistory]):
     """Ids are UUIDv7, so history is in order of submission. Values are JSON deflated without what
     only that procedure has, after a byte that says so (keys/packed.py); packing 2 and plain JSON
@@ -290,7 +290,7 @@ class Idempotency(StoredModel):
         return orjson.dumps({**facts, "at_ms": at_ms})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IdempotencyKey(Key[Idempotency]):
     """A value is 57 bytes: a mark, id, fingerprint, time (keys/packed.py); JSON is read too."""
 

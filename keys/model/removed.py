@@ -6,6 +6,7 @@ from typing import ClassVar
 from keys.key import Key
 from keys.model.tables import TableInfo, TableNameRecord, TableRoute
 from keys.value import StoredModel
+from metasrv_base.values.frozen import frozen
 
 
 class RemovedTableInfo(StoredModel):
@@ -15,7 +16,7 @@ class RemovedTableInfo(StoredModel):
     """Id of the procedure that dropped it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RemovedTableInfoKey(Key[RemovedTableInfo]):
     template: ClassVar[str] = "__removed-__table_info/{table_id}"
     is_logged: ClassVar[bool] = True

@@ -1,9 +1,9 @@
 """The four kinds of key that make a table: what it is, where it is, who holds it, its name."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 from functools import partial
-from operator import is_, not_
-from typing import Any, ClassVar
+from operator import attrgetter, is_, not_
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -12,7 +12,8 @@ from keys.value import StoredModel, StoredPart, is_none
 from metasrv_base.elements.states import ElementState
 from metasrv_base.engines import LSM, is_volatile
 from metasrv_base.schema.partition import PartitionRule
-from metasrv_base.value_enum import ValueEnum
+from metasrv_base.values.frozen import frozen
+from metasrv_base.values.value_enum import ValueEnum
 
 
 class OriginColumnRecord(StoredPart):
@@ -78,13 +79,18 @@ class Constraint(StoredPart):
     state: ElementState = ElementState.PUBLIC
 
 
+OwnCopies = Literal["replicas", "min_in_sync"]
+COPY_NUMBERS_FORMAT = 3  # of a TableInfo with `min_in_sync` or `own_copies`
+
+
 class TableInfo(StoredModel):
     """Definition of a table. Every change compares and replaces the whole value.
 
-    Format 2 has a field from `placement_id` on; a table without one is written in format 1.
+    Format 2 has a field from `placement_id` on, format 3 one from `min_in_sync` on; a table without
+    such a field is written in the format before.
     """
 
-    newest_format: ClassVar[int] = 2
+    newest_format: ClassVar[int] = COPY_NUMBERS_FORMAT
 
     table_id: int
     catalog: str
@@ -98,7 +104,7 @@ class TableInfo(StoredModel):
     schema_floor: int
     """The oldest schema version that regions still take."""
     columns: tuple[Column, ...]
-    """In declared order; those that are not public too."""
+    """Columns in declared order; those that are not public too."""
     next_column_id: int
     primary_key: tuple[int, ...]
     """Column ids."""
@@ -106,6 +112,7 @@ class TableInfo(StoredModel):
     """Over column ids; says in which region number a row lives."""
     options: dict[str, str]
     replicas: int
+    """Copies of each region, the leader's included: the table's own number, or its placement's."""
     created_at_ms: int
     indexes: tuple[Index, ...] = ()
     next_index_id: int = 1
@@ -125,14 +132,20 @@ class TableInfo(StoredModel):
     """Id of the batch that has dropped it: another table may bear its name since, and its schema
     may be gone. It is hidden, and removed once no statement uses it."""
     placement_id: int | None = Field(default=None, exclude_if=is_none)
-    """None: the placement `default`."""
+    """The placement; None for the placement `default`."""
     storage_profile: str | None = Field(default=None, exclude_if=is_none)
     """A profile of its placement. None: that of the name `default`, of the placement `default`."""
     tablespace_id: int | None = Field(default=None, exclude_if=is_none)
-    """None: the tablespace `default` of its catalog."""
+    """The tablespace; None for the tablespace `default` of its catalog."""
     colocation: tuple[int, ...] = Field(default=(), exclude_if=not_)
     """Ids of columns of the primary key: rows that are alike in them are in one region. Empty: they
     were not named."""
+    min_in_sync: int | None = Field(default=None, exclude_if=is_none)
+    """Copies in sync, the leader's included, without which a region acknowledges nothing. None: a
+    majority of `replicas`."""
+    own_copies: tuple[OwnCopies, ...] = Field(default=(), exclude_if=not_)
+    """The numbers that the table itself names, of `replicas` and `min_in_sync`, in this order. The
+    others follow its placement."""
 
     @property
     def is_hidden(self) -> bool:
@@ -153,7 +166,7 @@ class TableInfo(StoredModel):
         return tuple(column for column in self.columns if column.state is ElementState.PUBLIC)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableInfoKey(Key[TableInfo]):
     template: ClassVar[str] = "__table_info/{table_id}"
     is_logged: ClassVar[bool] = True
@@ -174,9 +187,9 @@ class CopyRole(ValueEnum):
     """Standing of a copy of a region beside its leader (docs/protocols.md P5.8)."""
 
     IN_SYNC = "in-sync"
-    """It has every acknowledged row, and may be promoted."""
+    """The copy has every acknowledged row, and may be promoted."""
     LEARNER = "learner"
-    """It is sent everything and counts for nothing."""
+    """The copy is sent everything and counts for nothing."""
 
 
 class RegionCopy(StoredPart):
@@ -189,6 +202,9 @@ class RegionCopy(StoredPart):
     role: CopyRole
 
 
+_NODE = attrgetter("node")
+
+
 class RegionRoute(StoredPart):
     """Location of one region. `epoch` rises at every change of leader and is never reused
     (docs/protocols.md P3)."""
@@ -197,7 +213,7 @@ class RegionRoute(StoredPart):
     """table_id << 32 | number, decimal."""
     leader: str
     followers: tuple[str, ...] = ()
-    """Always empty: `copies` has them. It is stored since it always was."""
+    """Always empty: `copies` names the copies. The field is kept for older programs."""
     epoch: int
     state: RegionState
     root: str
@@ -214,8 +230,13 @@ class RegionRoute(StoredPart):
     unverified: bool = Field(default=False, exclude_if=not_)
     """Restored, and not found at any node yet: only an adoption opens it (docs/protocols.md P8)."""
     copies: tuple[RegionCopy, ...] = Field(default=(), exclude_if=not_)
-    """All copies but the leader's, at most one on a node. Empty for every region as long as copies
-    are not built, and then not stored."""
+    """All copies but the leader's, at most one on a node. Not stored if there are none."""
+    copies_version: int = Field(default=0, exclude_if=not_)
+    """Rises by one with every change of `copies`, at any epoch, and never falls: nodes keep the
+    newest copies that they were told of. 0: it never had more than one."""
+    min_in_sync: int | None = Field(default=None, exclude_if=is_none)
+    """The minimum before `replicas` of the table was raised. It counts until as many copies are in
+    sync as the table requires now. None: the table's counts."""
 
     @property
     def number(self) -> int:
@@ -224,7 +245,25 @@ class RegionRoute(StoredPart):
     @property
     def other_nodes(self) -> tuple[str, ...]:
         """Nodes of all copies but the leader's."""
-        return tuple(copy.node for copy in self.copies)
+        return tuple(map(_NODE, self.copies))
+
+    @property
+    def needs_copies_format(self) -> bool:
+        """Whether servers that know no copies cannot read it."""
+        return bool(self.copies or self.copies_version)
+
+    def with_copies(self, copies: tuple[RegionCopy, ...], **update: object) -> "RegionRoute":
+        """The route with *copies*, of the next version if they are others; *update*: other fields
+        that change with them."""
+        version = self.copies_version + (copies != self.copies)
+        changed = {**update, "copies": copies, "copies_version": version}
+        return self.model_copy(update=changed)
+
+    def with_minimum(self, min_in_sync: int | None) -> "RegionRoute":
+        """The route with that minimum, and the next version of the copies: nodes that know an
+        earlier version are told the numbers of their table again."""
+        update = {"min_in_sync": min_in_sync, "copies_version": self.copies_version + 1}
+        return self.model_copy(update=update)
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -246,6 +285,14 @@ class RegionRoute(StoredPart):
 COPIES_FORMAT = 2
 
 
+def route_format(regions: Iterable[RegionRoute]) -> int:
+    """The lowest format of a TableRoute of *regions*."""
+    return COPIES_FORMAT if any(map(_NEEDS_FORMAT, regions)) else 1
+
+
+_NEEDS_FORMAT = attrgetter("needs_copies_format")
+
+
 class TableRoute(StoredModel):
     """Format 2 has copies beside the leaders'; a route without any is written in format 1."""
 
@@ -260,7 +307,7 @@ class TableRoute(StoredModel):
         new = {region.region_id: region for region in changed}
         assert new.keys() <= {region.region_id for region in self.region_routes}
         routes = tuple(new.get(region.region_id, region) for region in self.region_routes)
-        number = COPIES_FORMAT if any(region.copies for region in routes) else 1
+        number = route_format(routes)
         update = {"format": number, "version": self.version + 1, "region_routes": routes}
         return self.model_copy(update=update)
 
@@ -273,7 +320,7 @@ class TableRoute(StoredModel):
         return {node: tuple(numbers) for node, numbers in numbers_of.items()}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableRouteKey(Key[TableRoute]):
     template: ClassVar[str] = "__table_route/{table_id}"
     is_logged: ClassVar[bool] = True
@@ -291,7 +338,7 @@ class DatanodeTable(StoredModel):
     regions: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DatanodeTableKey(Key[DatanodeTable]):
     template: ClassVar[str] = "__dn_table/{node}/{table_id}"
     is_logged: ClassVar[bool] = True
@@ -305,7 +352,7 @@ class TableNameRecord(StoredModel):
     table_id: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableNameKey(Key[TableNameRecord]):
     template: ClassVar[str] = "__table_name/{catalog}/{schema}/{table}"
     is_logged: ClassVar[bool] = True

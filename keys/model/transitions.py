@@ -27,9 +27,9 @@ class Went(StrEnum):
     """Reason for which the wait for a holder ended."""
 
     FOLLOWED = "followed"
-    """It acknowledged, and no transaction of it used an older version any more."""
+    """The holder acknowledged, and no transaction of it used an older version any more."""
     REMOVED = "removed"
-    """It signed off, or its lease had ended."""
+    """The holder signed off, or its lease had ended."""
 
 
 class LateHolder(StoredPart):

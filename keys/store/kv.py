@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import NamedTuple, NewType, Protocol
 
+from metasrv_base.values.frozen import frozen
+
 LeaseId = NewType("LeaseId", int)
 
 TXN_OPS_MAX = 128  # etcd's default limit: on compares, and again on each branch
@@ -64,7 +66,7 @@ class Delete(NamedTuple):
     key: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Request:
     """One transaction: if every compare holds, `writes` then `reads`; else `on_refusal` reads.
 
@@ -77,7 +79,7 @@ class Request:
     on_refusal: tuple[Get, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TxnAnswer:
     """`revision` is the store's after the transaction; if it wrote, the revision of its writes.
 
@@ -100,7 +102,7 @@ class KeyPage:
     """The number of all keys in the range, those above the limit included."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Event:
     """A put (`value` set) or a deletion (`value` None) of one key."""
 
@@ -109,7 +111,7 @@ class Event:
     mod_revision: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Watched:
     """All events of one revision in the watched range, or a report of progress.
 

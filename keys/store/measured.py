@@ -21,7 +21,7 @@ class MeasuredKv:
         self._tell = tell
 
     async def txn(self, request: Request, *, deadline_ms: int) -> TxnAnswer:
-        return await self._told("txn", self._kv.txn(request, deadline_ms=deadline_ms))
+        return await self._timed("txn", self._kv.txn(request, deadline_ms=deadline_ms))
 
     async def range(
         self, get: Get, *, deadline_ms: int, revision: int = 0, serializable: bool = False
@@ -29,35 +29,35 @@ class MeasuredKv:
         answer = self._kv.range(
             get, deadline_ms=deadline_ms, revision=revision, serializable=serializable
         )
-        return await self._told("range", answer)
+        return await self._timed("range", answer)
 
     def watch(self, key: bytes, end: bytes, *, start_revision: int) -> AsyncIterator[Watched]:
         return self._kv.watch(key, end, start_revision=start_revision)
 
     async def grant(self, ttl_ms: int, *, deadline_ms: int) -> LeaseId:
-        return await self._told("grant", self._kv.grant(ttl_ms, deadline_ms=deadline_ms))
+        return await self._timed("grant", self._kv.grant(ttl_ms, deadline_ms=deadline_ms))
 
     async def keep_alive(self, lease: LeaseId, *, deadline_ms: int) -> bool:
-        return await self._told("keep_alive", self._kv.keep_alive(lease, deadline_ms=deadline_ms))
+        return await self._timed("keep_alive", self._kv.keep_alive(lease, deadline_ms=deadline_ms))
 
     async def revoke(self, lease: LeaseId, *, deadline_ms: int) -> None:
-        await self._told("revoke", self._kv.revoke(lease, deadline_ms=deadline_ms))
+        await self._timed("revoke", self._kv.revoke(lease, deadline_ms=deadline_ms))
 
     async def compact(self, revision: int, *, deadline_ms: int) -> None:
-        await self._told("compact", self._kv.compact(revision, deadline_ms=deadline_ms))
+        await self._timed("compact", self._kv.compact(revision, deadline_ms=deadline_ms))
 
     async def close(self) -> None:
         await self._kv.close()
 
-    async def _told(self, call: str, answer: Awaitable[T]) -> T:
+    async def _timed(self, call: str, answer: Awaitable[T]) -> T:
         """A call whose caller has gone is not counted: nobody knows how it would have ended."""
         began_ms = self._clock.mono_ms()
         try:
-            given = await answer
+            result = await answer
         except MetaError as error:
             full = error.facts.get("reason") == OUT_OF_SPACE
             code = OUT_OF_SPACE if full else error.code
             self._tell(call, code, self._clock.mono_ms() - began_ms)
             raise
         self._tell(call, "ok", self._clock.mono_ms() - began_ms)
-        return given
+        return result

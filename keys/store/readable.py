@@ -1,7 +1,7 @@
 """The values of a range that this program can read, one by one.
 
-A value of a newer format, or one that was edited by hand, is told to the caller and skipped. It is
-never rewritten or deleted, and it does not keep the others of its range from being read.
+A value of a newer format, or one that was edited by hand, is reported to the caller and skipped. It
+is never rewritten or deleted, and it does not keep the others of its range from being read.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -42,5 +42,5 @@ def readable(
             yield KeyRow(key, value, item.mod_revision, len(item.key) + len(item.value))
 
 
-def untold(item: KeyValue, error: Corrupt) -> None:
+def skip_silently(item: KeyValue, error: Corrupt) -> None:
     """A `Tell` for readers that leave the report to the leader."""

@@ -107,13 +107,13 @@ class MergedReads:
     def _take(self) -> list[_PendingRead]:
         """Takes as many waiting reads as one transaction holds, without those whose callers have
         gone."""
-        taken: list[_PendingRead] = []
+        batch: list[_PendingRead] = []
         reads: set[Get] = set()
         while self._waiting:
             reads.update(self._waiting[0].reads)
-            if taken and len(reads) > TXN_OPS_MAX:
+            if batch and len(reads) > TXN_OPS_MAX:
                 break
             pending = self._waiting.popleft()
             if not pending.answer.done():
-                taken.append(pending)
-        return taken
+                batch.append(pending)
+        return batch

@@ -18,7 +18,7 @@ class HttpAdoption:
     """One client for each call: an adoption is rare."""
 
     transport: httpx.AsyncBaseTransport | None = None
-    """None: the network."""
+    """The transport of requests; None for the network."""
     token: OwnToken | None = None
     named_by: tuple[str, ...] = ()
     """This server's own URL."""

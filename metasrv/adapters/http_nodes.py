@@ -10,6 +10,7 @@ import httpx
 from keys.catalog.catalog import Catalog
 from keys.model.tables import RegionState
 from metasrv.adapters.order_queue import OrderLane, OrderQueue, QueuedOrders, lane_of, tell
+from metasrv.nodes.copy_addresses import with_addresses
 from metasrv.nodes.node_liveness import NodeLiveness
 from metasrv_base.errors import MetaError, NotLeader, Refused, Unavailable, Unknown
 from metasrv_base.token import OwnToken
@@ -24,6 +25,7 @@ from metasrv_base.wire.node.orders import (
     OrderResponse,
     OrderResult,
     OrderSender,
+    ServingOrder,
 )
 from procedures.ports import Sender
 
@@ -40,7 +42,7 @@ class HttpNodes:
     book: NodeLiveness
     catalog: Callable[[], Catalog]
     transport: httpx.AsyncBaseTransport | None = None
-    """None: the network."""
+    """The transport of requests; None for the network."""
     _lines: dict[tuple[str, OrderLane], OrderQueue] = field(default_factory=dict)
     _due: asyncio.Queue[OrderQueue] = field(default_factory=asyncio.Queue)
     """No longer than the callers that wait."""
@@ -151,6 +153,8 @@ class HttpNodes:
         update: Mapping[str, object] = {"number": self.book.next_order(), "sender": sender}
         if self._may_be_leased(node, order):
             update = {**update, "lease": self._grant(node, order.region_id)}
+        if isinstance(order, ServingOrder) and order.copies is not None:
+            update = {**update, "copies": with_addresses(order.copies, self.book.address_of)}
         return order.model_copy(update=dict(update))
 
     def _may_be_leased(self, node: str, order: Order) -> bool:

@@ -27,7 +27,8 @@ class OrderLane(StrEnum):
 REQUESTS_AT_ONCE = {OrderLane.QUICK: 1, OrderLane.SLOW: 4}
 """The most requests in flight to one node. Slow orders go beside each other: one may take until its
 deadline."""
-_SLOW = frozenset({"open", "adopt", "discard", "drop"})  # what may read or delete many files
+_SLOW = frozenset({"open", "adopt", "discard", "drop", "hand-over"})
+"""Orders that may read, write or delete many files, or wait for a copy."""
 
 
 def lane_of(orders: Iterable[Order]) -> OrderLane:
@@ -42,7 +43,7 @@ class QueuedOrders:
     sender: OrderSender
     answer: "asyncio.Future[tuple[OrderResult, ...]]"
     goes_alone: bool = False
-    """True: a request that it was a member of was refused as a whole."""
+    """Whether a request that it was a member of was refused as a whole."""
 
     def fail(self, error: MetaError) -> None:
         if not self.answer.done():
@@ -78,19 +79,19 @@ class OrderQueue:
 
     def take(self) -> list[QueuedOrders]:
         """The next request's members, without those whose callers have gone."""
-        taken: list[QueuedOrders] = []
+        queued: list[QueuedOrders] = []
         orders = 0
         while self._waiting:
             first = self._waiting[0]
             orders += len(first.orders)
-            if taken and (orders > ORDERS_MAX or first.goes_alone or taken[0].goes_alone):
+            if queued and (orders > ORDERS_MAX or first.goes_alone or queued[0].goes_alone):
                 break
             self._waiting.popleft()
             if first.answer.done():
                 orders -= len(first.orders)
             else:
-                taken.append(first)
-        return taken
+                queued.append(first)
+        return queued
 
     def fail_waiting(self, error: MetaError) -> None:
         while self._waiting:

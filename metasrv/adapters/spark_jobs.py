@@ -65,8 +65,9 @@ class SparkSettings:
     """Folders below which users' files are read; none: no file is."""
     jobs_max: int = 1024
     """The most jobs that run or wait; a further one is refused as Unavailable."""
-    start_ms: int = 120_000
-    """A loaded machine takes 30 s."""
+    start_ms: int = 300_000
+    """The longest start of a driver. A machine with ten times as much to do as it can takes 120 s.
+    """
     job_ms: int = 3_600_000
     """The longest that a job may take: as long as a failover has."""
     cancel_ms: int = 10_000
@@ -133,7 +134,7 @@ class SparkJobs:
 
     @property
     def driver_pid(self) -> int | None:
-        """None: no driver has been started, or it has ended."""
+        """The process id of the driver; None if none has been started, or it has ended."""
         return self._life.process.pid if self._life is not None else None
 
     @property
@@ -272,10 +273,7 @@ class SparkJobs:
     async def _live(self) -> None:
         self._false_starts += 1
         async with self._process() as life:
-            async with asyncio.timeout(self._settings.start_ms / 1000):
-                ready = await self._read(life)
-            if ready is None or ready.op != "ready":
-                raise EOFError("it ended before it was ready: see driver.log")
+            ready = await self._first_answer(life)
             log.info("spark_driver_started", pid=ready.pid, master=ready.master, spark=ready.spark)
             life.is_ready = True
             self.starts += 1
@@ -284,6 +282,18 @@ class SparkJobs:
                 writer = tasks.create_task(self._write_requests(life))
                 await self._read_answers(life)
                 writer.cancel()
+
+    async def _first_answer(self, life: _Life) -> DriverReady:
+        """Waits for the driver. Raises EOFError if it ends, TimeoutError if it takes too long."""
+        limit_s = self._settings.start_ms / 1000
+        try:
+            async with asyncio.timeout(limit_s):
+                ready = await self._read(life)
+        except TimeoutError as error:
+            raise TimeoutError(f"it was not ready within {limit_s:g} s: see driver.log") from error
+        if ready is None or ready.op != "ready":
+            raise EOFError("it ended before it was ready: see driver.log")
+        return ready
 
     @asynccontextmanager
     async def _process(self) -> AsyncIterator[_Life]:
@@ -352,7 +362,8 @@ class SparkJobs:
         log.info("spark_driver_ended", returncode=await life.process.wait())
 
     async def _read(self, life: _Life) -> Answer | None:
-        """None: the driver has closed its stdout, so it is ending."""
+        """Reads an answer; returns None if the driver has closed its stdout, so that it is
+        ending."""
         assert life.process.stdout is not None
         line = await life.process.stdout.readline()
         return ANSWER.validate_json(line) if line.endswith(b"\n") else None

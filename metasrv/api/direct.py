@@ -34,6 +34,7 @@ COLUMNS: Mapping[str, TypeAdapter[list[Any]]] = {
     name: TypeAdapter(column.rebuild_annotation(), config=ConfigDict(strict=True))
     for name, column in RegionColumns.model_fields.items()
 }
+OPTIONAL = {"copies_version"}
 NO_REGIONS = RegionColumns.of(()).model_dump()
 
 
@@ -51,28 +52,29 @@ HEARTBEAT = _pattern(internal.router.prefix + internal.HEARTBEAT)
 ACKNOWLEDGE = _pattern(holders.router.prefix + holders.ACKNOWLEDGE)
 
 
-def read_heartbeat(said: Any) -> Turns[HeartbeatRequest]:
+def read_heartbeat(body: Any) -> Turns[HeartbeatRequest]:
     """Checks the statistics of many regions, one column a turn. Raises ValidationError."""
-    columns = _many_columns(said)
+    columns = _many_columns(body)
     if columns is None:
-        return HeartbeatRequest.model_validate(said)
-    head = HeartbeatRequest.model_validate({**said, "regions": NO_REGIONS})
+        return HeartbeatRequest.model_validate(body)
+    head = HeartbeatRequest.model_validate({**body, "regions": NO_REGIONS})
     checked: dict[str, Any] = {}
     for name, column in COLUMNS.items():
-        checked[name] = column.validate_python(columns[name])
-        yield
+        if name in columns:
+            checked[name] = column.validate_python(columns[name])
+            yield
     regions = RegionColumns.model_construct(**checked)
     if not regions.has_one_length:
-        return HeartbeatRequest.model_validate(said)
+        return HeartbeatRequest.model_validate(body)
     return head.model_copy(update={"regions": regions})
 
 
-def read_batch(said: Any) -> Turns[BatchRequest]:
+def read_batch(body: Any) -> Turns[BatchRequest]:
     """Checks many commands, some in a turn. Raises ValidationError."""
-    commands = said.get("commands") if isinstance(said, dict) and len(said) == 1 else None
+    commands = body.get("commands") if isinstance(body, dict) and len(body) == 1 else None
     is_many = isinstance(commands, list) and COMMANDS_AT_ONCE < len(commands) <= COMMANDS_MAX
     if not is_many or commands is None:
-        return BatchRequest.model_validate(said)
+        return BatchRequest.model_validate(body)
     checked = list[Any]()
     for some in slices(commands, COMMANDS_AT_ONCE):
         checked += BatchRequest.model_validate({"commands": some}).commands
@@ -80,10 +82,10 @@ def read_batch(said: Any) -> Turns[BatchRequest]:
     return BatchRequest.model_construct(commands=tuple(checked))
 
 
-def _many_columns(said: Any) -> Mapping[str, Any] | None:
+def _many_columns(body: Any) -> Mapping[str, Any] | None:
     """The columns of a report of more regions than one turn checks. None: it is another body."""
-    columns = said.get("regions") if isinstance(said, dict) else None
-    if not isinstance(columns, dict) or columns.keys() != COLUMNS.keys():
+    columns = body.get("regions") if isinstance(body, dict) else None
+    if not isinstance(columns, dict) or columns.keys() | OPTIONAL != COLUMNS.keys():
         return None
     region_ids = columns["region_id"]
     return columns if isinstance(region_ids, list) and len(region_ids) > TURN else None

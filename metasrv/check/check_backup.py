@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from keys.model.cluster import ClusterKey
 from keys.store.kv import KeyValue
 from metasrv.check.check_input import CheckInput, read_facts
-from metasrv.check.rule import Scope, Violation, judge
+from metasrv.check.rule import Scope, Violation, violations_of
 from metasrv.check.rules import RULES
 from metasrv_base.backup.backup_file import BackupHeader
 from metasrv_base.backup.backup_reader import BackupReader
@@ -25,7 +25,8 @@ class CheckedBackup:
 
 
 def check_backup(parts: Iterable[bytes]) -> CheckedBackup:
-    """*parts*: the bytes of the file. Holds every key. Raises Refused `invalid-backup`."""
+    """Checks the invariants of a backup. *parts* are the bytes of the file; every key is held in
+    memory. Raises Refused `invalid-backup`."""
     reader = BackupReader()
     stored = [
         KeyValue(key.key.encode(), key.raw, key.created, key.revision, key.lease or 0)
@@ -40,4 +41,4 @@ def check_backup(parts: Iterable[bytes]) -> CheckedBackup:
     cluster = facts.get(ClusterKey())
     if cluster is None or cluster.cluster_id != header.cluster_id:
         raise Refused("invalid-backup", reason=f"it is not of the cluster {header.cluster_id}")
-    return CheckedBackup(header, facts, judge(STORE_RULES, facts))
+    return CheckedBackup(header, facts, violations_of(STORE_RULES, facts))

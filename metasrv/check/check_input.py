@@ -4,9 +4,10 @@ Frozen and complete: a rule reads nothing else, so a world that a rule judges ca
 """
 
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict
@@ -19,7 +20,7 @@ from keys.commit.txn import Copies
 from keys.key import Key
 from keys.model.log import CatalogUpdate, CatalogUpdateKey, CatalogVersion, CatalogVersionKey
 from keys.model.records import ProcedureKey, ProcedureRecord
-from keys.model.removed import RemovedTableInfo, RemovedTableInfoKey, RemovedTableRouteKey
+from keys.model.removed import RemovedTableRouteKey
 from keys.model.snapshot.snapshots import (
     SnapshotPartKey,
     SnapshotRef,
@@ -47,7 +48,7 @@ from metasrv.check.stored.stored_log import (
     snapshot_catalog,
 )
 from metasrv_base.concurrency.turns import at_once
-from metasrv_base.errors import Corrupt
+from metasrv_base.errors import Corrupt, Unavailable
 from metasrv_base.ids import RegionId, table_of
 from metasrv_base.wire.node.inspect import InspectedRoot
 from metasrv_base.wire.node.nodes import RegionStat
@@ -83,6 +84,12 @@ class ServerReport(BaseModel):
     catalog_version: int
 
 
+def reason_of(error: Unavailable) -> str:
+    """Returns what could not be read, and why: `http://127.0.0.1:4001: no answer`."""
+    facts = error.facts
+    return f"{facts.get('what', 'it')}: {facts.get('reason', error.code)}"
+
+
 @dataclass(frozen=True, slots=True)
 class Observations:
     """The facts learned beside the store. From a node that is missing, since it was not asked or
@@ -100,8 +107,11 @@ class Observations:
     """Nodes, roots and servers that could not be read, with the reason."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class CheckInput:
+    """Every key and all observations. Its repr is short: `asyncio.run` makes that of what its main
+    task returns (through signal.getsignal), which was 35 KB a table."""
+
     revision: int
     items: tuple[Item, ...]
     by_name: Mapping[str, Item]
@@ -110,6 +120,8 @@ class CheckInput:
     fold: Fold
     parts: Mapping[int, Mapping[int, RawPart]] = field(default_factory=dict)
     """Parts of snapshots by version and number, those that no snapshot names too."""
+    shared_roots: frozenset[str] = frozenset()
+    """Roots that several regions of living tables name."""
     world: Observations = field(default_factory=Observations)
 
     def of(self, key_type: type[Key[V]]) -> Mapping[Key[V], V]:
@@ -167,34 +179,28 @@ class CheckInput:
         return frozenset(table for key in held if (table := _table_of_lock(key)) is not None)
 
     def settled(self) -> Iterable[tuple[TableRoute, RegionRoute]]:
-        """Regions of living tables that no procedure touches; a root that several name, never."""
+        """Regions of living tables that no procedure touches; a root that several name, never. One
+        route is decoded at a time."""
         busy = self.busy()
-        routes = [
-            (table, region) for table in self.routes().values() for region in table.region_routes
-        ]
-        named = Counter(region.root for _, region in routes)
-        for route, region in routes:
-            if route.table_id not in busy and named[region.root] == 1:
-                yield route, region
+        for route in self.routes().values():
+            if route.table_id not in busy:
+                for region in route.region_routes:
+                    if region.root not in self.shared_roots:
+                        yield route, region
 
-    def kept(self) -> Iterable[tuple[RemovedTableInfo | None, RegionRoute]]:
-        """Regions of dropped tables, which undrop would open again."""
+    def kept(self) -> Iterable[tuple[int, RegionRoute]]:
+        """Regions of dropped tables, which undrop would open again, with the id of the table."""
         busy = self.busy()
         for key, removed in self.of(RemovedTableRouteKey).items():
             table_id = cast("RemovedTableRouteKey", key).table_id
             if table_id not in busy:
-                info = self.get(RemovedTableInfoKey(table_id))
-                yield from ((info, region) for region in removed.route.region_routes)
+                yield from ((table_id, region) for region in removed.route.region_routes)
 
     def looked_at(self) -> Iterable[tuple[RegionRoute, InspectedRoot]]:
         """Regions whose files were read. Of a lost one it is known that they cannot be."""
         if not self.world.roots:
             return
-        regions = [
-            *(region for _, region in self.settled()),
-            *(region for _, region in self.kept()),
-        ]
-        for region in regions:
+        for _, region in chain[tuple[object, RegionRoute]](self.settled(), self.kept()):
             if region.state is not RegionState.LOST and region.root in self.world.roots:
                 yield region, self.world.roots[region.root]
 
@@ -203,8 +209,8 @@ class CheckInput:
 
 
 def read_facts(stored: Iterable[KeyValue], revision: int) -> CheckInput:
-    """*stored*: every key under the prefix, as it was at *revision*. Keys of the newest version
-    that are still to be written are seen as they will be."""
+    """Decodes *stored*, every key under the prefix as it was at *revision*. Keys of the newest
+    version that are still to be written are seen as they will be."""
     raw = tuple(stored)
     facts = _facts(raw, revision)
     left = _left(facts)
@@ -220,7 +226,15 @@ def _facts(raw: tuple[KeyValue, ...], revision: int) -> CheckInput:
             by_type[type(item.key)][item.key] = item
     by_name = {item.name: item for item in items}
     facts = CheckInput(revision, items, by_name, by_type, Fold(None), _parts(items))
-    return replace(facts, fold=_fold(facts))
+    return replace(facts, fold=_fold(facts), shared_roots=_shared_roots(facts))
+
+
+def _shared_roots(facts: CheckInput) -> frozenset[str]:
+    roots, shared = set[str](), set[str]()
+    for route in facts.routes().values():
+        for region in route.region_routes:
+            (shared if region.root in roots else roots).add(region.root)
+    return frozenset(shared)
 
 
 def _left(facts: CheckInput) -> tuple[Copies, int] | None:

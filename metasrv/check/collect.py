@@ -2,18 +2,27 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from itertools import chain
+from typing import NamedTuple, Protocol
 
 from keys.key import Range
 from keys.model.cluster import NodeKey, NodeRecord
-from keys.model.tables import RegionRoute, TableInfo
+from keys.model.removed import RemovedTableInfoKey
+from keys.model.tables import CopyRole, TableInfo, TableInfoKey
 from keys.store.kv import Kv
 from keys.store.scan import scan
-from metasrv.check.check_input import CheckInput, NodeReport, Observations, ServerReport, read_facts
-from metasrv.check.rule import Scope, Violation, judge
+from metasrv.check.check_input import (
+    CheckInput,
+    NodeReport,
+    Observations,
+    ServerReport,
+    read_facts,
+    reason_of,
+)
+from metasrv.check.rule import Scope, Violation, violations_of
 from metasrv.check.rules import RULES
 from metasrv_base.clock import Clock
 from metasrv_base.concurrency.fanout import fan_out
@@ -47,9 +56,9 @@ class Inspector(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Checked:
-    """The result of a check."""
+    """The result of a check. Its repr is as short as that of CheckInput."""
 
     facts: CheckInput
     violations: tuple[Violation, ...]
@@ -69,7 +78,7 @@ async def check(kv: Kv, eyes: Inspector, clock: Clock, *, deep: bool = False) ->
 
 async def _look(kv: Kv, eyes: Inspector, *, deep: bool) -> Checked:
     facts = await collect(kv, eyes, deep=deep)
-    return Checked(facts, judge(RULES, facts))
+    return Checked(facts, violations_of(RULES, facts))
 
 
 def confirmed(first: Sequence[Violation], second: Sequence[Violation]) -> tuple[Violation, ...]:
@@ -96,7 +105,7 @@ async def _world(facts: CheckInput, eyes: Inspector, deep: bool) -> Observations
     roots: dict[str, InspectedRoot] = {}
     folders: dict[str, tuple[str, ...]] = {}
     unseen: dict[str, str] = {}
-    regions = wanted_by_node(facts)
+    regions = regions_by_node(facts)
     inspecting = asyncio.Semaphore(INSPECTED_AT_ONCE)
 
     async def look_at(node: NodeRecord) -> None:
@@ -105,13 +114,13 @@ async def _world(facts: CheckInput, eyes: Inspector, deep: bool) -> Observations
         try:
             reports[node.node_id] = await eyes.report(node)
         except Unavailable as error:
-            unseen[f"node {node.node_id}"] = f"not asked: {error}"
+            unseen[f"node {node.node_id}"] = f"not asked: {reason_of(error)}"
         try:
-            request = InspectRequest(deep=deep, regions=tuple(regions.get(node.node_id, ())))
-            async with inspecting:
+            async with inspecting:  # no more requests are held than inspectors run
+                request = inspect_request(facts, regions.get(node.node_id, ()), deep=deep)
                 inspected = await eyes.inspect(node, request)
         except Unavailable as error:
-            unseen[f"files of {node.node_id}"] = f"not read: {error}"
+            unseen[f"files of {node.node_id}"] = f"not read: {reason_of(error)}"
         else:
             roots.update({root.root: root for root in inspected.regions})
             folders[node.node_id] = tuple(inspected.folders)
@@ -130,27 +139,58 @@ async def _world(facts: CheckInput, eyes: Inspector, deep: bool) -> Observations
     )
 
 
-def wanted_by_node(facts: CheckInput) -> Mapping[str, Sequence[WantedRegion]]:
-    """The regions that each node leads, or kept of dropped tables, and how their keys are made."""
-    infos = facts.infos()
-    regions: list[tuple[TableInfo | None, RegionRoute]] = [
-        (infos.get(route.table_id), region) for route, region in facts.settled()
-    ]
-    regions += [(gone.info if gone else None, region) for gone, region in facts.kept()]
-    by_node = defaultdict[str, list[WantedRegion]](list)
-    for info, region in regions:
-        by_node[region.leader].append(
-            WantedRegion(
-                region_id=region.region_id,
-                root=region.root,
-                key=key_shape(info, region.number) if info else None,
+class RegionToInspect(NamedTuple):
+    """A region whose files are to be read, without its table: there may be a million."""
+
+    table_id: int
+    is_dropped: bool
+    number: int
+    region_id: str
+    root: str
+
+
+def regions_by_node(facts: CheckInput) -> Mapping[str, Sequence[RegionToInspect]]:
+    """The regions that each node leads or has a copy of, those of dropped tables too. A learner may
+    have no files yet."""
+    by_node = defaultdict[str, list[RegionToInspect]](list)
+    living = ((route.table_id, False, region) for route, region in facts.settled())
+    dropped = ((table_id, True, region) for table_id, region in facts.kept())
+    for table_id, is_dropped, region in chain(living, dropped):
+        in_sync = [
+            (copy.node, copy.root) for copy in region.copies if copy.role is CopyRole.IN_SYNC
+        ]
+        for node, root in ((region.leader, region.root), *in_sync):
+            by_node[node].append(
+                RegionToInspect(table_id, is_dropped, region.number, region.region_id, root)
             )
-        )
     return by_node
 
 
+def inspect_request(
+    facts: CheckInput, regions: Iterable[RegionToInspect], *, deep: bool
+) -> InspectRequest:
+    """The request to the inspector of one node, with how the keys of its regions are made. Regions
+    whose keys are made alike share the shape."""
+    shapes, to_inspect = dict[str, KeyShape](), list[WantedRegion]()
+    for region in regions:
+        info = _info_of(facts, region)
+        shape = None if info is None else key_shape(info, region.number)
+        if shape is not None:
+            shape = shapes.setdefault(shape.model_dump_json(), shape)
+        to_inspect.append(WantedRegion(region_id=region.region_id, root=region.root, key=shape))
+    return InspectRequest(deep=deep, regions=tuple(to_inspect))
+
+
+def _info_of(facts: CheckInput, region: RegionToInspect) -> TableInfo | None:
+    if not region.is_dropped:
+        return facts.get(TableInfoKey(region.table_id))
+    gone = facts.get(RemovedTableInfoKey(region.table_id))
+    return None if gone is None else gone.info
+
+
 def key_shape(info: TableInfo, number: int) -> KeyShape | None:
-    """None: the table's columns do not make a key, which another rule says."""
+    """Returns the shape of a region's keys; None if the table's columns do not make a key, which
+    another rule reports."""
     types = {column.id: column.type for column in info.columns}
     key = info.primary_key
     if not set(key) <= types.keys() or not set(info.partition.columns) <= set(key):

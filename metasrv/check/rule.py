@@ -31,7 +31,7 @@ class CheckFault:
     right: str
 
 
-Judgement = Callable[[CheckInput], Iterable[CheckFault]]
+RuleFunction = Callable[[CheckInput], Iterable[CheckFault]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,11 @@ class CheckRule:
     promise: int
     """The number of the promise in docs/guarantees.md that it stands for."""
     title: str
-    run: Judgement
+    run: RuleFunction
     scope: Scope = Scope.STORE
     severity: Severity = Severity.VIOLATION
     deep: bool = False
-    """True: the rule needs facts that only `--deep` reads."""
+    """Whether the rule needs facts that only `--deep` reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Violation:
         return f"{self.severity} {self.rule} {self.subject}: {self.found}; right: {self.right}"
 
 
-def judge(rules: Sequence[CheckRule], facts: CheckInput) -> tuple[Violation, ...]:
+def violations_of(rules: Sequence[CheckRule], facts: CheckInput) -> tuple[Violation, ...]:
     """Returns the faults of all rules. Each key or file is named once, by the first rule that finds
     fault with it.
 

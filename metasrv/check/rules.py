@@ -1,6 +1,7 @@
 """Every rule, from the narrow to the wide; the first that finds fault with a thing names it."""
 
 from metasrv.check import (
+    rules_copies,
     rules_files,
     rules_keys,
     rules_log,
@@ -14,6 +15,7 @@ from metasrv.check.rule import CheckRule
 RULES: tuple[CheckRule, ...] = (
     *rules_keys.RULES,
     *rules_tables.RULES,
+    *rules_copies.RULES,
     *rules_removed.RULES,
     *rules_procedures.RULES,
     *rules_log.RULES,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from keys.model.tables import RegionState
 from metasrv.check.check_input import CheckInput
-from metasrv.check.rule import CheckFault, CheckRule, Judgement, Scope
+from metasrv.check.rule import CheckFault, CheckRule, RuleFunction, Scope
 from metasrv_base.wire.node.inspect import FileContent, InspectedFile, InspectedSegment
 
 
@@ -15,8 +15,17 @@ def roots(facts: CheckInput) -> Iterator[CheckFault]:
             yield CheckFault(root.root, state, "the folder with its rows")
 
 
+def _served(facts: CheckInput) -> frozenset[str]:
+    """Ids of regions whose leader has opened them at the epoch of the route. Nobody opens those of
+    a dropped table: one that was restored may have been dropped as soon as its node was adopted."""
+    kept = {region.region_id for _, region in facts.kept()}
+    settled = (region for _, region in facts.settled() if region.state is RegionState.OPEN)
+    return frozenset(region.region_id for region in settled) - kept
+
+
 def fences(facts: CheckInput) -> Iterator[CheckFault]:
     """No fence is raised to an epoch that the route has not shown (P5)."""
+    served = _served(facts)
     for region, root in facts.looked_at():
         if not root.exists:
             continue
@@ -24,8 +33,8 @@ def fences(facts: CheckInput) -> Iterator[CheckFault]:
             yield CheckFault(f"{root.root}/fence", "missing", f"a fence of epoch {region.epoch}")
             continue
         highest = root.fences[-1]
-        serves = region.state is RegionState.OPEN
-        if highest.epoch > region.epoch or (serves and highest.epoch < region.epoch):
+        is_behind = highest.epoch < region.epoch
+        if highest.epoch > region.epoch or (is_behind and region.region_id in served):
             state = f"the highest fence, and the route is at epoch {region.epoch}"
             yield CheckFault(
                 f"{root.root}/{highest.name}", state, f"a fence of epoch {region.epoch}"
@@ -33,13 +42,14 @@ def fences(facts: CheckInput) -> Iterator[CheckFault]:
 
 
 def manifests(facts: CheckInput) -> Iterator[CheckFault]:
+    served = _served(facts)
     for region, root in facts.looked_at():
         if not root.exists:
             continue
         if root.manifest is None:
             state = root.error or "there is none"
             yield CheckFault(f"{root.root}/manifest", state, f"one of region {region.region_id}")
-        elif region.state is RegionState.OPEN and root.manifest.epoch != region.epoch:
+        elif region.region_id in served and root.manifest.epoch != region.epoch:
             state = f"the current one, and the route is at epoch {region.epoch}"
             path = f"{root.root}/{root.manifest.name}"
             yield CheckFault(path, state, f"one of epoch {region.epoch}")
@@ -62,7 +72,7 @@ def _size(content: FileContent) -> str:
     return f"{content.bytes} bytes{rows}"
 
 
-def _said(content: FileContent) -> str:
+def _digest_text(content: FileContent) -> str:
     return f"{_size(content)}, crc32 {content.crc32}"
 
 
@@ -72,7 +82,7 @@ def intact(facts: CheckInput) -> Iterator[CheckFault]:
             continue
         actual, listed = file.found, file.listed
         if (actual.bytes, actual.crc32) != (listed.bytes, listed.crc32):
-            yield CheckFault(file.path, _said(actual), _said(listed))
+            yield CheckFault(file.path, _digest_text(actual), _digest_text(listed))
         elif file.error is not None:
             yield CheckFault(file.path, file.error, "a file that can be decoded")
 
@@ -145,7 +155,7 @@ def placed(facts: CheckInput) -> Iterator[CheckFault]:
             yield CheckFault(subject, state, "rows that the partition rule sends here")
 
 
-def _world(id: str, promise: int, title: str, run: Judgement) -> CheckRule:
+def _world(id: str, promise: int, title: str, run: RuleFunction) -> CheckRule:
     return CheckRule(id, promise, title, run, scope=Scope.WORLD)
 
 

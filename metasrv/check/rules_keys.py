@@ -126,7 +126,8 @@ def candidates(facts: CheckInput) -> Iterator[CheckFault]:
 
 
 def holders(facts: CheckInput) -> Iterator[CheckFault]:
-    """With a lease it could expire while the holder still uses an old version."""
+    """A holder's key has no lease: a lease could expire while the holder still uses an old
+    version."""
     for item in facts.items:
         if isinstance(item.key, HolderKey) and item.raw.lease != 0:
             state = f"it has lease {item.raw.lease}, and may expire early"

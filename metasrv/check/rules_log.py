@@ -118,7 +118,7 @@ def one_transaction(facts: CheckInput) -> Iterator[CheckFault]:
         item.raw.create_revision for item in facts.items if isinstance(item.key, CatalogUpdateKey)
     }
     begins = max((ref.revision for ref in facts.snapshots()[:1]), default=0)
-    copying = tuple(_copying(facts))
+    copying = (*_copying(facts), (begins, _begun_behind(facts)))
     for item in facts.items:
         if isinstance(item.key, CatalogVersionKey):
             if _is_closed(facts):
@@ -140,6 +140,22 @@ def _copying(facts: CheckInput) -> Iterator[tuple[int, int]]:
             update = facts.by_name.get(str(CatalogUpdateKey(item.key.version)))
             if update is not None:
                 yield update.raw.create_revision, item.raw.mod_revision
+
+
+def _begun_behind(facts: CheckInput) -> int:
+    """A revision at which all keys of the oldest snapshot's version were written. What says when a
+    large version was copied is deleted with its update; but its leader commits nothing else until
+    then, neither a part of the snapshot nor the next update."""
+    floor = facts.floor
+    if floor == 0:
+        return 0
+    later = [
+        item.raw.create_revision
+        for item in facts.items
+        if (isinstance(item.key, CatalogUpdateKey) and item.key.version > floor)
+        or (isinstance(item.key, SnapshotPartKey) and item.key.version == floor)
+    ]
+    return min(later, default=0) - 1
 
 
 def parts_there(facts: CheckInput) -> Iterator[CheckFault]:
@@ -198,7 +214,7 @@ def whole(facts: CheckInput) -> Iterator[CheckFault]:
             yield CheckFault(str(SnapshotPartKey(ref.version, 0)), str(error), "all of its parts")
 
 
-def told(facts: CheckInput) -> Iterator[CheckFault]:
+def matches_log(facts: CheckInput) -> Iterator[CheckFault]:
     """A snapshot that lacks an update would make servers disagree for ever."""
     for ref in facts.snapshots():
         by_log = facts.fold.passed.get(ref.version)
@@ -245,5 +261,7 @@ RULES = (
     CheckRule("log-parts", 2, "an update whose entries are in parts has all of them", parts_there),
     CheckRule("snapshot-listed", 2, "snapshots are of committed versions, in order", listed),
     CheckRule("snapshot-whole", 2, "each snapshot that is kept has all its parts", whole),
-    CheckRule("snapshot-tells", 2, "each snapshot is the catalog that the log leads to", told),
+    CheckRule(
+        "snapshot-tells", 2, "each snapshot is the catalog that the log leads to", matches_log
+    ),
 )

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from keys.model.cluster import ClusterKey
 from keys.model.removed import RemovedTableRouteKey
-from keys.model.tables import RegionRoute, RegionState
+from keys.model.tables import CopyRole, RegionRoute, RegionState
 from metasrv.check.check_input import CheckInput, NodeRegion
 from metasrv.check.rule import CheckFault, CheckRule, Scope, Severity
 from metasrv_base.ids import RegionId, table_of
 from metasrv_base.wire.node.inspect import InspectedRoot
 
-_FOLDER = re.compile(r".*/([0-9]{1,20})-[0-9]{1,20}")  # procedures/steps/placing.py makes them
+_FOLDER = re.compile(r".*/([0-9]{1,20})(-[0-9]{1,20}){1,2}")
+"""Names that procedures/steps/placing.py and copies/copy_routes.py beside it make."""
 
 
 def _reported(facts: CheckInput) -> Iterator[tuple[str, NodeRegion, RegionRoute | None]]:
@@ -32,7 +33,7 @@ def one_leader(facts: CheckInput) -> Iterator[CheckFault]:
         stat = region.stat
         if route is None or stat.state == "lost":
             continue
-        if stat.epoch > route.epoch or (stat.epoch == route.epoch and node != route.leader):
+        if stat.epoch > route.epoch or (stat.epoch == route.epoch and node not in route.nodes):
             state = f"{stat.state} at epoch {stat.epoch}"
             right = f"led by {route.leader} at epoch {route.epoch}"
             yield CheckFault(f"region {stat.region_id} at {node}", state, right)
@@ -48,7 +49,7 @@ def claimed(facts: CheckInput) -> Iterator[CheckFault]:
 
 def reported_lost(facts: CheckInput) -> Iterator[CheckFault]:
     for node, region, route in _reported(facts):
-        if region.stat.state == "lost" and route is not None and route.leader == node:
+        if region.stat.state == "lost" and route is not None and node in route.nodes:
             state = f"{node} cannot read {region.root}"
             subject = f"region {region.stat.region_id} at {node}"
             yield CheckFault(subject, state, "its storage restored")
@@ -86,6 +87,23 @@ def serving(facts: CheckInput) -> Iterator[CheckFault]:
             yield CheckFault(subject, ", ".join(states) or "no such region there", right)
 
 
+def following(facts: CheckInput) -> Iterator[CheckFault]:
+    """A copy of the set that its node does not have stops every write of its region. Learners may
+    be on their way."""
+    by_node = _by_id(facts)
+    for _, route in facts.settled():
+        for copy in route.copies if route.state is RegionState.OPEN else ():
+            if copy.role is not CopyRole.IN_SYNC or copy.node not in by_node:
+                continue
+            has = by_node[copy.node].get(route.region_id, ())
+            right = (route.epoch, "open", copy.root)
+            if all((each.stat.epoch, each.stat.state, each.root) != right for each in has):
+                states = [f"{each.stat.state} at epoch {each.stat.epoch}" for each in has]
+                subject = f"copy of region {route.region_id} at {copy.node}"
+                expected = f"open at epoch {route.epoch} in {copy.root}"
+                yield CheckFault(subject, ", ".join(states) or "no such copy there", expected)
+
+
 def acknowledged(facts: CheckInput) -> Iterator[CheckFault]:
     """A leader is asked before its files are read, so they hold all that it had acknowledged. The
     files alone cannot tell a damaged end of a log from one that a crash cut off."""
@@ -111,9 +129,9 @@ def one_cluster(facts: CheckInput) -> Iterator[CheckFault]:
     cluster = facts.get(ClusterKey())
     if cluster is None:
         return
-    said = {node: report.cluster_id for node, report in facts.world.reports.items()}
-    said |= {url: server.cluster_id for url, server in facts.world.servers.items()}
-    for subject, cluster_id in said.items():
+    cluster_ids = {node: report.cluster_id for node, report in facts.world.reports.items()}
+    cluster_ids |= {url: server.cluster_id for url, server in facts.world.servers.items()}
+    for subject, cluster_id in cluster_ids.items():
         if cluster_id not in (None, cluster.cluster_id):
             yield CheckFault(subject, f"of cluster {cluster_id}", cluster.cluster_id)
 
@@ -132,7 +150,7 @@ def orphans(facts: CheckInput) -> Iterator[CheckFault]:
     routes = [region for table in facts.routes().values() for region in table.region_routes]
     for removed in facts.of(RemovedTableRouteKey).values():
         routes += removed.route.region_routes
-    claimed_roots = {root for region in routes for root in (region.root, *region.borrows)}
+    claimed_roots = {root for region in routes for root in (*region.roots, *region.borrows)}
     for root in facts.world.roots.values():
         claimed_roots |= set(root.manifest.borrowed_roots) if root.manifest else set()
     busy = facts.busy()
@@ -155,12 +173,13 @@ RULES = (
     CheckRule(
         "region-one-leader",
         6,
-        "only the route's leader has a region at the route's epoch",
+        "only the route's leader and copies have a region at the route's epoch",
         one_leader,
         Scope.WORLD,
     ),
     CheckRule("region-readable", 6, "every node can read its regions", reported_lost, Scope.WORLD),
     CheckRule("region-serves", 6, "an open region is open at its leader", serving, Scope.WORLD),
+    CheckRule("copy-follows", 6, "a copy of the set is open at its node", following, Scope.WORLD),
     CheckRule(
         "rows-acknowledged", 1, "files hold every acknowledged row", acknowledged, Scope.WORLD
     ),

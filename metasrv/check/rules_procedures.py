@@ -36,7 +36,7 @@ def _unknown(record: ProcedureRecord) -> str | None:
 
 
 def parked(facts: CheckInput) -> Iterator[CheckFault]:
-    """It keeps its locks until a server that knows its kind leads (G12)."""
+    """A parked procedure keeps its locks until a server that knows its kind leads (G12)."""
     for procedure, record in facts.records().items():
         why = _unknown(record)
         if why is not None:
@@ -114,7 +114,7 @@ def idempotency(facts: CheckInput) -> Iterator[CheckFault]:
 
 
 def parts_there(facts: CheckInput) -> Iterator[CheckFault]:
-    """Without one of them the procedure can neither run nor undo what it did."""
+    """A procedure that lacks one of its parts can neither run nor undo what it did."""
     staged = {name: ref for name, record in facts.records().items() if (ref := _staged(record))}
     parts = parts_by_batch(item.raw for item in facts.items) if staged else {}
     for procedure, ref in staged.items():
@@ -137,11 +137,10 @@ def _staged(record: ProcedureRecord) -> StagedRef | None:
 
 
 def unnamed(facts: CheckInput) -> Iterator[CheckFault]:
-    """Parts that nothing names are deleted by the leader, some time later: those of a submission
-    that did not come to be, or of a batch that is over. They are reported only where the leader of
-    now has committed updates for an hour since nothing named them: until then its chore may not
-    have come to them, and without a leader it does not run at all. So the time is that of commits
-    alone, and of one term.
+    """The leader deletes unnamed parts from time to time: those of a submission that failed, or of
+    a batch that has ended. They are reported if the present leader has committed updates for an
+    hour since no key named them. Before that, its deletion may not have come to them; without a
+    leader nothing is deleted, so only the time of commits in one term counts.
     """
     named = {large.staged.batch for large in facts.of(LargeUpdateKey).values()}
     named |= {update.staged.batch for update in facts.log().values() if update.staged is not None}

@@ -85,19 +85,19 @@ def reverse_index(facts: CheckInput) -> Iterator[CheckFault]:
             right = DatanodeTable(table_id=table_id, version=route.version, regions=numbers)
             actual = stored.get(key)
             if actual is None and not facts.has(key):
-                yield CheckFault(str(key), "missing", _said(right))
+                yield CheckFault(str(key), "missing", _column_text(right))
             elif actual is not None and actual != right:
-                yield CheckFault(str(key), _said(actual), _said(right))
+                yield CheckFault(str(key), _column_text(actual), _column_text(right))
     for key, value in stored.items():
         kept = routes.get(key.table_id)
         if kept is None and _stands(facts, key.table_id):
             continue
         if kept is None or key.node not in kept.numbers_by_node():
             why = f"{TableRouteKey(key.table_id)} names no region there"
-            yield CheckFault(str(key), _said(value), f"no such key: {why}")
+            yield CheckFault(str(key), _column_text(value), f"no such key: {why}")
 
 
-def _said(value: DatanodeTable) -> str:
+def _column_text(value: DatanodeTable) -> str:
     return f"version {value.version}, regions {list(value.regions)}"
 
 
@@ -143,15 +143,6 @@ def region_roots(facts: CheckInput) -> Iterator[CheckFault]:
             if region.root in region.borrows:
                 state = f"region {region.region_id} borrows {region.root}"
                 yield CheckFault(key, state, "the roots of earlier leaders, not its own")
-
-
-def copies(facts: CheckInput) -> Iterator[CheckFault]:
-    """Also a leader that is named among the others, as a learner maybe, has two."""
-    for table_id, route in facts.routes().items():
-        for region in route.region_routes:
-            if len(set(region.nodes)) < len(region.nodes):
-                state = f"region {region.region_id} on {list(region.nodes)}"
-                yield CheckFault(str(TableRouteKey(table_id)), state, "one copy on a node")
 
 
 def announcements(facts: CheckInput) -> Iterator[CheckFault]:
@@ -230,7 +221,7 @@ def _online_faults(info: TableInfo) -> Iterator[tuple[str, str]]:
 
 
 def opening(facts: CheckInput) -> Iterator[CheckFault]:
-    """Without a procedure nothing would ever open it (G9)."""
+    """Nothing but a procedure ever opens a region that is opening (G9)."""
     for _, region in facts.settled():
         if region.state is RegionState.OPENING:
             state = f"opening at {region.leader}, and no living procedure opens it"
@@ -238,7 +229,7 @@ def opening(facts: CheckInput) -> Iterator[CheckFault]:
 
 
 def leaving(facts: CheckInput) -> Iterator[CheckFault]:
-    """Without a procedure it would stay hidden for ever, with its contents."""
+    """A drop that no procedure continues would hide the object for ever, with its contents."""
     records = facts.records()
     marked = {str(key): value.dropping for key, value in facts.of(CatalogNameKey).items()}
     marked |= {str(key): value.dropping for key, value in facts.of(SchemaNameKey).items()}
@@ -361,7 +352,6 @@ RULES = (
     ),
     CheckRule("region-epoch", 6, "every epoch is at least 1", epochs),
     CheckRule("region-root", 6, "no two regions share a root", region_roots),
-    CheckRule("region-copies", 6, "no node has two copies of a region", copies),
     CheckRule("region-announced", 6, "every open region has been announced", announcements),
     CheckRule(
         "table-schema", 2, "the schema of a table and the catalog of a schema exist", schemas

@@ -33,7 +33,7 @@ class RowFile:
     schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
     rows: int | None
-    """None: a text file does not say."""
+    """The number of rows; None in a text file, which does not say."""
 
 
 @contextmanager

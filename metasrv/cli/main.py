@@ -16,6 +16,8 @@ from typing import Annotated, Any
 
 import typer
 
+from metasrv.cli.complete import context_names
+from metasrv.cli.contexts.contexts import VARIABLE
 from metasrv.cli.extras import install, lacking
 from metasrv.cli.programs.help_names import PlainGroup
 from metasrv.program.version import VERSION
@@ -31,14 +33,14 @@ PANELS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
         (
             "tablespace",
             "metasrv.cli.placing.tablespace",
-            "Create, change and drop tablespaces: tables whose regions stay together.",
+            "Create, change and drop tablespaces, whose tables keep their regions together.",
         ),
         (
             "placement",
             "metasrv.cli.placing.placement",
-            "Create, change and drop placements: on which nodes, by which engines.",
+            "Create, change and drop placements, which choose nodes and engines of regions.",
         ),
-        ("sql", "metasrv.cli.language.sql", "Carry out statements of SQL."),
+        ("sql", "metasrv.cli.language.sql", "Carry out SQL statements."),
         (
             "apply",
             "metasrv.cli.language.apply",
@@ -47,12 +49,12 @@ PANELS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
         (
             "diff",
             "metasrv.cli.language.diff",
-            "Show what `apply` would do; exit code 2: something.",
+            "Show what `apply` would do; exit code 2: there is a difference.",
         ),
         (
             "batch",
             "metasrv.cli.catalog.batch",
-            "Carry out the commands of a file in one version of the catalog, or none.",
+            "Carry out the commands of a file in one version of the catalog, all or none.",
         ),
         ("show", "metasrv.cli.language.show", "Show a view of the information schema."),
         (
@@ -93,14 +95,14 @@ PANELS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
         (
             "cluster",
             "metasrv.cli.cluster.cluster",
-            "Show the leader; switch maintenance, and the pause of procedures.",
+            "Show the leader; switch maintenance mode, or pause all procedures.",
         ),
         ("node", "metasrv.cli.cluster.node", "Show, drain and remove datanodes."),
         ("region", "metasrv.cli.cluster.region", "Show where each region is."),
         (
             "failover",
             "metasrv.cli.cluster.failover",
-            "Open the regions of a node on other nodes, now.",
+            "Fail over the regions of a node to other nodes now.",
         ),
         (
             "setting",
@@ -119,9 +121,14 @@ PANELS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
             "Write the metadata of a cluster to a file; verify and restore a file.",
         ),
         (
+            "context",
+            "metasrv.cli.tools.context",
+            "Name services, and choose the one that commands connect to.",
+        ),
+        (
             "token",
             "metasrv.cli.tools.token",
-            "Create tokens, which a service beyond loopback asks for.",
+            "Create tokens, which a service beyond loopback requires.",
         ),
     ),
     "Programs": (
@@ -139,12 +146,12 @@ PANELS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
         (
             "datanode",
             "metasrv.cli.programs.datanode",
-            "Run one datanode; its flags as for `server`.",
+            "Run one datanode; `metasrv datanode --help` has its flags.",
         ),
         (
             "frontend",
             "metasrv.cli.programs.frontend",
-            "Run one frontend; its flags as for `server`.",
+            "Run one frontend; `metasrv frontend --help` has its flags.",
         ),
         (
             "config",
@@ -154,16 +161,17 @@ PANELS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
         (
             "doctor",
             "metasrv.cli.tools.doctor",
-            "Check this machine for what metasrv needs, and advise.",
+            "Show what this machine lacks for metasrv, and how to install it.",
         ),
     ),
 }
 COMMANDS = tuple(row for rows in PANELS.values() for row in rows)
 
+CONTEXT = "--context"
 COMPLETING = "_METASRV_COMPLETE"
 """Set by the shell that asks for completions."""
 PLUGINS_OFF = "PYDANTIC_DISABLE_PLUGINS"
-"""Without it pydantic reads the metadata of all installed packages for plugins of its own."""
+"""Keeps pydantic from reading the metadata of all installed packages for plugins of its own."""
 OBJECTS = 50_000
 """New objects between two collections of garbage. Imports make many and leave none: with Python's
 700, collections are a tenth of a short command."""
@@ -187,9 +195,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     os.environ.setdefault(PLUGINS_OFF, "__all__")
     leave_out_httpx_command()
     args = list(sys.argv[1:] if argv is None else argv)
-    first = args[:1]
+    first = command_word(args)
     if COMPLETING in os.environ:
+        from metasrv.cli.programs.bash_words import join_words_of_bash
+
         leave_out_typer_values()
+        join_words_of_bash()
         first = _completed_command(os.environ)
     commands = [name for name, _, _ in COMMANDS if first == [name]]
     try:
@@ -249,7 +260,15 @@ def _paragraphs(docstring: str) -> str:
 def _completed_command(environment: Mapping[str, str]) -> list[str]:
     """The command of the line that the shell completes; none while it is being written."""
     line = environment.get("COMP_WORDS") or environment.get("_TYPER_COMPLETE_ARGS") or ""
-    return line.split()[1:2]
+    return command_word([word for word in line.split()[1:] if word != "="])
+
+
+def command_word(words: Sequence[str]) -> list[str]:
+    """The command among the words of a line, behind `--context NAME`; empty if there is none."""
+    rest = list(words)
+    while rest and rest[0].partition("=")[0] == CONTEXT:
+        del rest[: 1 if "=" in rest[0] else 2]
+    return rest[:1]
 
 
 def _needs(name: str, extras: tuple[str, ...]) -> Callable[[], None]:
@@ -276,11 +295,24 @@ def _nothing() -> None:
 
 def _root(
     version: Annotated[bool, typer.Option("--version", "-V", help="Show the version.")] = False,
+    context: Annotated[
+        str | None,
+        typer.Option(
+            CONTEXT,
+            help="Connect to the service of this context, not to METASRV_URL. Give it before the"
+            " command. Default: METASRV_CONTEXT, then the context of `metasrv context use`.",
+            metavar="CONTEXT",
+            autocompletion=context_names,
+        ),
+    ] = None,
 ) -> None:
     """Runs before every command, so that a single one keeps its name."""
     if version:
         typer.echo(f"metasrv {VERSION}")
         raise typer.Exit
+    if context is not None:
+        os.environ[VARIABLE] = context
+        os.environ.pop("METASRV_URL", None)
 
 
 if __name__ == "__main__":

@@ -3,18 +3,17 @@
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from metasrv.cli.complete import table_names
+from metasrv.cli.environment import ServiceAddress, patience_ms, service_address
 from metasrv.cli.errors.places import NO_PLACES, Places
 from metasrv.cli.near import suggesting
 from metasrv.cli.output import show_json
-from metasrv.cli.playground_url import playground_url
 from metasrv.cli.progress import EXIT_INTERRUPTED, ways_on
 from metasrv.sdk.control.planned import Planned
 from metasrv_base.errors import MetaError, Refused, Unknown
@@ -22,15 +21,13 @@ from metasrv_base.errors import MetaError, Refused, Unknown
 if TYPE_CHECKING:
     from metasrv.sdk.sync import Client
 
-TOKEN = "METASRV_TOKEN"
-TOKEN_FILE = "METASRV_TOKEN_FILE"
 EXIT_REFUSED = 1
 EXIT_USAGE = 2
 """The command makes no sense, or no service answered it."""
 EXIT_WAIT_RAN_OUT = 3
 """The change goes on. `--wait 0` does not wait, so it ends with 0."""
 GRACE_S_MAX = 1_800
-"""As in metasrv_base/wire/api/changes.py, whose models a TAB need not import."""
+"""The bound of metasrv_base/wire/api/changes.py, whose models a TAB need not import."""
 PATIENCE_MS = 5_000
 """A person waits less for a service that is silent than a program does."""
 
@@ -39,7 +36,8 @@ Url = Annotated[
     typer.Option(
         "--metasrv",
         envvar="METASRV_URL",
-        help="URLs of the service, separated by commas. Default: the playground that runs here.",
+        help="URLs of the service, separated by commas. Default: the context in use, else the "
+        "playground that runs here.",
         metavar="URL",
     ),
 ]
@@ -59,7 +57,7 @@ GraceS = Annotated[
         "--grace",
         min=0,
         max=GRACE_S_MAX,
-        help="Seconds in which the drop can be undone; the drop waits for their end.",
+        help="Seconds for which the drop can be undone. The drop waits for so long.",
         metavar="SECONDS",
     ),
 ]
@@ -69,9 +67,9 @@ IfNotExists = Annotated[
 IfExists = Annotated[
     bool, typer.Option("--if-exists", help="Succeed, changing nothing, if it does not exist.")
 ]
-Limit = Annotated[int, typer.Option(min=1, help="The most to list.", metavar="N")]
+Limit = Annotated[int, typer.Option(min=1, help="Maximum number of entries to list.", metavar="N")]
 Cascade = Annotated[
-    bool, typer.Option("--cascade", help="Drop all that it holds too; it is hidden at once.")
+    bool, typer.Option("--cascade", help="Drop everything in it too. It is hidden at once.")
 ]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Change nothing; show the plan and what blocks it.")
@@ -87,8 +85,8 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")
 AsOf = Annotated[
     str | None,
     typer.Option(
-        help="As it was: at a version of the catalog, e.g. 17, or a time, e.g. "
-        "2013-01-31T23:59:59Z.",
+        help="Show an earlier state: that of a version of the catalog, e.g. 17, or of a "
+        "time, e.g. 2013-01-31T23:59:59Z.",
         metavar="VERSION|TIME",
     ),
 ]
@@ -97,13 +95,22 @@ IfMatch = Annotated[
     typer.Option(
         min=1,
         metavar="VERSION",
-        help="Only if the table is at this version, as `table get` shows it.",
+        help="Change the table only if it is at this version, as `table get` shows it.",
     ),
 ]
 TableArg = Annotated[
     str,
     typer.Argument(
         metavar="TABLE", help="`t`, `public.t` or `main.public.t`", autocompletion=table_names
+    ),
+]
+MaxLag = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=3_600_000,
+        help="Age in ms that rows may have: copies of regions may answer. Default: leaders answer.",
+        metavar="MS",
     ),
 ]
 WAIT_S = 300.0
@@ -116,53 +123,42 @@ def service(url: str | None, as_json: bool, places: Places = NO_PLACES) -> Itera
     from metasrv.sdk.connections import connect
     from metasrv.sdk.urls import urls_of
 
-    url = service_url(url)
+    asked = asked_service(url)
     try:
-        urls = urls_of(with_scheme(url))
+        urls = urls_of(with_scheme(asked.url))
     except Refused as error:
-        raise typer.BadParameter(f"{url} is not a URL; one is http://127.0.0.1:4620") from error
-    token = token_of(os.environ)
+        message = f"{asked.url} is not a URL; one is http://127.0.0.1:4620"
+        raise typer.BadParameter(message) from error
+    patience = patience_ms(os.environ)
     with (
-        told(as_json, ", ".join(urls), places),
-        connect(urls, patience_ms=PATIENCE_MS, token=token) as client,
+        show_errors(as_json, ", ".join(urls), places),
+        connect(
+            urls,
+            patience_ms=PATIENCE_MS if patience is None else patience,
+            token=asked.token,
+            expects_running=patience is None,
+        ) as client,
         suggesting(client),
     ):
         yield client
 
 
-def service_url(url: str | None) -> str:
-    """*url*, or that of the playground that runs here. Raises BadParameter without one."""
-    url = url or playground_url(os.environ)
-    if not url:
+def asked_service(url: str | None) -> ServiceAddress:
+    """The service at *url*, of the context in use, or of the playground that runs here. Raises
+    BadParameter without one."""
+    address = service_address(os.environ, url)
+    if address is None:
         raise typer.BadParameter(
-            "say where the service is: --metasrv URL, or METASRV_URL; no playground runs here"
+            "say where the service is: --metasrv URL, METASRV_URL, or `metasrv context use`; no "
+            "playground runs here"
         )
-    return url
+    return address
 
 
 def with_scheme(url: str) -> str:
     """URLs with commas between, in which `HOST:PORT` means `http://HOST:PORT`."""
     parts = [part.strip() for part in url.split(",")]
     return ",".join(f"http://{part}" if part and "://" not in part else part for part in parts)
-
-
-def token_of(environment: Mapping[str, str]) -> str | None:
-    """METASRV_TOKEN, or the first line of the file METASRV_TOKEN_FILE. Never a flag: flags are
-    seen by whoever lists processes."""
-    if TOKEN in environment:
-        token = environment[TOKEN]
-        if not (token.isascii() and token.isprintable()):
-            raise typer.BadParameter(f"{TOKEN}: a token is printable ASCII, without line breaks")
-        return token
-    path = environment.get(TOKEN_FILE)
-    if not path:
-        return None
-    from metasrv_base.token import optional_token
-
-    try:
-        return optional_token(Path(path))
-    except ValueError as error:
-        raise typer.BadParameter(f"{TOKEN_FILE}: {error}") from error
 
 
 def confirm(question: str, *, yes: bool) -> None:
@@ -194,7 +190,7 @@ def etag_at(client: "Client", name: str, version: int | None) -> str:
 
 
 @contextmanager
-def told(as_json: bool, urls: str = "the URL", places: Places = NO_PLACES) -> Iterator[None]:
+def show_errors(as_json: bool, urls: str = "the URL", places: Places = NO_PLACES) -> Iterator[None]:
     """Shows our errors as words on stderr (JSON: the problem) and ends with an exit code; shows a
     plan. *urls*: of the service that is asked."""
     try:

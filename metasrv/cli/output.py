@@ -23,8 +23,8 @@ def show(body: object, as_json: bool, for_people: Callable[[], object]) -> None:
 
 def show_missed(name: str, as_json: bool) -> None:
     """Shows that a change with `--if-exists` found nothing to change."""
-    said = f"{name} does not exist; nothing changed"
-    show({"applied": False}, as_json, lambda: typer.echo(said))
+    message = f"{name} does not exist; nothing changed"
+    show({"applied": False}, as_json, lambda: typer.echo(message))
 
 
 def show_changed(
@@ -38,7 +38,7 @@ def show_changed(
 
 
 def show_dropped(name: str, dropped: bool, as_json: bool, hint: str = "") -> None:
-    """*hint*: follows what is shown to people."""
+    """Prints the result of a drop; *hint* is appended for people."""
     if dropped:
         show({"dropped": name}, as_json, lambda: typer.echo(f"{name} dropped{hint}"))
     else:
@@ -83,11 +83,11 @@ def terminal_width() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def said(value: object) -> str:
+def value_text(value: object) -> str:
     """A value as text for people: a text as it is, the fields of an object by name, everything else
     as JSON."""
     if isinstance(value, Mapping):
-        return ", ".join(f"{name}={said(item)}" for name, item in value.items()) or "-"
+        return ", ".join(f"{name}={value_text(item)}" for name, item in value.items()) or "-"
     return _inner(value)
 
 
@@ -95,8 +95,8 @@ def _cell(value: object) -> str:
     if value is None:
         return "-"
     if isinstance(value, list | tuple):
-        return ", ".join(map(said, value)) or "-"
-    return said(value)
+        return ", ".join(map(value_text, value)) or "-"
+    return value_text(value)
 
 
 def _inner(value: object) -> str:

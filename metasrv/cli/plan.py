@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import typer
 
-from metasrv.cli.output import said, show_json
+from metasrv.cli.output import show_json, value_text
 from metasrv_base.wire.api.plans import (
     BlockerBody,
     PlanBody,
@@ -37,7 +37,7 @@ def lines(plan: PlannedProcedure) -> Iterator[str]:
         if number == last:
             yield f"  -- can be cancelled until step {plan.last_cancellable_step} commits --"
     yield from (f"  {_words(blocker)}" for blocker in plan.blockers)
-    yield f"  {_total(plan)}"
+    yield from (f"  {line}" for line in _totals(plan))
     if isinstance(plan, PlanBody):
         yield from (f"  not restored: {each}" for each in plan.not_restored)
     yield from (f"  {line}" for child in plan.children for line in lines(child))
@@ -55,10 +55,10 @@ def _effects(step: PlannedStepBody) -> Iterator[str]:
         size = "" if scan.rows is None else f": {scan.rows:,} rows, {_bytes(scan.bytes or 0)}"
         yield f"job   {scan.job} of region {scan.region_id}{size}"
     for version in step.publishes:
-        yield f"make  schema version {version.schema_version} of {version.schema_version - 1}"
+        yield f"make  schema version {version.schema_version} from {version.schema_version - 1}"
         yield from (f"        {_shift(shift)}" for shift in version.shifts)
     for edit in step.edits:
-        values = f"{said(edit.before)} -> {said(edit.after)}"
+        values = f"{value_text(edit.before)} -> {value_text(edit.after)}"
         yield f"set   {edit.attribute} of {edit.what} {edit.name}: {values}"
     yield from (f"put   {key}" for key in step.puts)
     yield from (f"del   {key}" for key in step.deletes)
@@ -78,25 +78,23 @@ def _words(blocker: BlockerBody) -> str:
     return f"{how} {blocker.kind} {blocker.holder}{key}{held}{ends}"
 
 
-def _total(plan: PlannedProcedure) -> str:
+def _totals(plan: PlannedProcedure) -> Iterator[str]:
     """The rows that are read, and the time that it takes, as far as either is known."""
-    reads = ""
     if plan.scan_rows:
-        reads = f"reads {plan.scan_rows:,} rows ({_bytes(plan.scan_bytes)}){_rate(plan)}"
+        yield f"reads {plan.scan_rows:,} rows ({_bytes(plan.scan_bytes)}){_rate(plan)}"
     if not plan.complete:
-        takes = "does not get to its end as things are now"
+        yield "does not get to its end as things are now"
     elif plan.eta_s is None:
-        takes = "takes as long as what is in its way"
+        yield "takes as long as what is in its way"
     else:
-        takes = _takes(plan, plan.eta_s)
-    return "; ".join(part for part in (reads, takes) if part)
+        yield _takes(plan, plan.eta_s)
 
 
 def _takes(plan: PlannedProcedure, eta_s: int) -> str:
     """No more than was measured: how long nodes take for an order, and Spark for its start, is not
     foreseen."""
     if plan.scan_rows:
-        return f"takes about {max(1, eta_s)} s once Spark runs; its start comes before that"
+        return f"takes about {max(1, eta_s)} s once Spark has started"
     if eta_s:
         return f"takes about {eta_s} s for what is in its way, and the time of the nodes"
     if any(step.orders for step in plan.steps) or plan.children:

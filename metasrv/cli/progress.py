@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import typer
 
-from metasrv_base.clock import SystemClock
+from metasrv_base.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
     from metasrv_base.wire.api.procedures import ProcedureBody, WaitingBody
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 AFTER_MS = 1_000
 LINE_MS = 10_000
 """The time between two lines that differ in their count only."""
+STILL_MS = 60_000
+"""The time after which a line is printed again although nothing has changed."""
 EXIT_INTERRUPTED = 130
 """128 and the number of SIGINT, as shells have it."""
 
@@ -56,19 +58,23 @@ class Screen:
 
 
 class Lines:
-    """A line when the words change and every ten seconds, for logs and pipes."""
+    """A line when the words change, every ten seconds while the count does, and else every minute:
+    for logs and pipes."""
 
-    def __init__(self) -> None:
-        self._clock = SystemClock()
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self._words = ""
+        self._line = ""
         self._shown_ms = 0
 
     def show(self, words: str, done: int, total: int | None) -> None:
         now_ms = self._clock.mono_ms()
-        if words == self._words and now_ms - self._shown_ms < LINE_MS:
+        line = ": ".join(part for part in (words, counted(done, total)) if part)
+        wait_ms = STILL_MS if line == self._line else LINE_MS if words == self._words else 0
+        if now_ms - self._shown_ms < wait_ms:
             return
-        self._words, self._shown_ms = words, now_ms
-        typer.echo(": ".join(part for part in (words, counted(done, total)) if part), err=True)
+        self._words, self._line, self._shown_ms = words, line, now_ms
+        typer.echo(line, err=True)
 
     def close(self) -> None:
         return
@@ -104,7 +110,7 @@ class ProgressBar:
         if self._is_closed or self._clock.mono_ms() - self._begun_ms < self._after_ms:
             return
         if self._display is None:
-            self._display = Screen() if sys.stderr.isatty() else Lines()
+            self._display = Screen() if sys.stderr.isatty() else Lines(self._clock)
         self._display.show(*self._last)
 
 
@@ -178,7 +184,8 @@ def wait_name(wait: "WaitingBody", *, is_whole: bool = False) -> str:
 
 
 def described(procedure: "ProcedureBody") -> str:
-    """A procedure in one line."""
-    text = f"{procedure.kind} {procedure.resource.name}: {procedure.state}, {procedure.step}"
+    """A procedure in one line, which names the index or the columns that it is about."""
+    about = " ".join(filter(None, (procedure.resource.name, procedure.change)))
+    text = f"{procedure.kind} {about}: {procedure.state}, {procedure.step}"
     waiting = map(wait_name, procedure.waiting_for)
     return f"{text}; waits for {', '.join(waiting)}" if procedure.waiting_for else text

@@ -71,7 +71,8 @@ class _Blocks:
     dialect: Dialect
 
     def batches(self, records: Sequence[tuple[int, str]]) -> Iterator[pa.RecordBatch]:
-        """*records*: each with the number of its first line."""
+        """Yields batches of the records that fit the table. *records* each have the number of their
+        first line."""
         text = "".join(record for _, record in records)
         if not text.strip():
             return

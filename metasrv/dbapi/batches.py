@@ -25,7 +25,7 @@ class ParameterBatch:
     texts: list[str] = field(default_factory=list)
     """One for each parameters."""
     size: int = 0
-    """In bytes of JSON."""
+    """The size in bytes of JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Repeated:
     """A statement to be carried out with several parameters."""
 
     insert: InsertTemplate | None
-    """None: each parameters make a statement of their own."""
+    """The template of an INSERT; None if each parameters make a statement of their own."""
     whole: Template
 
     @classmethod

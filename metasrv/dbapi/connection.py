@@ -37,7 +37,8 @@ class Connection:
     NotSupportedError = errors.NotSupportedError
 
     def __init__(self, session: ConnectionSession, portal: Portal) -> None:
-        """*portal*: has the loop of *session*; it is closed with the connection."""
+        """Wraps *session*, whose event loop runs in *portal*; closing the connection closes the
+        portal."""
         self._session, self._portal = session, portal
         self._is_closed = False
 

@@ -55,7 +55,7 @@ class InsertTemplate:
     """`INSERT .. VALUES (..)`, whose row may be repeated."""
 
     head: str
-    """Up to VALUES, which is the last word of it."""
+    """The text up to VALUES, which is the last word of it."""
     row: Template
     """From the bracket on."""
 
@@ -71,7 +71,8 @@ def template(operation: str) -> Template:
 
 
 def insert_template(operation: str) -> InsertTemplate | None:
-    """None: the operation is no INSERT of one row with all placeholders in that row."""
+    """Returns the template of an INSERT of one row with all placeholders in that row; None for any
+    other operation."""
     parts = [part for part in _parts(operation) if part.lastgroup != "blank"]
     while parts and parts[-1][0] == ";":
         parts.pop()

@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 
 Column: TypeAlias = tuple[str, str | None, None, None, int | None, int | None, None]
 """A column of `description`: name, type code, .., precision, scale, ..; the code is the text of the
-column's type, as `decimal(10,2)`. None: of a list or a view, whose values are as JSON has them."""
+column's type, as `decimal(10,2)`. None: of DESCRIBE and EXPLAIN, whose values are as JSON has
+them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ def utc_timestamp(year: int, month: int, day: int, *clock: int) -> datetime:
 
 
 def timestamp_from_ticks(ticks: float) -> datetime:
-    """*ticks*: seconds since 1970 in UTC."""
+    """Converts *ticks*, seconds since 1970 in UTC."""
     return datetime.fromtimestamp(ticks, UTC)
 
 

@@ -27,7 +27,7 @@ class Traffic:
     """Rows of its own: each is inserted, gets another aircraft, and every other one is deleted."""
 
     def __init__(self, number: int, urls: Sequence[str], table_id: int, clock: Clock) -> None:
-        """*urls*: of the frontends, the one that it prefers first."""
+        """Prepares a writer. *urls* are of the frontends, the preferred one first."""
         self._clock = clock
         self._rng = SystemRng()
         self._client = HttpClient(urls)

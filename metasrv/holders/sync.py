@@ -16,7 +16,7 @@ from keys.model.cluster import Candidate, CandidateKey
 from keys.model.holders import HolderKey, HolderRecord
 from keys.model.transitions import LateHolder, Went
 from keys.store.kv import KeyValue, Kv
-from keys.store.readable import Tell, readable, untold
+from keys.store.readable import Tell, readable, skip_silently
 from keys.store.scan import scan
 from metasrv.holders.audit import SchemaAudit
 from metasrv.holders.holder_registry import HolderRegistry, Wait
@@ -78,7 +78,7 @@ class HolderSync:
         """*listener* hears how long each wait for holders was, in ms."""
         self._listeners.append(listener)
 
-    async def load(self, tell: Tell = untold) -> None:
+    async def load(self, tell: Tell = skip_silently) -> None:
         """Loads the registered holders into the book. The caller holds the fence: no earlier leader
         registers a holder any more.
 
@@ -181,14 +181,15 @@ class HolderSync:
     # The SchemaSync port ------------------------------------------------------------------------
 
     def behind(self, table_id: int, schema_version: int | None) -> tuple[Behind, ...]:
-        """As the port says; of a wait that is under way, who is still waited for."""
+        """Returns holders that are behind, as the port says; those that a wait which is under way
+        still waits for."""
         waiting = self.book.waiting(table_id, schema_version or ANY_VERSION)
         wait = waiting or self._wait(table_id, schema_version)
         return self.book.behind(wait, self.clock.mono_ms())
 
     def statement_p99_ms(self) -> float | None:
-        said = (entry.statement_p99_ms for entry in self.book.entries())
-        return max((p99_ms for p99_ms in said if p99_ms is not None), default=None)
+        heartbeat_p99_ms = (entry.statement_p99_ms for entry in self.book.entries())
+        return max((p99_ms for p99_ms in heartbeat_p99_ms if p99_ms is not None), default=None)
 
     def must_be_sound(self, table_id: int) -> None:
         self.audit.must_hold(table_id)
@@ -309,7 +310,7 @@ class HolderSync:
         items, _ = await scan(
             self.kv, CandidateKey.under(), deadline_ms=self.timing.store_deadline_ms
         )
-        return [row.value.url for row in readable(CandidateKey, Candidate, items, untold)]
+        return [row.value.url for row in readable(CandidateKey, Candidate, items, skip_silently)]
 
     def _same_cluster(self, cluster_id: str) -> None:
         if cluster_id != self.cluster_id:

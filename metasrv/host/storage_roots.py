@@ -1,4 +1,4 @@
-"""Judges whether a folder may be the storage root of a node: P5 needs a linearizable one."""
+"""Checks whether a folder may be the storage root of a node: P5 needs a linearizable one."""
 
 import os
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ class RootVerdict:
     why: str
 
 
-def judge(kind: str | None) -> RootVerdict:
-    """Judges a folder by its kind of file system. An unknown kind does not qualify: two nodes may
-    see it differently."""
+def root_verdict(kind: str | None) -> RootVerdict:
+    """Returns the verdict on a folder by its kind of file system. An unknown kind does not qualify:
+    two nodes may see it differently."""
     if kind is None:
         return RootVerdict(False, "the kind of its file system is not known")
     if kind in LOCAL:

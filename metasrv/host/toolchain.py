@@ -26,7 +26,7 @@ class FoundProgram:
 
     source: str
     path: str
-    said: str
+    output: str
 
 
 @dataclass(frozen=True)
@@ -88,27 +88,28 @@ def checkout() -> Path:
 
 
 def read_toolchain(root: Path) -> Toolchain | None:
-    """None: the bootstrap has not run here. Raises ValueError as `Toolchain.from_json`."""
+    """Reads the toolchain; returns None if the bootstrap has not run here. Raises ValueError as
+    `Toolchain.from_json`."""
     path = toolchain_file(root)
     return Toolchain.from_json(path.read_text()) if path.exists() else None
 
 
-def java_version(said: str) -> Version | None:
+def java_version(output: str) -> Version | None:
     """Parses the output of `java -XshowSettings:properties -version`, or plain `java -version`."""
-    match = re.search(r'(?:java\.version = |version ")(\d+(?:\.\d+)*)', said)
+    match = re.search(r'(?:java\.version = |version ")(\d+(?:\.\d+)*)', output)
     if not match:
         return None
     version = _version(match[1])
     return version[1:] if version[0] == 1 else version  # 1.8.0 is Java 8
 
 
-def java_home(said: str) -> str | None:
-    match = re.search(r"^\s*java\.home = (.+?)\s*$", said, re.MULTILINE)
+def java_home(output: str) -> str | None:
+    match = re.search(r"^\s*java\.home = (.+?)\s*$", output, re.MULTILINE)
     return match[1] if match else None
 
 
-def etcd_version(said: str) -> Version | None:
-    match = re.search(r"etcd(?:ctl)? [Vv]ersion: (\d+\.\d+\.\d+)", said)
+def etcd_version(output: str) -> Version | None:
+    match = re.search(r"etcd(?:ctl)? [Vv]ersion: (\d+\.\d+\.\d+)", output)
     return _version(match[1]) if match else None
 
 
@@ -126,7 +127,7 @@ def choose_java(candidates: Iterable[FoundProgram]) -> Tool | None:
     """The first that is new enough; the order of candidates is the order of preference."""
     passed_over: list[str] = []
     for candidate in candidates:
-        version = java_version(candidate.said)
+        version = java_version(candidate.output)
         if version and version[0] >= JAVA_OLDEST:
             return Tool(
                 candidate.path,
@@ -144,7 +145,7 @@ def choose_etcd(
     """The first without a flaw; else the wheel, which is good enough for a demo and says so."""
     passed_over: list[str] = []
     for candidate in candidates:
-        version = etcd_version(candidate.said)
+        version = etcd_version(candidate.output)
         flaw = etcd_flaw(version) if version else "says no version"
         if version and not flaw:
             return Tool(
@@ -156,7 +157,7 @@ def choose_etcd(
         passed_over.append(f"{candidate.source}: {_shown(version)} {flaw}")
     if last_resort is None:
         return None
-    version = etcd_version(last_resort.said)
+    version = etcd_version(last_resort.output)
     if version is None:
         return None
     why = _why(last_resort.source, passed_over or ["none on PATH"])

@@ -9,7 +9,7 @@ from keys.commit.committer import StaleRead
 from keys.commit.txn import Txn
 from keys.model.records import Idempotency, IdempotencyKey, ProcedureHistoryKey, ProcedureKey
 from keys.store.kv import TXN_OPS_MAX, Get, Request
-from keys.store.readable import KeyRow, Tell, readable, untold
+from keys.store.readable import KeyRow, Tell, readable, skip_silently
 from metasrv.leadership.retention import KEPT_MS_MIN
 from metasrv.leadership.term import Term
 from metasrv_base.ids import UUID_TEXT
@@ -23,7 +23,7 @@ Known = KeyRow[IdempotencyKey, Idempotency]
 class KeySweep:
     """The sweep of one term over the idempotency keys."""
 
-    def __init__(self, term: Term, tell: Tell = untold) -> None:
+    def __init__(self, term: Term, tell: Tell = skip_silently) -> None:
         self._term = term
         self._tell = tell
         prefix = int(term.ports.rng.random() * 16**8)

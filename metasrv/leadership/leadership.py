@@ -22,9 +22,11 @@ from keys.store.reads import MergedReads
 from keys.value import decode
 from metasrv.adapters.http_adoption import HttpAdoption
 from metasrv.adapters.http_nodes import HttpNodes
+from metasrv.adapters.http_silence import HttpSilenceProbe
 from metasrv.holders.holder_registry import HolderRegistry
 from metasrv.holders.sync import HolderSync
 from metasrv.holders.sync import SchemaLeaseTiming as SchemaTiming
+from metasrv.leadership.copies.copy_keeper import CopyKeeper
 from metasrv.leadership.defaults import make_defaults
 from metasrv.leadership.housekeeping import housekeeping
 from metasrv.leadership.log.compaction import LogCompaction
@@ -104,7 +106,7 @@ async def open_term(world: ServerDeps, fence: Compare) -> AsyncIterator[Term]:
     await world.follower.wait_for(line.version, deadline_ms=config.leader_ttl_ms)
     left = await keys_left(world.kv, fence, world.follower, deadline_ms=config.store_deadline_ms)
     if left is not None:
-        log.info("keys_left", version=left.value.version, keys=len(left.left))
+        log.info("large_version_resumed", version=left.value.version, keys=len(left.left))
         committer.finish(left)
     unreadable = Unreadable()
     settings = SettingsStore(
@@ -149,6 +151,7 @@ async def open_term(world: ServerDeps, fence: Compare) -> AsyncIterator[Term]:
             busy.ready,
             (nodes.run, reads.run, holders.run),
             adopter=HttpAdoption(world.transport, world.token, (config.advertise or "",)),
+            probe=HttpSilenceProbe(world.transport, world.token, (config.advertise or "",)),
         )
     finally:
         await nodes.close()
@@ -235,6 +238,7 @@ async def lead(world: ServerDeps, fence: Compare, begin: Callable[[Term | None],
                 tasks.create_task(supervisor.run())
                 tasks.create_task(housekeeping(term, world.clock))
                 tasks.create_task(retirement(term, world.clock))
+                tasks.create_task(CopyKeeper(term, world.clock, world.ids).run())
                 tasks.create_task(LogCompaction(term, world.kv, world.follower, world.clock).run())
                 tasks.create_task(make_defaults(term, world.clock))
         finally:

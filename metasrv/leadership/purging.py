@@ -31,7 +31,7 @@ class DropRetention:
     now_ms: int
     """Wall clock."""
     default_ms: int
-    """Where the tenant has none of its own."""
+    """The retention of tenants that have none of their own."""
 
     def before_ms(self, catalog: Catalog, table: CatalogTable) -> int:
         """A table dropped at that time or earlier is due."""
@@ -52,7 +52,7 @@ def due(
             for table in tables
             if table.dropped_at_ms is not None
             and table.dropped_at_ms <= retention.before_ms(catalog, table)
-            and not any(region.leader in away for region in table.route.region_routes)
+            and not any(node in away for node in table.route.numbers_by_node())
         )
         first = nsmallest(limit, [*first, *over], key=lambda candidate: candidate[:2])
         yield
@@ -85,11 +85,11 @@ async def _submit(term: Term, table: CatalogTable) -> bool:
     info, state = table.info, PurgeTable.of(table)
     statement = {"automatic": "purge", "table": info.full_name}
     client = Client(submitted_by="metasrv", request_id="", statement=statement)
-    wish = SubmitRequest(term.ports.ids.procedure_id(), client, fingerprint="")
+    request = SubmitRequest(term.ports.ids.procedure_id(), client, fingerprint="")
     try:
-        await term.manager.submit(PURGE_TABLE, state, wish)
+        await term.manager.submit(PURGE_TABLE, state, request)
     except MetaError as error:
         log.info("purge_postponed", table_id=info.table_id, error=error.code)
         return False
-    log.info("purge_started", table_id=info.table_id, procedure=wish.procedure)
+    log.info("purge_started", table_id=info.table_id, procedure=request.procedure)
     return True

@@ -14,7 +14,7 @@ from keys.commit.txn import Txn
 from keys.key import Range
 from keys.model.records import Idempotency, IdempotencyKey, ProcedureHistory, ProcedureHistoryKey
 from keys.store.kv import TXN_OPS_MAX, Get, KeyPage, KeyValue, Request
-from keys.store.readable import Tell, readable, untold
+from keys.store.readable import Tell, readable, skip_silently
 from metasrv.leadership.tally import Due, History, PageSize, size_of
 from metasrv.leadership.term import Term
 
@@ -27,7 +27,7 @@ PAGES_MAX = 500  # of one look: 30,000 histories a minute
 class Retention:
     """The retention of histories in one term: the start of the next look, and a tally of bytes."""
 
-    def __init__(self, term: Term, tell: Tell = untold) -> None:
+    def __init__(self, term: Term, tell: Tell = skip_silently) -> None:
         self._term = term
         self._tell = tell
         self._start = ProcedureHistoryKey.under().start

@@ -12,7 +12,7 @@ import structlog
 
 from keys.catalog.follower import Follower
 from keys.model.records import ClientRequirements as Client
-from metasrv.leadership.lost_regions import lost_regions
+from metasrv.leadership.lost_regions import lost_regions, restarted_leaders
 from metasrv.nodes.guard import guard
 from metasrv.nodes.node_liveness import NodeLiveness
 from metasrv.nodes.status import GONE, HeldBack, Hold, NodeState, NodeStatus
@@ -22,6 +22,7 @@ from metasrv_base.errors import MetaError
 from metasrv_base.ids import Ids
 from procedures.engine.submit import SubmitRequest
 from procedures.kinds.failover.failover_node import FAILOVER_NODE, FailoverNode
+from procedures.kinds.failover.failover_table import FAILOVER_TABLE, FailoverTable
 from procedures.kinds.failover.lose_regions import LOSE_REGIONS, LoseRegions
 from procedures.scheduling.manager import Manager
 
@@ -47,8 +48,11 @@ def decide(
     under_way: Collection[str],
     hold: Hold | None,
 ) -> Decision:
-    """*leading*: nodes that lead a region. *hold*: a reason that holds for all of them. A node that
-    is not adopted yet is no matter of failover: nobody knows what its regions are."""
+    """Returns the nodes whose failover begins now, and those whose failover is held back.
+
+    *leading* are nodes that lead a region; *hold* is a reason that holds for all of them. A node
+    that is not adopted yet is left out: nobody knows what its regions are.
+    """
     statuses = [status for status in statuses if status.node.restored_from is None]
     dead = [status.node.node_id for status in statuses if status.state in GONE]
     due = tuple(node for node in dead if node in leading and node not in under_way)
@@ -75,6 +79,9 @@ class Supervisor:
     """Node -> when its last failover was submitted, monotonic ms."""
     _told_lost: dict[int, int] = field(default_factory=dict)
     """Table id -> when regions of it were last said to be lost, monotonic ms."""
+    _begun_tables: dict[tuple[int, str], int] = field(default_factory=dict)
+    """Table id and node -> when a leader that started again was last replaced there, monotonic
+    ms."""
 
     async def run(self) -> None:
         """Submits beside its own loop: a store that is slow or full delays neither the next look
@@ -95,6 +102,9 @@ class Supervisor:
                 for lost in self._lost(now):
                     self._told_lost[lost.table_id] = now
                     tasks.create_task(self._tell_lost(lost))
+                for moving in self._restarted(now):
+                    self._begun_tables[moving.table_id, moving.source] = now
+                    tasks.create_task(self._move(moving))
 
     def _look(self, now: int) -> tuple[str, ...]:
         """Nodes to fail over."""
@@ -102,7 +112,7 @@ class Supervisor:
         self._note(statuses)
         decision = decide(
             statuses,
-            {node for node in catalog.nodes if catalog.nodes[node]},
+            {node for node, count in catalog.led.items() if count},
             self._under_way(now),
             self._hold(now),
         )
@@ -116,16 +126,36 @@ class Supervisor:
         }
         return lost_regions(self.book.statuses(), self.follower.catalog, self._told_lost)
 
+    def _restarted(self, now: int) -> tuple[FailoverTable, ...]:
+        """Regions whose leaders have started again: they serve nothing until another one leads, so
+        neither maintenance nor the grace after an election holds this back."""
+        self._begun_tables = {
+            key: at_ms for key, at_ms in self._begun_tables.items() if at_ms > now - AGAIN_MS
+        }
+        return restarted_leaders(
+            self.book.statuses(), self.follower.catalog, self._begun_tables.keys()
+        )
+
+    async def _move(self, state: FailoverTable) -> None:
+        statement = {"automatic": "failover", "node": state.source}
+        client = Client(submitted_by="metasrv", request_id="", statement=statement)
+        request = SubmitRequest(self.ids.procedure_id(), client, fingerprint="")
+        try:
+            await self.manager.submit(FAILOVER_TABLE, state, request)
+        except MetaError as error:
+            facts = {"node": state.source, "table": state.name}
+            log.warning("failover_not_submitted", error=error.code, **facts)
+
     async def _tell_lost(self, state: LoseRegions) -> None:
         client = Client(
             submitted_by="metasrv",
             request_id="",
             statement={"automatic": "lose_regions", "node": state.node},
         )
-        wish = SubmitRequest(self.ids.procedure_id(), client, fingerprint="")
+        request = SubmitRequest(self.ids.procedure_id(), client, fingerprint="")
         facts = {"table": state.name, "node": state.node, "regions": sorted(state.epochs)}
         try:
-            await self.manager.submit(LOSE_REGIONS, state, wish)
+            await self.manager.submit(LOSE_REGIONS, state, request)
         except MetaError as error:
             log.warning("lost_regions_not_submitted", error=error.code, **facts)
         else:
@@ -175,8 +205,8 @@ class Supervisor:
         state = FailoverNode(node=node, reason="no heartbeat")
         procedure = self.ids.procedure_id()
         try:
-            wish = SubmitRequest(procedure, client, fingerprint="")
-            await self.manager.submit(FAILOVER_NODE, state, wish)
+            request = SubmitRequest(procedure, client, fingerprint="")
+            await self.manager.submit(FAILOVER_NODE, state, request)
         except MetaError as error:
             log.warning("failover_not_submitted", node=node, error=error.code)
         else:

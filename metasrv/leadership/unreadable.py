@@ -17,16 +17,16 @@ class Unreadable:
     """
 
     def __init__(self) -> None:
-        self._told: set[tuple[bytes, int]] = set()
+        self._logged: set[tuple[bytes, int]] = set()
 
     def __len__(self) -> int:
-        return len(self._told)
+        return len(self._logged)
 
     def __call__(self, item: KeyValue, error: Corrupt) -> None:
         value_id = (item.key, item.mod_revision)
-        if value_id in self._told or len(self._told) >= TOLD_MAX:
+        if value_id in self._logged or len(self._logged) >= TOLD_MAX:
             return
-        self._told.add(value_id)
+        self._logged.add(value_id)
         log.error(
             "value_unreadable",
             key=item.key.decode("utf-8", "backslashreplace"),

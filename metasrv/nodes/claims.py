@@ -37,7 +37,7 @@ class Claims:
     borrowed: tuple[str, ...] = ()
     """Regions led elsewhere that still read from its root."""
     procedures: tuple[str, ...] = ()
-    """Under way, with the node in what they are about to do."""
+    """Procedures under way, with the node in what they are about to do."""
 
     @property
     def is_empty(self) -> bool:

@@ -12,6 +12,7 @@ from statistics import NormalDist
 
 HISTORY_MAX = 100  # intervals remembered per node
 PHI_MAX = 300.0  # beyond it the probability is below what a double can hold
+PHI_IN_TIME_MAX = 0.302  # log10(2), rounded up: phi at the mean, and before it less
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,11 @@ class PhiDetector:
         mean = self._mean() + self.config.pause_ms
         late = 0.5 * math.erfc((elapsed - mean) / (self._spread() * math.sqrt(2)))
         return PHI_MAX if late < 10**-PHI_MAX else abs(math.log10(late))
+
+    def is_in_time(self, now_ms: int) -> bool:
+        """Whether the next heartbeat is not later than the mean, so that phi is at most
+        PHI_IN_TIME_MAX: told without computing it, for each change asks it of each node."""
+        return now_ms - self.last_ms <= self._mean() + self.config.pause_ms
 
     def is_dead(self, now_ms: int) -> bool:
         return self.phi(now_ms) >= self.config.threshold

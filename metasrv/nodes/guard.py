@@ -26,17 +26,25 @@ class Census:
         return self.dead > self.dead_max
 
 
-def census(statuses: Iterable[NodeStatus], leading: Collection[str]) -> Census:
-    """*leading*: nodes that lead a region, by the catalog."""
+def census(
+    statuses: Iterable[NodeStatus], leading: Collection[str], unanswered: Collection[str] = ()
+) -> Census:
+    """Counts nodes and dead nodes. *leading* are those that lead a region, by the catalog;
+    *unanswered* those that have just not answered, which count as dead."""
     counted = [
         status for status in statuses if status.state not in GONE or status.node.node_id in leading
     ]
-    return Census(sum(status.state in GONE for status in counted), len(counted))
+    dead = [
+        status for status in counted if status.state in GONE or status.node.node_id in unanswered
+    ]
+    return Census(len(dead), len(counted))
 
 
-def guard(statuses: Collection[NodeStatus], leading: Collection[str]) -> Hold | None:
-    """None: the dead ones are believed to be dead."""
-    counts = census(statuses, leading)
+def guard(
+    statuses: Collection[NodeStatus], leading: Collection[str], unanswered: Collection[str] = ()
+) -> Hold | None:
+    """Returns a reason to start no failover; None if the dead nodes are believed to be dead."""
+    counts = census(statuses, leading, unanswered)
     if not counts.is_doubtful:
         return None
     return Hold(

@@ -31,6 +31,9 @@ class LeaseTable:
     """Node -> region id -> when an answer that grants it was last sent."""
     _last: dict[str, int] = field(default_factory=dict)
     """Node -> when one that grants it anything was."""
+    _renewals: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Node -> (since, when): what was granted to it since then was granted once more at that
+    time."""
 
     @property
     def quiet_until_ms(self) -> int:
@@ -43,11 +46,23 @@ class LeaseTable:
             self._granted.setdefault(node, {}).update(dict.fromkeys(region_ids, now_ms))
             self._last[node] = now_ms
 
+    def renewed(self, node: str, since_ms: int, now_ms: int) -> None:
+        """Grants everything again that was granted to *node* since *since_ms*. Costs nothing, as
+        long as *since_ms* is the same. Call before the answer is sent."""
+        if self._renewals.get(node, (since_ms, 0))[0] != since_ms:
+            self._fold(node)
+        self._renewals[node] = since_ms, now_ms
+        self._last[node] = now_ms
+
     def free_at_ms(self, node: str, region_ids: Sequence[str]) -> int:
         """The time from which no lease of *node* on any of *region_ids* can be alive."""
         granted = self._granted.get(node, {})
-        last = [granted.get(region_id) for region_id in region_ids]
-        ends = [sent + wait_ms(self.lease_ms) for sent in last if sent is not None]
+        last = [
+            self._last_sent(node, granted[region_id])
+            for region_id in region_ids
+            if region_id in granted
+        ]
+        ends = [sent + wait_ms(self.lease_ms) for sent in last]
         return max([self.quiet_until_ms, *ends])
 
     def node_free_at_ms(self, node: str) -> int:
@@ -61,9 +76,23 @@ class LeaseTable:
         """Drops what has ended, so that the book stays as small as the cluster: one node a turn."""
         ended = now_ms - wait_ms(self.lease_ms)
         for node in tuple(self._granted):
+            self._fold(node)
             left = {region: sent for region, sent in self._granted[node].items() if sent > ended}
             if left:
                 self._granted[node] = left
             else:
                 del self._granted[node]
             yield
+
+    def _last_sent(self, node: str, sent_ms: int) -> int:
+        """When an answer was last sent that grants *node* what one of *sent_ms* granted."""
+        renewal = self._renewals.get(node)
+        if renewal is None or sent_ms < renewal[0]:
+            return sent_ms
+        return max(sent_ms, renewal[1])
+
+    def _fold(self, node: str) -> None:
+        """Notes a renewal at each region that it renewed."""
+        granted = self._granted.get(node, {})
+        for region_id, sent_ms in granted.items():
+            granted[region_id] = self._last_sent(node, sent_ms)

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Unpack
 
 import structlog
 
@@ -17,17 +18,16 @@ from keys.model.cluster import (
     RemovedNode,
 )
 from keys.store.kv import Kv
-from keys.store.readable import Tell, readable, untold
+from keys.store.readable import Tell, readable, skip_silently
 from keys.store.scan import scan
+from metasrv.nodes.copy_addresses import with_addresses
 from metasrv.nodes.detector import PhiConfig, PhiDetector
-from metasrv.nodes.instruction_window import InstructionWindow
+from metasrv.nodes.heartbeat_answers import AnswerFacts, HeartbeatAnswers
+from metasrv.nodes.heartbeats.region_report import report_of
 from metasrv.nodes.lease_table import LeaseTable
-from metasrv.nodes.reconcile import Reported, reconcile
-from metasrv.nodes.region_report import RegionReport
 from metasrv.nodes.registry import NodeRegistry, must_speak_for, relabelled
 from metasrv.nodes.status import (
     GONE,
-    LOST_MAX,
     HeldBack,
     NodeEntry,
     NodeStatus,
@@ -40,13 +40,14 @@ from metasrv_base.clock import Clock
 from metasrv_base.concurrency.turns import Turns, at_once
 from metasrv_base.errors import Conflict, NotFound, Unavailable
 from metasrv_base.wire.node.nodes import (
-    Grant,
+    KEEPS_REPORTS,
     HeartbeatAnswer,
     HeartbeatRequest,
     RegisterAnswer,
     RegisterRequest,
 )
-from metasrv_base.wire.node.orders import Order
+from metasrv_base.wire.node.orders import Order, ServingOrder
+from metasrv_base.wire.node.silences import NodeRequest
 from procedures.dry_run.estimates import RegionSize
 from procedures.ports import NodeView
 
@@ -87,12 +88,22 @@ class NodeLiveness:
     _entries: dict[str, NodeEntry] = field(default_factory=dict)
     _removed: dict[str, RemovedNode] = field(default_factory=dict)
     _registry: NodeRegistry = field(init=False)
+    _answers: HeartbeatAnswers = field(init=False)
 
     def __post_init__(self) -> None:
         deadline_ms = self.timing.store_deadline_ms
         self._registry = NodeRegistry(self.kv, self.committer, self.clock, deadline_ms)
+        self._answers = HeartbeatAnswers(
+            self.follower,
+            self.leases,
+            self.clock,
+            self.is_busy,
+            self._completed,
+            self._answer,
+            lambda entry: self._entries.get(entry.node.node_id) is entry,
+        )
 
-    async def load(self, tell: Tell = untold) -> None:
+    async def load(self, tell: Tell = skip_silently) -> None:
         """Loads the registered and the removed nodes, except those that cannot be read.
 
         Every node counts as alive at first: nothing has had time yet to tell this leader otherwise.
@@ -129,7 +140,7 @@ class NodeLiveness:
         items, _ = await scan(
             self.kv, CandidateKey.under(), deadline_ms=self.timing.store_deadline_ms
         )
-        return [row.value.url for row in readable(CandidateKey, Candidate, items, untold)]
+        return [row.value.url for row in readable(CandidateKey, Candidate, items, skip_silently)]
 
     async def _store(self, request: RegisterRequest, by: str | None) -> None:
         stored = await self._registry.enrol(request, by)
@@ -154,8 +165,8 @@ class NodeLiveness:
         self._forget(removed)
 
     async def reload(self, node: str) -> None:
-        """As the Placement port has it: a procedure has deleted the registration. A process that
-        has registered meanwhile stays."""
+        """Forgets a node whose registration a procedure has deleted (the Placement port). A process
+        that has registered meanwhile stays."""
         before = self._entries.get(node)
         removed = await self._registry.removed_node(node)
         if removed is not None and before is not None and self._entries.get(node) is before:
@@ -213,8 +224,18 @@ class NodeLiveness:
         node = await self._registry.write(node_id, changed)
         self.entry(node_id).node = node
 
+    def sender_of(self, request: NodeRequest, by: str | None) -> NodeEntry:
+        """The node whose running process sends the message. Raises NotFound,
+        Conflict("wrong-cluster"), Conflict("stale-incarnation"), Refused("node-bound")."""
+        self._same_cluster(request.node_id, request.cluster_id)
+        entry = self.entry(request.node_id)
+        must_speak_for(entry.node, by)
+        if entry.node.incarnation != request.incarnation:
+            raise Conflict("stale-incarnation", node=request.node_id)
+        return entry
+
     def heartbeat(self, request: HeartbeatRequest, by: str | None = None) -> HeartbeatAnswer:
-        """As `hear`, at once."""
+        """Handles a heartbeat as `hear` does, without yielding."""
         return at_once(self.hear(request, by))
 
     def hear(self, request: HeartbeatRequest, by: str | None = None) -> Turns[HeartbeatAnswer]:
@@ -223,64 +244,41 @@ class NodeLiveness:
 
         A lease is counted from the turn that grants it, which is after the node sent this and at
         the catalog of that moment: a failover that begins later waits for its end.
-        *by*: as in `must_speak_for`. Raises NotFound, Conflict("stale-incarnation"),
-        Refused("node-bound").
+        *by*: as in `must_speak_for`. Raises as `sender_of`.
         """
-        self._same_cluster(request.node_id, request.cluster_id)
-        entry = self._entries.get(request.node_id)
-        if entry is None:
-            raise NotFound(what="node", name=request.node_id)
-        must_speak_for(entry.node, by)
-        if entry.node.incarnation != request.incarnation:
-            raise Conflict("stale-incarnation", node=request.node_id)
+        entry = self.sender_of(request, by)
         if request.sequence <= entry.sequence:
-            return self._answer(request.sequence, (), ())
+            return self._answer(request.sequence)
         now = self.clock.mono_ms()
         if entry.heard_ms is not None and entry.detector.is_dead(now):
             self._came_back(entry)
         entry.detector.heard(now)
         entry.sequence, entry.heard_ms = request.sequence, now
-        entry.resources = request.resources
-        entry.regions = report = RegionReport(request.regions)
-        entry.reported = Counter(request.regions.state)
-        entry.lost = report.lost(LOST_MAX) if entry.reported["lost"] else {}
-        entry.refused = request.refused
-        grants: list[Grant] = []
-        orders: list[Order] = []
-        window = InstructionWindow(entry.instructions_from)
-        for said in reconcile(
-            lambda: self.follower.catalog,
-            Reported(request.node_id, report, may_drop=entry.node.returned is None),
-            self.is_busy,
-            window,
-        ):
-            granted = [grant.region_id for grant in said.grants]
-            self.leases.granted(request.node_id, granted, self.clock.mono_ms())
-            grants += said.grants
-            orders += (
-                order.model_copy(update={"number": self.next_order()})
-                for order in said.instructions
-            )
-            yield
-            if (
-                self._entries.get(request.node_id) is not entry
-                or entry.sequence != request.sequence
-            ):
-                return self._answer(request.sequence, (), ())
-        entry.instructions_from = window.following
-        return self._answer(request.sequence, grants, orders)
+        entry.resources, entry.refused = request.resources, request.refused
+        report = report_of(request, entry.kept)
+        if report is None:
+            log.info("heartbeat_changes_refused", node=request.node_id)
+            return self._answer(request.sequence, wants_whole=True)
+        entry.takes(report)
+        entry.kept = None if request.format < KEEPS_REPORTS else (request.sequence, report)
+        return (yield from self._answers.answer(entry, request, report))
 
-    def _answer(
-        self, sequence: int, grants: Sequence[Grant], orders: Sequence[Order]
-    ) -> HeartbeatAnswer:
+    def _completed(self, order: Order) -> Order:
+        """An instruction with its number, and with the addresses of the copies that it names."""
+        update: dict[str, object] = {"number": self.next_order()}
+        if isinstance(order, ServingOrder) and order.copies is not None:
+            update["copies"] = with_addresses(order.copies, self.address_of)
+        return order.model_copy(update=update)
+
+    def _answer(self, sequence: int, **facts: Unpack[AnswerFacts]) -> HeartbeatAnswer:
+        """An answer that grants and orders nothing, but for *facts*."""
         return HeartbeatAnswer(
             sequence=sequence,
             term=self.committer.term,
             lease_ms=self.timing.lease_ms,
             settings_version=self.settings.version,
             catalog_version=self.follower.catalog.version,
-            grants=list(grants),
-            instructions=list(orders),
+            **facts,
         )
 
     def _came_back(self, entry: NodeEntry) -> None:
@@ -313,6 +311,11 @@ class NodeLiveness:
             raise NotFound(what="node", name=node_id)
         return entry
 
+    def address_of(self, node_id: str) -> str | None:
+        """The URL of a node; None for one that is not registered."""
+        entry = self._entries.get(node_id)
+        return None if entry is None else entry.node.address
+
     def node(self, node_id: str) -> NodeStatus:
         """A removed one too. Raises NotFound."""
         if node_id not in self._entries and node_id in self._removed:
@@ -342,6 +345,7 @@ class NodeLiveness:
                 cpu_cores=entry.node.resources.cpu_cores,
                 memory_bytes=entry.node.resources.memory_bytes,
                 labels=entry.node.labels,
+                restarted=entry.restarted,
             )
             for node_id, entry in sorted(self._entries.items())
         )

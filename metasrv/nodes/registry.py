@@ -51,7 +51,8 @@ class NodeRegistry:
         return [row.value for row in readable(RemovedNodeKey, RemovedNode, items, tell)]
 
     async def removed_node(self, node_id: str) -> RemovedNode | None:
-        """None: the node is registered, or never was."""
+        """Reads the record of a removed node; returns None if the node is registered, or never
+        was."""
         key = RemovedNodeKey(DATANODE, node_id)
         stored = await snapshot(self.kv, key, deadline_ms=self.store_deadline_ms)
         return stored.get(key)
@@ -123,7 +124,8 @@ class NodeRegistry:
 
 
 def must_speak_for(node: NodeRecord, by: str | None) -> None:
-    """*by*: the holder of the token that was shown; None: nobody asks for tokens here.
+    """Checks that the sender may act for *node*. *by* is the holder of the token that was shown;
+    None if no tokens are in use.
 
     Raises Refused("node-bound").
     """

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from keys.model.cluster import NodeRecord, Removal, RemovedNode
-from metasrv.nodes.detector import PhiDetector
+from metasrv.nodes.detector import PHI_IN_TIME_MAX, PhiDetector
 from metasrv.nodes.flapping import Returns
+from metasrv.nodes.heartbeats.region_report import RegionReport
+from metasrv.nodes.heartbeats.standing_answer import StandingAnswer
 from metasrv_base.wire.node.nodes import NodeResources, RefusedStat, RegionStat
 
 SUSPECT_PHI = 1.0  # one chance in ten that it is merely late
@@ -38,10 +40,17 @@ class NodeEntry:
     heard_ms: int | None = None
     resources: NodeResources | None = None
     regions: Mapping[str, RegionStat] = field(default_factory=dict)
+    kept: tuple[int, RegionReport] | None = None
+    """The sequence of the heartbeat that brought `regions`, and they: changes since it are applied
+    to them. None: none is kept."""
+    standing: StandingAnswer | None = None
+    """An answer to this incarnation that is given again by its number, while its basis stands."""
     reported: Mapping[str, int] = field(default_factory=dict)
     """Counts of these regions, by state: kept, so that a list of nodes looks at no region."""
     lost: Mapping[str, int] = field(default_factory=dict)
     """Region id -> epoch of regions that it reports as lost: the first LOST_MAX."""
+    restarted: Mapping[str, int] = field(default_factory=dict)
+    """The same of regions that it led, and that need a new epoch since it has started again."""
     refused: Sequence[RefusedStat] = ()
     """Requests refused by its regions since it started, as last reported."""
     returns: Returns = field(default_factory=Returns)
@@ -49,6 +58,13 @@ class NodeEntry:
     """The start of its next InstructionWindow."""
     is_offline: bool = False
     """Once it is dead. Set by the ticker that removes nodes (metasrv/leadership/retirement.py)."""
+
+    def takes(self, report: RegionReport) -> None:
+        """Notes what it reports; costs nothing where no region's state has changed."""
+        if report is not self.regions:
+            self.regions, self.reported = report, report.counts()
+            self.lost = report.in_state("lost", LOST_MAX)
+            self.restarted = report.in_state("restarted", LOST_MAX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +95,18 @@ class NodeStatus:
     state: NodeState
     phi: float
     heard_ms_ago: int | None
-    """None: not heard by this leader."""
+    """The age of the last heartbeat; None if this leader has heard none."""
     lease_left_ms: int
     """The time until no lease that this leader granted can be alive."""
     resources: NodeResources | None
     regions: Mapping[str, RegionStat]
-    """As last reported, by region id."""
+    """Regions by id, as last reported."""
     reported: Mapping[str, int] = field(default_factory=dict)
     """Counts of these regions, by state."""
     lost: Mapping[str, int] = field(default_factory=dict)
     """Region id -> epoch of regions that it reports as lost: the first LOST_MAX."""
+    restarted: Mapping[str, int] = field(default_factory=dict)
+    """The same of regions that it led, and that need a new epoch since it has started again."""
     held: HeldBack | None = None
     """Its failover is due, and held back."""
     removal: Removal | None = None
@@ -96,8 +114,11 @@ class NodeStatus:
 
 
 def state_at(entry: NodeEntry, now_ms: int) -> NodeState:
+    threshold = entry.detector.config.threshold
+    if threshold > PHI_IN_TIME_MAX and entry.detector.is_in_time(now_ms):
+        return NodeState.ALIVE
     phi = entry.detector.phi(now_ms)
-    if phi >= entry.detector.config.threshold:
+    if phi >= threshold:
         return NodeState.OFFLINE if entry.is_offline else NodeState.DEAD
     return NodeState.SUSPECT if phi >= SUSPECT_PHI else NodeState.ALIVE
 
@@ -113,6 +134,7 @@ def status_of(entry: NodeEntry, lease_free_at_ms: int, now_ms: int) -> NodeStatu
         regions=entry.regions,
         reported=entry.reported,
         lost=entry.lost,
+        restarted=entry.restarted,
     )
 
 

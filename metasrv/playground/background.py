@@ -19,8 +19,8 @@ from metasrv.playground.status import document_in, status_of
 from metasrv_base.clock import SystemClock
 from metasrv_base.errors import Conflict, Unavailable
 
-START_MS_MAX = 300_000
-"""The longest start. A program of it may take 120 s, and etcd starts before the others."""
+START_MS_MAX = 700_000
+"""The longest start. A program of it may take 300 s, and etcd starts before the others."""
 STOP_S_MAX = 60.0
 """The time for an orderly end; then SIGKILL. Each program has ten seconds, etcd comes last."""
 KILL_S_MAX = 10.0
@@ -58,7 +58,8 @@ def start(folder: Path, argv: Sequence[str], on_wait: OnWait) -> PlaygroundBody:
 def _started(
     folder: Path, process: "subprocess.Popen[bytes]", log: Path, begun: int, on_wait: OnWait
 ) -> PlaygroundBody:
-    """*begun*: bytes of the log that are older than the process."""
+    """Waits until the playground serves. The first *begun* bytes of the log are older than the
+    process."""
     clock = SystemClock()
     until_ms = clock.mono_ms() + START_MS_MAX
     while True:

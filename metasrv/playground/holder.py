@@ -46,7 +46,8 @@ class PlaygroundHolder:
 
 
 def process_state(pid: int) -> ProcessState | None:
-    """None: no such process runs. The name, in parentheses, may hold anything."""
+    """Reads the state of a process; returns None if no such process runs. The name, in parentheses,
+    may hold anything."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -12,6 +12,9 @@ KEY_PREFIX = "metasrv/"
 METASRVS_MAX = 9
 DATANODES_MAX = 64
 FRONTENDS_MAX = 16
+ZONE = "local"
+"""The zone of all nodes where a playground has one zone; of several, they are `z1`, `z2` and so
+on."""
 Role = Literal["etcd", "metasrv", "datanode", "frontend"]
 MODULES: Mapping[Role, str] = {
     "metasrv": "metasrv.server.main",
@@ -30,6 +33,8 @@ class PlaygroundOptions:
     metasrvs: int = 1
     datanodes: int = 3
     frontends: int = 0
+    zones: int = 1
+    """Zones over which datanodes are distributed in turn, and frontends too."""
     port: int | None = None
     """The port of the first metasrv; None: a free one."""
     etcd: tuple[str, ...] = ()
@@ -56,12 +61,18 @@ class PlaygroundOptions:
             yield f"datanodes: give 0 to {DATANODES_MAX}"
         if not 0 <= self.frontends <= FRONTENDS_MAX:
             yield f"frontends: give 0 to {FRONTENDS_MAX}"
+        if not 1 <= self.zones <= max(1, self.datanodes):
+            yield "zones: give 1 to the number of datanodes"
         if (self.datanodes or self.frontends) and not self.metasrvs:
             yield "datanodes and frontends need a metasrv"
         if self.reset and self.etcd:
             yield "--reset deletes only the playground's own etcd: choose another --prefix"
         if not all(url.startswith("http://") for url in self.etcd):
             yield "a playground reaches etcd by http:// only"
+
+    def zone_of(self, number: int) -> str:
+        """Returns the zone of the datanode, or frontend, with that number, from 1 on."""
+        return ZONE if self.zones == 1 else f"z{(number - 1) % self.zones + 1}"
 
 
 @dataclass(frozen=True)
@@ -102,9 +113,9 @@ def plan(settings: PlaygroundOptions, etcd_path: str, free_ports: Sequence[int])
         programs.append(_metasrv(settings, f"m-{number}", port, etcd))
     servers = [program.url for program in programs if program.role == "metasrv"]
     numbers = range(1, settings.datanodes + 1)
-    nodes = [_datanode(settings, f"dn-{number}", next(ports), servers) for number in numbers]
+    nodes = [_datanode(settings, number, next(ports), servers) for number in numbers]
     numbers = range(1, settings.frontends + 1)
-    frontends = [_frontend(settings, f"fe-{number}", next(ports), servers) for number in numbers]
+    frontends = [_frontend(settings, number, next(ports), servers) for number in numbers]
     return [*programs, *nodes, *frontends]
 
 
@@ -138,7 +149,10 @@ def _metasrv(settings: PlaygroundOptions, id: str, port: int, etcd: Sequence[str
     return _ours("metasrv", f"http://{HOST}:{port}", folder, flags)
 
 
-def _datanode(settings: PlaygroundOptions, id: str, port: int, servers: Sequence[str]) -> Program:
+def _datanode(
+    settings: PlaygroundOptions, number: int, port: int, servers: Sequence[str]
+) -> Program:
+    id = f"dn-{number}"
     folder = settings.data_dir / id
     flags = {
         "node-id": id,
@@ -146,19 +160,23 @@ def _datanode(settings: PlaygroundOptions, id: str, port: int, servers: Sequence
         "shared-roots": str(settings.data_dir),
         "metasrv": ",".join(servers),
         "listen": f"{HOST}:{port}",
-        "zone": "local",
+        "zone": settings.zone_of(number),
         "ready-file": str(folder / READY),
         **settings.datanode_flags,
     }
     return _ours("datanode", f"http://{HOST}:{port}", folder, flags)
 
 
-def _frontend(settings: PlaygroundOptions, id: str, port: int, servers: Sequence[str]) -> Program:
+def _frontend(
+    settings: PlaygroundOptions, number: int, port: int, servers: Sequence[str]
+) -> Program:
+    id = f"fe-{number}"
     folder = settings.data_dir / id
     flags = {
         "frontend-id": id,
         "metasrv": ",".join(servers),
         "listen": f"{HOST}:{port}",
+        "zone": settings.zone_of(number),
         "ready-file": str(folder / READY),
         **settings.frontend_flags,
     }

@@ -24,7 +24,7 @@ from metasrv_base.concurrency.fanout import fan_out
 from metasrv_base.errors import Refused, Unavailable
 from metasrv_base.rng import SystemRng
 
-READY_S_MAX = 120.0
+READY_S_MAX = 300.0
 """The longest start of one program, with etcd's election and the first heartbeats."""
 POLL_MS = 50
 PROBE_S_MAX = 2.0
@@ -132,9 +132,9 @@ class Playground:
         until = self._clock.mono_ms() + self._ready_s_max * 1000
         while not await self._serves(child):
             if child.returncode is not None or self._clock.mono_ms() > until:
-                told = await asyncio.to_thread(child.last_words)
+                output = await asyncio.to_thread(child.last_words)
                 reason = "it ended" if child.returncode is not None else "it does not serve"
-                raise Unavailable("not-ready", what=id, reason=reason, told=told.splitlines())
+                raise Unavailable("not-ready", what=id, reason=reason, told=output.splitlines())
             await self._clock.sleep_ms(POLL_MS)
         self._on_ready(id)
 

@@ -41,9 +41,9 @@ def free_ports(count: int, rng: Rng, host: str = "127.0.0.1") -> list[int]:
 def bounds() -> tuple[int, int]:
     """Returns the lowest port that may be drawn, and the first beyond. Raises OSError if `PORTS` is
     not a range."""
-    if given := os.environ.get(PORTS):
-        if not (match := RANGE_TEXT.fullmatch(given)):
-            raise OSError(errno.EINVAL, f"{PORTS} is {given!r}, not like 10000-15000")
+    if port_range := os.environ.get(PORTS):
+        if not (match := RANGE_TEXT.fullmatch(port_range)):
+            raise OSError(errno.EINVAL, f"{PORTS} is {port_range!r}, not like 10000-15000")
         return int(match[1]), int(match[2])
     lowest, end = LOWEST, _lowest_outgoing()
     return (lowest, end) if end - lowest >= 1_000 else (1_024, 65_536)

@@ -27,7 +27,7 @@ class BackupComparison:
 
     fates: Counter[str] = field(default_factory=Counter)
     findings: list[RegionFinding] = field(default_factory=list)
-    """As an adoption tells of them."""
+    """Findings, as an adoption tells of them."""
     unknown_tables: list[int] = field(default_factory=list)
     """Ids of tables that the backup does not have: their folders stay, and nobody serves them."""
     unknown_total: int = 0
@@ -51,20 +51,25 @@ def compared(opened: Callable[[], Iterable[bytes]], inventories: FoundRegions) -
     Raises Refused `invalid-backup`.
     """
     comparison = BackupComparison()
-    news = _news(opened(), inventories, comparison)
+    new_elements = _news(opened(), inventories, comparison)
     for item in BackupItems(opened()):
-        if isinstance(item.value, TableInfo) and item.value.table_id in news:
-            table = news[item.value.table_id]
-            told = findings(item.value, table.placements, table.indexes, table.columns)
-            comparison.tell(told)
+        if isinstance(item.value, TableInfo) and item.value.table_id in new_elements:
+            table = new_elements[item.value.table_id]
+            reported = findings(item.value, table.placements, table.indexes, table.columns)
+            comparison.tell(reported)
     return comparison
 
 
 def _news(
     parts: Iterable[bytes], inventories: FoundRegions, comparison: BackupComparison
 ) -> dict[int, _News]:
-    """By table id, of LISTED_MAX tables. The definition of a table precedes its route."""
-    table_ids, indexes, news = set[int](), dict[int, tuple[Index, ...]](), dict[int, _News]()
+    """Returns the changes of LISTED_MAX tables, by table id. The definition of a table precedes its
+    route."""
+    table_ids, indexes, new_elements = (
+        set[int](),
+        dict[int, tuple[Index, ...]](),
+        dict[int, _News](),
+    )
     lacked = dict[int, tuple[tuple[Column, ...], int]]()
     """Columns that a folder may lack, with the schema version of the backup."""
     for item in BackupItems(parts):
@@ -81,10 +86,10 @@ def _news(
                 columns = dropped_columns(*lacked.get(route.table_id, ((), 0)), placements)
                 comparison.fates.update(each.fate.value for each in placements)
                 away = [each for each in placements if each.fate is not RegionFate.KEPT]
-                if (away or dropped or columns) and len(news) < LISTED_MAX:
-                    news[route.table_id] = _News(away, dropped, columns)
+                if (away or dropped or columns) and len(new_elements) < LISTED_MAX:
+                    new_elements[route.table_id] = _News(away, dropped, columns)
             case _:
                 pass
     unknown = sorted(inventories.tables - table_ids)
     comparison.unknown_total, comparison.unknown_tables = len(unknown), unknown[:LISTED_MAX]
-    return news
+    return new_elements

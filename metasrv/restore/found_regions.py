@@ -39,10 +39,10 @@ class FoundRegions:
     folders: int = 0
     _held: dict[str, list[HeldRoot]] = field(default_factory=dict)
     _roots: dict[int, list[FoundRoot]] = field(default_factory=dict)
-    """By table id."""
+    """Roots by table id."""
     _dropped: dict[str, set[str]] = field(default_factory=dict)
     _numbers: dict[int, FoundNumbers] = field(default_factory=dict)
-    """By table id; also of a table of which there are tombstones alone."""
+    """Numbers of regions by table id; also of a table of which there are tombstones alone."""
 
     def take(self, page: Inventory) -> None:
         self.nodes.add(page.node_id)

@@ -23,7 +23,7 @@ class InventoryReader:
     inventories: FoundRegions = field(default_factory=FoundRegions)
 
     def begin(self, source: str) -> "InventoryPages":
-        """*source*: the URL or file, for messages."""
+        """Begins the inventory of one node. *source* is its URL or file, for messages."""
         return InventoryPages(source, self)
 
 

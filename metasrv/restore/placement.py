@@ -1,4 +1,4 @@
-"""Where a restored region is: a pure function of its route and of what nodes hold.
+"""The location of a restored region: a pure function of its route and of what nodes hold.
 
 A leader raises its fence in every root that it reads, its own first, and publishes a manifest in
 its own root before it serves (docs/protocols.md P5). So the root with the highest manifest holds
@@ -10,13 +10,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from keys.model.tables import RegionRoute, RegionState
-from metasrv_base.value_enum import ValueEnum
+from metasrv_base.values.value_enum import ValueEnum
 from metasrv_base.wire.node.adoption import FoundRoot
 
 
 class RegionFate(ValueEnum):
     KEPT = "kept"
-    """Where the backup has it."""
+    """The region stays where the backup has it."""
     MOVED = "moved"
     """Elsewhere: it moved after the backup, and opens there."""
     DROPPED = "dropped"
@@ -59,7 +59,8 @@ class RestoredPlacement:
 def placement_of(
     region: RegionRoute, held: Sequence[HeldRoot], dropped_by: Collection[str]
 ) -> RestoredPlacement:
-    """*held*: its folders on all nodes; *dropped_by*: nodes that were ordered to drop it."""
+    """Decides where a region is. *held* are its folders on all nodes; *dropped_by* the nodes that
+    were ordered to drop it."""
     if dropped_by:
         return RestoredPlacement(
             RegionFate.DROPPED, region, f"dropped at {', '.join(sorted(dropped_by))}"

@@ -27,13 +27,17 @@ from keys.value import encode
 BY = "metasrv backup restore"
 ENDED_KINDS = frozenset(
     {
+        "add_copy",
         "check_table",
         "decommission_node",
         "failover_node",
+        "change_copies",
         "failover_table",
         "import_table",
         "lose_regions",
         "purge_table",
+        "remove_copy",
+        "switch_leader",
         "truncate_table",
     }
 )

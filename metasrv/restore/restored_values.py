@@ -213,8 +213,9 @@ def _put(key: Key[Any], value: Any) -> Restored:
 
 
 def restored_node(node: NodeRecord, old_cluster: str, now_ms: int) -> NodeRecord:
-    """It takes no region, and none is taken from it, until it is adopted. A node that had not been
-    adopted by the cluster of the backup is still one of the cluster before that."""
+    """Cordons a node until it is adopted: it takes no region, and none is taken from it. A node
+    that had not been adopted by the cluster of the backup is still one of the cluster before
+    that."""
     cordon = node.cordon or Cordon(reason="restored, and not adopted yet", by=BY, at_ms=now_ms)
     update = {
         "restored_from": node.restored_from or old_cluster,

@@ -52,6 +52,11 @@ _HOMES = {
 _ERRORS = "metasrv_base.errors"
 
 
+def __dir__() -> list[str]:
+    """The names that users import; a shell completes them."""
+    return list(__all__)
+
+
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -58,7 +58,8 @@ class AsyncClient:
         learns: bool = False,
         token: str | None = None,
     ) -> None:
-        """*learns*: entering asks for the other servers, so that one URL is enough."""
+        """Opens no connection yet. With *learns*, entering the client asks for the other servers,
+        so that one URL is enough."""
         self._learns = learns
         self._http = HttpClient(urls, transport=transport, token=token)
         self._rng = SystemRng()
@@ -69,6 +70,11 @@ class AsyncClient:
         self._streams: WeakSet[EventStream] = WeakSet()
         self._transport, self._token = transport, token
         self._named_by = tuple(urls)
+
+    def expect_running(self) -> None:
+        """Raises errors at once for addresses without a server, until the service has answered
+        once. An election is waited for."""
+        self._service.expects_running = True
 
     @property
     def urls(self) -> tuple[str, ...]:
@@ -216,7 +222,10 @@ class AsyncClient:
         iteration ends when all up to that version was told; default: never."""
         from metasrv.sdk.control.events import EventSource, EventStream
 
-        source = EventSource(self._http, self._rng, self._patience_ms, self._transport)
+        may_ask_again = self._service.may_ask_again
+        source = EventSource(
+            self._http, self._rng, self._patience_ms, self._transport, may_ask_again
+        )
         stream = EventStream(source, since, until, filters)
         self._streams.add(stream)
         return stream

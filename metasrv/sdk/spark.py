@@ -35,10 +35,15 @@ class Session(Protocol):
 
 
 def read_table(
-    spark: Session, name: str, metasrv: str | Sequence[str], columns: Sequence[str] | None = None
+    spark: Session,
+    name: str,
+    metasrv: str | Sequence[str],
+    columns: Sequence[str] | None = None,
+    max_lag: int | None = None,
 ) -> Any:
     """The DataFrame. It is lazy: each action reads the table again, as it is then; it fails once a
-    column has another type.
+    column has another type. *max_lag*: the age in ms that rows may have when they are read, 1 to
+    3,600,000, so that executors read from copies of regions too; None: from their leaders.
 
     Timestamps of nanoseconds are Spark's microseconds; a value that loses digits fails the job.
     """
@@ -53,7 +58,7 @@ def read_table(
     fields = ", ".join(f"`{column}` {ddl_type(by_name, column)}" for column in names)
     work = spark.range(0, len(numbers), 1, len(numbers))
     planned = pa.schema([schema.field(column) for column in names])
-    return work.mapInArrow(reader(urls, name, numbers, planned), fields)
+    return work.mapInArrow(reader(urls, name, numbers, planned, max_lag), fields)
 
 
 def ddl_type(types: dict[str, str], column: str) -> str:
@@ -67,7 +72,11 @@ def ddl_type(types: dict[str, str], column: str) -> str:
 
 
 def reader(
-    urls: Sequence[str], name: str, numbers: Sequence[int], planned: pa.Schema
+    urls: Sequence[str],
+    name: str,
+    numbers: Sequence[int],
+    planned: pa.Schema,
+    max_lag: int | None = None,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Returns the function that executors run: it takes places in `numbers` and yields the rows of
     those regions."""
@@ -77,7 +86,7 @@ def reader(
             table = client.table(name)
             for batch in batches:
                 region_numbers = [numbers[position] for position in batch.column(0).to_pylist()]
-                for rows in table.scan_regions(region_numbers, planned.names):
+                for rows in table.scan_regions(region_numbers, planned.names, max_lag):
                     yield for_spark(as_planned(rows, planned))
 
     return read

@@ -38,9 +38,24 @@ if TYPE_CHECKING:
 class Client:
     """A context; usable from several threads. Made by `metasrv.sdk.connect`."""
 
-    def __init__(self, urls: Sequence[str], *, patience_ms: int, token: str | None = None) -> None:
+    def __init__(
+        self,
+        urls: Sequence[str],
+        *,
+        patience_ms: int,
+        token: str | None = None,
+        expects_running: bool = False,
+    ) -> None:
         self._portal = Portal()
-        self._client = self._portal.call(_opened(urls, patience_ms, token))
+        client = AsyncClient(
+            urls,
+            patience_ms=patience_ms,
+            learns=True,
+            token=token,
+        )
+        if expects_running:
+            client.expect_running()
+        self._client = self._portal.call(client.__aenter__())
 
     @property
     def urls(self) -> tuple[str, ...]:
@@ -174,8 +189,3 @@ class Client:
     def close(self) -> None:
         self._portal.call(self._client.close())
         self._portal.close()
-
-
-async def _opened(urls: Sequence[str], patience_ms: int, token: str | None) -> AsyncClient:
-    client = AsyncClient(urls, patience_ms=patience_ms, learns=True, token=token)
-    return await client.__aenter__()

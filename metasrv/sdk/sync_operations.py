@@ -70,7 +70,8 @@ class SyncProcedures:
     def pause(
         self, procedure_id: str, by: str | None = None, reason: str | None = None
     ) -> ProcedureBody:
-        """It keeps its locks, and its deadline moves. Conflict: not in the state it is in."""
+        """Pauses a procedure. It keeps its locks, and its deadline moves. Raises Conflict if it is
+        in no state that can be paused."""
         return self._portal.call(self._origin.pause(procedure_id, by, reason))
 
     def resume(
@@ -231,6 +232,38 @@ class SyncRegions:
         """Regions of tables that are not dropped: those that *node* leads, those of one table."""
         return self._portal.call(self._origin.list(node, table_id, as_of))
 
+    def switch_leader(
+        self,
+        region_id: str,
+        reason: str,
+        to_node: str | None = None,
+        expected_epoch: int | None = None,
+        **options: Unpack[ChangeOptions],
+    ) -> ProcedureBody:
+        """The procedure by which another copy in sync leads. None: the copy that suits best."""
+        return self._portal.call(
+            self._origin.switch_leader(region_id, reason, to_node, expected_epoch, **options)
+        )
+
+    def add_copy(
+        self, region_id: str, reason: str, node: str | None = None, **options: Unpack[ChangeOptions]
+    ) -> ProcedureBody:
+        """The procedure that adds a learner, which joins by itself. None: a node that suits."""
+        return self._portal.call(self._origin.add_copy(region_id, reason, node, **options))
+
+    def remove_copy(
+        self,
+        region_id: str,
+        node: str,
+        reason: str,
+        force: bool = False,
+        **options: Unpack[ChangeOptions],
+    ) -> ProcedureBody:
+        """The procedure that removes the copy on *node*. *force*: also where it is needed."""
+        return self._portal.call(
+            self._origin.remove_copy(region_id, node, reason, force, **options)
+        )
+
 
 class SyncCluster:
     """`client.cluster`."""
@@ -277,5 +310,6 @@ class SyncSettings:
         return self._portal.call(self._origin.list())
 
     def put(self, name: str, value: object, expected_version: int | None = None) -> SettingBody:
-        """*expected_version*: as it was read; another one by now is a Conflict."""
+        """Sets a setting. Raises Conflict if its version is not *expected_version*, as read
+        before."""
         return self._portal.call(self._origin.put(name, value, expected_version))

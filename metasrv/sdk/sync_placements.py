@@ -38,7 +38,8 @@ class SyncPlacements:
     def alter(
         self, name: str, patch: Patch, **options: Unpack[ChangeOptions]
     ) -> PlacementBody | None:
-        """*patch*: what changes. None: its `if_exists`, and there is no such placement."""
+        """Changes a placement by *patch*. Returns None if there is no such placement and the patch
+        has `if_exists`."""
         return self._portal.call(self._origin.alter(name, patch, **options))
 
     def rename(
@@ -85,14 +86,15 @@ class SyncTablespaces:
         if_exists: bool = False,
         **options: Unpack[ChangeOptions],
     ) -> TablespaceBody | None:
-        """*comment*: None removes it. Returns None: `if_exists`, and there is no such
+        """Changes the comment; None removes it. Returns None with *if_exists*, if there is no such
         tablespace."""
         return self._portal.call(self._origin.alter(name, comment, if_exists=if_exists, **options))
 
     def rename(
         self, name: str, new_name: str, *, if_exists: bool = False, **options: Unpack[ChangeOptions]
     ) -> TablespaceBody | None:
-        """*new_name*: without its catalog. None: `if_exists`, and there is no such tablespace."""
+        """Renames a tablespace to *new_name*, which is without its catalog. Returns None with
+        *if_exists*, if there is no such tablespace."""
         return self._portal.call(
             self._origin.rename(name, new_name, if_exists=if_exists, **options)
         )

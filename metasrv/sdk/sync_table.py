@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from metasrv.sdk.portal import Portal
     from metasrv.sdk.rows.loader import LoadOp, LoadResult, OnRows, Source
-    from metasrv.sdk.rows.rows import StatementOptions, TableChecksum
+    from metasrv.sdk.rows.rows import LagOptions, ReadOptions, StatementOptions, TableChecksum
     from metasrv.sdk.rows.table import AsyncTable
     from metasrv_base.rows.convert import Rows
     from metasrv_base.rows.layout import KeyLike
@@ -68,12 +68,12 @@ class Table:
         """Deletes rows by primary key; a key without a row is no error."""
         return self._portal.call(self._origin.delete(keys, **options))
 
-    def get(self, key: KeyLike, **options: Unpack[StatementOptions]) -> dict[str, object] | None:
+    def get(self, key: KeyLike, **options: Unpack[ReadOptions]) -> dict[str, object] | None:
         """One row by primary key; None: there is none."""
         return self._portal.call(self._origin.get(key, **options))
 
     def get_many(
-        self, keys: Iterable[KeyLike], **options: Unpack[StatementOptions]
+        self, keys: Iterable[KeyLike], **options: Unpack[ReadOptions]
     ) -> list[dict[str, object]]:
         """The rows that are there, by region."""
         return self._portal.call(self._origin.get_many(keys, **options))
@@ -85,10 +85,11 @@ class Table:
         from_: object = None,
         to: object = None,
         limit: int = FIND_ROWS,
+        **options: Unpack[LagOptions],
     ) -> Iterator[pa.RecordBatch]:
         """At most *limit* rows in the order of an index: those whose first values are *eq*, or from
         `from_` up to but not `to`. One value, or a tuple of the first ones."""
-        return self._portal.each(self._origin.find(index, eq, from_, to, limit))
+        return self._portal.each(self._origin.find(index, eq, from_, to, limit, **options))
 
     def scan(
         self,
@@ -96,14 +97,18 @@ class Table:
         from_: KeyLike | None = None,
         to: KeyLike | None = None,
         regions: Sequence[int] | None = None,
+        max_lag: int | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Live rows, region by region, in key order within each. `from_` is inclusive, `to` is
-        not; both may be the first values of a key only. Each answer has a deadline of its own."""
-        return self._portal.each(self._origin.scan(columns, from_, to, regions))
+        not; both may be the first values of a key only. Each answer has a deadline of its own.
+        *max_lag*: the age in ms that rows of an answer may have; None: leaders answer."""
+        return self._portal.each(self._origin.scan(columns, from_, to, regions, max_lag))
 
-    def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """All live rows, regions read at the same time."""
-        return self._portal.call(self._origin.to_arrow(columns))
+    def to_arrow(
+        self, columns: Sequence[str] | None = None, max_lag: int | None = None
+    ) -> pa.Table:
+        """All live rows, regions read at the same time. *max_lag*: as of `scan`."""
+        return self._portal.call(self._origin.to_arrow(columns, max_lag))
 
     def count(self, **options: Unpack[StatementOptions]) -> int:
         """Live rows, counted by the regions."""
@@ -114,11 +119,15 @@ class Table:
         return self._portal.call(self._origin.checksum(**options))
 
     def scan_regions(
-        self, regions: Sequence[int], columns: Sequence[str] | None = None
+        self,
+        regions: Sequence[int],
+        columns: Sequence[str] | None = None,
+        max_lag: int | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Live rows of those regions in key order, read from the nodes that lead them and through
-        no frontend: for many readers side by side, each with regions of its own."""
-        return self._portal.each(self._origin.scan_regions(regions, columns))
+        no frontend: for many readers side by side, each with regions of its own. *max_lag*: the age
+        in ms that rows of a page may have, so that nodes with copies may answer it too."""
+        return self._portal.each(self._origin.scan_regions(regions, columns, max_lag))
 
     def load(
         self,

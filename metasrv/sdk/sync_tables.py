@@ -52,8 +52,8 @@ class SyncTables:
         return self._portal.call(self._origin.create(spec, schema, **options))
 
     def get(self, name: str, as_of: str | None = None) -> TableBody:
-        """*as_of*: as it was at a version of the catalog, as `17`, or at a time, as
-        `2013-01-31T23:59:59Z`; the same of all reads."""
+        """Returns a table. With *as_of*, as it was at a version of the catalog, as `17`, or at a
+        time, as `2013-01-31T23:59:59Z`; the same holds of all reads."""
         return self._portal.call(self._origin.get(name, as_of))
 
     def get_by_id(self, table_id: int) -> TableBody:
@@ -259,8 +259,8 @@ class SyncIndexes:
         if_exists: bool = False,
         **options: Unpack[ChangeOptions],
     ) -> bool:
-        """*grace_s*: seconds during which the index can be undropped; the call waits for their end,
-        too. False: `if_exists`, and there is no such index."""
+        """Drops an index, which can be undropped for *grace_s* seconds; the call waits for their
+        end, too. Returns False with *if_exists*, if there is no such index."""
         return self._portal.call(
             self._origin.drop(table, name, grace_s, if_exists=if_exists, **options)
         )

@@ -6,7 +6,7 @@ import httpx
 from fastapi import FastAPI
 
 from metasrv.api.direct import DirectApi
-from metasrv.api.http.answers import told
+from metasrv.api.http.answers import visible_error
 from metasrv.api.http.body import BodyLimits
 from metasrv.api.http.forward import Forward
 from metasrv.api.http.metrics import ServerMetrics
@@ -24,7 +24,7 @@ def build_app(
     limits: BodyLimits | None = None,
     metrics: ServerMetrics | None = None,
 ) -> ServingMiddleware:
-    """*transport*: how other servers are reached; None: by TCP.
+    """Builds the server's HTTP application. *transport* reaches other servers; None: by TCP.
 
     The framework's own layers stand behind ours: a request that `DirectApi` calls meets none.
     """
@@ -39,7 +39,7 @@ def build_app(
         count=partial(count, metrics),
         admit=Admission(RouteTable(ROUTERS), limits or BodyLimits()).admit,
         direct=DirectApi(state).called,
-        shown=told,
+        shown=visible_error,
     )
     app.add_middleware(Forward, state=state, transport=transport)
     return with_outer_middleware(app, deps)

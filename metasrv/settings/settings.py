@@ -8,7 +8,7 @@ from keys.commit.committer import Committer, StaleRead
 from keys.commit.txn import Snapshot, Txn, snapshot
 from keys.model.cluster import SettingKey, SettingRecord
 from keys.store.kv import KeyValue, Kv
-from keys.store.readable import Tell, readable, untold
+from keys.store.readable import Tell, readable, skip_silently
 from keys.store.scan import scan
 from metasrv.settings.tunables import Maintenance, Pause, Tunables
 from metasrv_base.clock import Clock
@@ -62,7 +62,7 @@ class StoredSettings:
         return StoredSettings(values, self.changes)
 
 
-async def read_settings(kv: Kv, *, deadline_ms: int, tell: Tell = untold) -> StoredSettings:
+async def read_settings(kv: Kv, *, deadline_ms: int, tell: Tell = skip_silently) -> StoredSettings:
     """Reads all settings, on any server. *tell* is called for those that cannot be read."""
     items, _ = await scan(kv, SettingKey.under(), deadline_ms=deadline_ms)
     settings = StoredSettings()
@@ -100,7 +100,7 @@ class SettingsStore:
     clock: Clock
     deadline_ms: int
     stored: StoredSettings = field(default_factory=StoredSettings)
-    unreadable: Tell = untold
+    unreadable: Tell = skip_silently
     _listeners: list[Listener] = field(default_factory=list)
 
     @property
@@ -113,7 +113,7 @@ class SettingsStore:
 
     @property
     def maintenance(self) -> Maintenance | None:
-        """None: it is off, or has expired by this server's clock."""
+        """The maintenance that is on; None if it is off, or has expired by this server's clock."""
         now = self.values.maintenance
         return now if now.is_on(self.clock.wall_ms()) else None
 
@@ -134,7 +134,7 @@ class SettingsStore:
         Unavailable("storage-full").
         """
         for _ in range(RACES_MAX):
-            read, new = await self._judged(name, value, by, expected_version)
+            read, new = await self._new_record(name, value, by, expected_version)
             if new == read.get(SettingKey(name)):
                 return
             try:
@@ -149,13 +149,14 @@ class SettingsStore:
         self, name: str, value: object, by: str, expected_version: int | None = None
     ) -> StoredSettings:
         """All settings as they would be after `put`; nothing is stored. Raises what that would."""
-        _, new = await self._judged(name, value, by, expected_version)
+        _, new = await self._new_record(name, value, by, expected_version)
         return self.stored.changed(new)
 
-    async def _judged(
+    async def _new_record(
         self, name: str, value: object, by: str, expected_version: int | None
     ) -> tuple[Snapshot, SettingRecord]:
-        """The setting as it is, and as it is wanted: the same one, if it has that value."""
+        """Reads the setting, and returns it with its new record: the same one, if it has that
+        value."""
         self.committer.must_have_space()
         if value is None and name in Tunables.model_fields:
             value = Tunables().plain(name)  # its default, which for some is null

@@ -69,7 +69,7 @@ class Tunables(_Strict):
     flapping_window_ms: int = _of(600_000, "ms", ge=1_000, le=86_400_000)
     """The window in which `flapping_returns` counts."""
     safe_lost_time_ms: int = _of(3_600_000, "ms", ge=60_000, le=365 * 86_400_000)
-    """The time after which a dead node is offline."""
+    """The time after which a dead node is offline: its copies of regions are made elsewhere."""
     node_retention_ms: int = _of(30 * 86_400_000, "ms", ge=60_000, le=3_650 * 86_400_000)
     """The time after which a dead node is removed, unless something still names it."""
     drop_retention_ms: int = _of(7 * 86_400_000, "ms", ge=60_000, le=3_650 * 86_400_000)
@@ -98,6 +98,10 @@ class Tunables(_Strict):
     """The most regions that one round of a reorg reads: its record lists the files of all of
     them."""
 
+    fetch_bytes_per_s: int | None = _of(None, "bytes per second", ge=0, le=1 << 40)
+    """The most bytes per second of other nodes' files that each datanode fetches for its copies; 0:
+    no limit."""
+
     def changed(self, name: str, value: object) -> Self:
         """Returns a copy with another value of one setting. Raises NotFound,
         Refused("invalid-request")."""
@@ -105,14 +109,14 @@ class Tunables(_Strict):
         try:
             new = type(self).model_validate({name: value})
         except ValidationError as error:
-            told = field_errors(
+            faults = field_errors(
                 [
                     {**error_detail, "loc": error_detail["loc"][1:]}
                     for error_detail in error.errors()
                 ],
                 value,
             )
-            errors = tuple(_under_value(error_detail) for error_detail in told)
+            errors = tuple(_under_value(error_detail) for error_detail in faults)
             raise Refused("invalid-request", errors=errors) from error
         return self.model_copy(update={name: getattr(new, name)})
 

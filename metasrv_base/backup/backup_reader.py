@@ -51,7 +51,7 @@ class BackupReader:
         self._stage = _Stage.HEADER
         self._last = ""
         self.header: BackupHeader | None = None
-        """None: its line has not come yet."""
+        """The first line of the file; None until it has come."""
         self.keys = 0
         """Keys so far."""
 
@@ -81,13 +81,13 @@ class BackupReader:
         while (end := self._line.find(b"\n")) >= 0:
             line = bytes(self._line[: end + 1])
             del self._line[: end + 1]
-            key = self._judged(line)
+            key = self._checked_line(line)
             if key is not None:
                 yield key
         if len(self._line) > LINE_BYTES_MAX:
             raise _invalid(f"a line is longer than {LINE_BYTES_MAX} bytes")
 
-    def _judged(self, line: bytes) -> BackupKey | None:
+    def _checked_line(self, line: bytes) -> BackupKey | None:
         try:
             match self._stage:
                 case _Stage.HEADER:

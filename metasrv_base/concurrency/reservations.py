@@ -15,7 +15,7 @@ class Reservations:
     """
 
     def __init__(self, what: str, bytes_max: int) -> None:
-        """*what*: names the part in errors."""
+        """Reserves nothing yet. *what* names the part of the program in errors."""
         self.what = what
         self.bytes_max = bytes_max
         self.bytes = 0

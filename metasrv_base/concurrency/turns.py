@@ -5,7 +5,8 @@ What it computes is what it returns. It stays a function of values, and whoever 
 """
 
 import asyncio
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from heapq import merge
 from itertools import islice
 from typing import TypeAlias, TypeVar
 
@@ -21,6 +22,21 @@ def slices(items: Iterable[T], size: int = TURN) -> Iterator[tuple[T, ...]]:
     left = iter(items)
     while part := tuple(islice(left, size)):
         yield part
+
+
+def sorting(items: Iterable[T], key: Callable[[T], bytes]) -> Turns[tuple[T, ...]]:
+    """Sorts *items* by *key*, as `sorted` does; TURN of them in a turn."""
+    runs = list[list[T]]()
+    for some in slices(items):
+        runs.append(sorted(some, key=key))
+        yield
+    if len(runs) == 1:
+        return tuple(runs[0])
+    merged = list[T]()
+    for some in slices(merge(*runs, key=key)):
+        merged += some
+        yield
+    return tuple(merged)
 
 
 async def by_turns(work: Turns[T]) -> T:

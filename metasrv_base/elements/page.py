@@ -60,20 +60,20 @@ each that do not.
 
 """
 PROOF = """
-A table to which nothing refers is in nobody's way: it lies in regions of its own, under ids that
-never come back, so any two of its states go together, and it has none in which only deletes would
-see it (`decisions/0099`). `referred-table` is one whose rows belong to rows of another; there is no
-way yet to say so.
+A table to which no other table refers has regions of its own, under ids that are never used again.
+So any two of its states go together, and it needs no state in which only deletes see it
+(`decisions/0099`). `referred-table` is a table whose rows belong to rows of another one; no request
+can declare that yet.
 
-A changed column is public when the replaced one is write-only, and the other way round: each cell
-of the two is about both of them, as they are at one time (`decisions/0097`).
+A changed column is public when the replaced one is write-only, and the other way round. The cells
+of the two rows are about both columns at the same time (`decisions/0097`).
 
 ## What was explored
 
 Every order of events, with two servers, two rows, transactions that stay open over a change of
 version, a write that arrives late, a server that falls silent and comes back, an owner that is
-replaced, a reorg, and a cancel in every state. A changed column comes and a replaced one goes in
-one change, which is explored as one.
+replaced, a reorg, and a cancel in every state. A changed column and the one that it replaces are
+explored together, since one change adds the first and drops the second.
 
 | element | states of its add | states of its drop |
 | --- | --- | --- |

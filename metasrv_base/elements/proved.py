@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from metasrv_base.elements.proofs import Proof
 
-CHECKER = "90bbc515cb41226edae19395d90bcc2b9b605e5d6bd80a72c5c25e932b2a1857"
+CHECKER = "f6be25ff8b9e0bcec65756dc3b1ed89a43a9ae4b41f0d9f8fb7a75e720ef6994"
 """Digest of the files in metasrv_base/elements/proof/."""
 PROVED: Mapping[str, Proof] = {
     "index": Proof(

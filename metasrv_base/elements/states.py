@@ -1,6 +1,6 @@
 """States of an element of a schema, as they are stored, sent and shown."""
 
-from metasrv_base.value_enum import ValueEnum
+from metasrv_base.values.value_enum import ValueEnum
 
 
 class ElementState(ValueEnum):

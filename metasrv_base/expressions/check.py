@@ -21,7 +21,7 @@ class Check:
 
     @classmethod
     def of(cls, text: str, types: Types) -> "Check":
-        """*text*: as `asked` gave it. *types*: of columns by id."""
+        """Reads the stored text of a condition. *types* are those of columns, by id."""
         node = restored(text)
         return cls(columns_of(node), typed(node, types))
 

@@ -46,7 +46,8 @@ _PRODUCTS: Mapping[str, Arithmetics] = {"*": "*", "/": "/"}
 
 
 def parse(text: str, columns: Mapping[str, int], pointer: str = "") -> Node:
-    """*columns*: ids by name. Raises Refused `invalid-request` with the place in the text."""
+    """Parses a condition over *columns*, ids by name. Raises Refused `invalid-request` with the
+    place in the text."""
     if len(text) > CHARS_MAX:
         expected = f"at most {CHARS_MAX} characters"
         raise Refused("invalid-request", pointer=pointer, found=len(text), expected=expected)

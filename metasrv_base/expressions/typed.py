@@ -94,20 +94,20 @@ Types: TypeAlias = Mapping[int, ColumnType]
 
 
 def typed(node: Node, types: Types, pointer: str = "") -> Typed:
-    """*types*: of columns by id. Raises Refused `invalid-request` unless it is true or false (or
-    null) of every row."""
-    condition = _Judge(types, pointer).judged(node)
+    """Types a condition; *types* are those of columns, by id. Raises Refused `invalid-request`
+    unless it is true or false (or null) of every row."""
+    condition = _TypeChecker(types, pointer).checked(node)
     if condition.type != BOOLEAN:
         raise _wrong(pointer, str(condition.type), "a condition, true or false of a row")
     return condition
 
 
 @dataclass(frozen=True, slots=True)
-class _Judge:
+class _TypeChecker:
     types: Types
     pointer: str
 
-    def judged(self, node: Node) -> Typed:
+    def checked(self, node: Node) -> Typed:
         match node:
             case Not(of):
                 return _negated(self._condition(of), True)
@@ -131,7 +131,7 @@ class _Judge:
             case Truth(value):
                 return Constant(pa.scalar(value, BOOLEAN))
             case Negative(of):
-                operand = self._computable(self.judged(of))
+                operand = self._computable(self.checked(of))
                 return TypedCall("negate_checked", (operand,), operand.type)
             case Arithmetic():
                 return self._arithmetic(node)
@@ -143,7 +143,7 @@ class _Judge:
             case Comparison(op, left, right):
                 return self._compared(op, left, right)
             case IsNull(of, negated):
-                return TypedCall("is_valid" if negated else "is_null", (self.judged(of),), BOOLEAN)
+                return TypedCall("is_valid" if negated else "is_null", (self.checked(of),), BOOLEAN)
             case Among(of, choices, negated):
                 equal = [self._compared("=", of, choice) for choice in choices]
                 return _negated(reduce(_either, equal), negated)
@@ -154,7 +154,7 @@ class _Judge:
                 assert_never(node)
 
     def _condition(self, node: Node) -> Typed:
-        operand = self.judged(node)
+        operand = self.checked(node)
         if operand.type != BOOLEAN:
             raise _wrong(self.pointer, str(operand.type), "a condition beside and, or, not")
         return operand
@@ -183,7 +183,7 @@ class _Judge:
         raise _wrong(self.pointer, str(operand.type), "a number to compute with")
 
     def _arithmetic(self, node: Arithmetic) -> Typed:
-        left, right = (self._computable(self.judged(side)) for side in (node.left, node.right))
+        left, right = (self._computable(self.checked(side)) for side in (node.left, node.right))
         is_decimal = pa.types.is_decimal(left.type) or pa.types.is_decimal(right.type)
         if FLOAT in (left.type, right.type):
             left, right = _cast(left, FLOAT), _cast(right, FLOAT)
@@ -214,7 +214,7 @@ class _Judge:
         return _wrong(self.pointer, "decimals too wide", f"{DIGITS_MAX} digits are enough for all")
 
     def _compared(self, op: Comparisons, left: Node, right: Node) -> Typed:
-        pair = self._comparable(self.judged(left), self.judged(right))
+        pair = self._comparable(self.checked(left), self.checked(right))
         if pair[0].type == BOOLEAN and op not in ("=", "<>"):
             raise _wrong(self.pointer, f"boolean {op}", "= or <> of true and false")
         return TypedCall(_COMPARE[op], pair, BOOLEAN)

@@ -11,8 +11,8 @@ from immutables import Map
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import Corrupt
 from metasrv_base.feed.packed_feed import ComingTables, FullName, PackedFeedTables
-from metasrv_base.intern_fields import Shapes, intern_fields
 from metasrv_base.pack_map import PackMap
+from metasrv_base.values.intern_fields import Shapes, intern_fields
 from metasrv_base.wire.frontend.feed import (
     AddressChange,
     FeedAlive,
@@ -36,6 +36,8 @@ class CatalogReplica:
     """Ids of the tables that statements may find, by name."""
     addresses: Map[str, str] = field(default_factory=Map)
     """Node id -> base URL. Not of the version: as last heard."""
+    zones: Map[str, str] = field(default_factory=Map)
+    """Node id -> zone, as last heard."""
     shapes: Shapes[FeedColumn] = field(default_factory=Shapes, compare=False)
     """Columns that tables share in memory."""
 
@@ -74,7 +76,8 @@ class CatalogReplica:
             addresses = self.addresses.delete(change.node) if has_address else self.addresses
         else:
             addresses = self.addresses.set(change.node, change.address)
-        return replace(self, addresses=addresses)
+        zones = self.zones if change.zone is None else self.zones.set(change.node, change.zone)
+        return replace(self, addresses=addresses, zones=zones)
 
     def _without(self, *table_ids: int) -> "CatalogReplica":
         """A name is taken away only from who bears it: two tables may exchange theirs."""
@@ -155,6 +158,7 @@ class FeedReader:
                 PackMap(PackedFeedTables(tables)),
                 tables.names,
                 Map(part.addresses),
+                Map(part.zones),
             )
         )
 

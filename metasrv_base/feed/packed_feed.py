@@ -15,8 +15,8 @@ from immutables import Map
 
 from metasrv_base.byte_cache import ByteCache
 from metasrv_base.elements.states import ElementState
-from metasrv_base.intern_fields import Shapes, intern_fields
 from metasrv_base.pack_map import Pack
+from metasrv_base.values.intern_fields import Shapes, intern_fields
 from metasrv_base.wire.frontend.feed import FeedColumn, FeedTable
 
 FullName = tuple[str, str, str]
@@ -37,12 +37,13 @@ class ComingTables:
     parts: Map[int, bytes] = field(default_factory=Map)
     """Texts of tables, a line each, deflated."""
     locations: Map[int, int] = field(default_factory=Map)
-    """By table id."""
+    """Places of tables by table id."""
     names: Map[FullName, int] = field(default_factory=Map)
     """Ids of the tables that statements may find."""
 
     def with_part(self, tables: Iterable[Mapping[str, Any]]) -> "ComingTables":
-        """*tables*: as parsed. Raises KeyError or TypeError for what is no table."""
+        """Adds the parsed *tables* as one compressed part. Raises KeyError or TypeError for what is
+        no table."""
         number, offset = len(self.parts), 0
         locations, names, lines = self.locations.mutate(), self.names.mutate(), list[bytes]()
         for table in tables:

@@ -32,6 +32,7 @@ class ArrowParts:
         return head + whole[len(self.schema.serialize()) : -len(END_OF_STREAM)]
 
     def end(self) -> bytes:
-        """Without these bytes a reader knows that the stream was cut."""
+        """Returns the end of the stream: a reader that does not get it knows that the stream was
+        cut."""
         head, self._head = self._head, b""
         return head + END_OF_STREAM

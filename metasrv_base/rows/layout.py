@@ -47,7 +47,7 @@ class Layout:
     name: str
     schema_version: int
     columns: tuple[LayoutColumn, ...]
-    """In declared order."""
+    """The columns in declared order."""
     key: tuple[LayoutColumn, ...]
     router: Router
     routed_by: tuple[LayoutColumn, ...]

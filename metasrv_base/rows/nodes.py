@@ -36,9 +36,9 @@ def has_more(rows: pa.Table) -> bool:
 def key_behind(rows: pa.Table) -> bytes:
     """Returns the key from which a scan continues after *rows*: the key that the node names in
     the metadata, else the one behind the last key."""
-    said = (rows.schema.metadata or {}).get(MORE)
-    if said:
-        return bytes.fromhex(said.decode())
+    next_key = (rows.schema.metadata or {}).get(MORE)
+    if next_key:
+        return bytes.fromhex(next_key.decode())
     last: bytes = rows.column("_key")[-1].as_py()
     return last + b"\x00"
 
@@ -52,7 +52,7 @@ class NodePools:
         token: OwnToken | str | None = None,
         named_by: Sequence[str] = (),
     ) -> None:
-        """*named_by*: the servers whose routes are followed."""
+        """Opens no connection yet. *named_by* are the servers whose routes are followed."""
         self._named_by = named_by
         self._transport = transport
         self._token = token

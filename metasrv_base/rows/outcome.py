@@ -20,7 +20,7 @@ class RegionOutcome:
     version: int | None = None
     """Row version given to all of them; None unless applied."""
     repeated: bool = False
-    """It was applied by an earlier copy of the same statement."""
+    """Whether it was applied by an earlier copy of the same statement."""
     error: MetaError | None = None
     """Reason for which the part was not applied, or may not have been; None: it was applied, or
     was not sent because the part of another region was refused."""

@@ -17,7 +17,7 @@ class RegionPart:
     number: int
     """Number of the region in its table."""
     rows: pa.RecordBatch
-    """With `_key`."""
+    """The rows, with `_key`."""
 
 
 def by_region(layout: Layout, rows: pa.RecordBatch, keyed: pa.RecordBatch) -> list[RegionPart]:

@@ -20,7 +20,7 @@ from metasrv_base.schema.types import FLOATS, INTEGER_BITS, PER_SECOND, ColumnTy
 from metasrv_base.schema.values import Value, from_json, scaled, to_json, unscaled
 
 Converted: TypeAlias = Value | None
-"""None: the value does not fit."""
+"""A converted value; None if the value does not fit."""
 OfValue: TypeAlias = Callable[[ColumnType, ColumnType, Value], Converted]
 IsLossless: TypeAlias = Callable[[ColumnType, ColumnType], bool]
 

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 import pyarrow as pa
 
 from metasrv_base.errors import Refused
+from metasrv_base.values.frozen import frozen
 
 Unit = Literal["s", "ms", "us", "ns"]
 
@@ -33,7 +33,7 @@ _TIMESTAMP = re.compile(r"timestamp\((s|ms|us|ns)\)")
 TYPE_NAMES = (*_PLAIN, "decimal(p,s)", "timestamp(s|ms|us|ns)")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ColumnType:
     """One type. `precision` and `scale` belong to `decimal`, `unit` to `timestamp`."""
 

@@ -199,7 +199,7 @@ class SelectView:
 
     view: str
     columns: tuple[str, ...] | None = None
-    """None: all."""
+    """The columns to show; None for all."""
     where: str | None = None
     """A condition, as it is written (metasrv_base/expressions/)."""
     order_by: tuple[ViewOrder, ...] = ()

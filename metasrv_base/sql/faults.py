@@ -6,7 +6,8 @@ from difflib import get_close_matches
 from metasrv_base.errors import Refused
 
 SHOWN_CHARS_MAX = 40  # of what was found
-LINE_CHARS_MAX = 120  # of the line that is shown, around the place
+LINE_CHARS_MAX = 68  # of the line that is shown, so that it fits a terminal of 80 columns
+CUT = "..."
 
 
 def fault_at(source: str, offset: int, *, actual: str, expected: str, **facts: object) -> Refused:
@@ -31,14 +32,22 @@ def position(source: str, offset: int) -> tuple[int, int]:
 
 
 def excerpt(source: str, offset: int) -> str:
-    """The line of a character, at most LINE_CHARS_MAX of it, and below it a `^` at the place."""
-    begin = source.rfind("\n", 0, offset) + 1
-    end = source.find("\n", offset)
-    end = len(source) if end < 0 else end
-    begin = max(begin, offset - LINE_CHARS_MAX // 2)
-    line = source[begin : min(end, begin + LINE_CHARS_MAX)]
-    blank = "".join("\t" if char == "\t" else " " for char in source[begin:offset])
-    return f"{line}\n{blank}^"
+    """The line of a character, at most LINE_CHARS_MAX of it with `...` where it is cut, and below
+    it a `^` at the place."""
+    first = source.rfind("\n", 0, offset) + 1
+    last = source.find("\n", offset)
+    last = len(source) if last < 0 else last
+    begin = first
+    if last - first > LINE_CHARS_MAX:
+        begin = max(first, min(offset - LINE_CHARS_MAX // 2, last - LINE_CHARS_MAX))
+    end = min(last, begin + LINE_CHARS_MAX)
+    before = CUT if begin > first else ""
+    after = CUT if end < last else ""
+    line = source[begin + len(before) : end - len(after)]
+    blank = "".join(
+        "\t" if char == "\t" else " " for char in before + source[begin + len(before) : offset]
+    )
+    return f"{before}{line}{after}\n{blank}^"
 
 
 def shown(text: str) -> str:

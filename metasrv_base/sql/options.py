@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from metasrv_base.sql.names import identifier
+from metasrv_base.sql.identifiers import identifier
 from metasrv_base.sql.quoting import quoted
 from metasrv_base.sql.reader import Reader
 

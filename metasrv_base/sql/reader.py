@@ -22,6 +22,10 @@ class Reader:
         self._tokens = tokens(statement)
         self._next = 0
 
+    def rewind(self) -> None:
+        """Begins again, with the same tokens."""
+        self.places, self._next = {}, 0
+
     # -- looking
 
     @property

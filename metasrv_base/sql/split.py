@@ -27,7 +27,7 @@ class StatementText:
     start: int
     """The place of its first word, in characters of `source`."""
     end: int
-    """Behind its last character."""
+    """The offset behind the last character."""
 
     @property
     def text(self) -> str:

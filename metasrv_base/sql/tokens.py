@@ -25,13 +25,13 @@ class SqlSort(StrEnum):
     WORD = "word"
     """A word of the language, or a name without quotes."""
     NAME = "name"
-    """In double quotes."""
+    """A name in double quotes."""
     TEXT = "text"
-    """In single quotes."""
+    """A string in single quotes."""
     BYTES = "bytes"
-    """As X'00ff'; the text is the digits."""
+    """Bytes as X'00ff'; the text is the digits."""
     NUMBER = "number"
-    """Without a sign."""
+    """A number without a sign."""
     MARK = "mark"
     END = "end"
 
@@ -48,7 +48,7 @@ class TextSpan:
 class SqlToken:
     sort: SqlSort
     text: str
-    """As written; a name or a string without its quotes."""
+    """The token as written; a name or a string without its quotes."""
     span: TextSpan
 
     @property
@@ -93,12 +93,12 @@ def tokens(statement: StatementText) -> tuple[SqlToken, ...]:
         expected = "words, names, numbers and strings of SQL"
         raise fault_at(source, start, actual=statement.text, expected=expected) from error
     return (
-        *_judged(cut, statement),
+        *_typed_tokens(cut, statement),
         SqlToken(SqlSort.END, "", TextSpan(statement.end, statement.end)),
     )
 
 
-def _judged(cut: list[SqlglotToken], statement: StatementText) -> Iterator[SqlToken]:
+def _typed_tokens(cut: list[SqlglotToken], statement: StatementText) -> Iterator[SqlToken]:
     """Yields our tokens. A number that a word follows without a blank is none."""
     source, before = statement.source, None
     for token in cut:

@@ -17,7 +17,7 @@ PLAIN: Mapping[str, str] = {
     "BYTEA": "binary",
     "DATE": "date",
 }
-"""As they are printed."""
+"""Types as they are printed."""
 _ALIASES: Mapping[str, str] = {
     "BOOL": "boolean",
     "INT": "int32",

@@ -17,3 +17,5 @@ BATCH_BYTES_MAX = 64 << 20
 """The largest batch for one region, in bytes. A batch is the part of a statement that is atomic."""
 BATCH_ROWS_MAX = 1_000_000
 """The most rows of one batch. The limit bounds batches whose rows have few bytes."""
+MAX_LAG_MS_MAX = 3_600_000
+"""The largest `max_lag` of a read, in ms: the age of the rows that it takes from a copy."""

@@ -4,7 +4,7 @@ A table that is dropped is hidden and bears its name no more (`TableInfo.droppin
 have found it end with it; then a child of the batch removes it (docs/decisions/0220).
 """
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
@@ -15,10 +15,16 @@ from keys.model.log import CatalogDropped, Entry, SchemaDropped, TableAltered, T
 from keys.model.placing.placements import PlacementInfo, PlacementKey
 from keys.model.placing.tablespaces import TablespaceInfo, TablespaceKey
 from keys.model.tables import TableInfoKey, TableNameKey, TableNameRecord
+from metasrv_base.concurrency.turns import Turns, slices
 from metasrv_base.elements.graphs import TABLE
 from metasrv_base.errors import Conflict, NotFound
 from procedures.commands.command import CatalogCommand
-from procedures.commands.in_order import ListingView, SweepCommand
+from procedures.commands.in_order import (
+    PLANNED_AT_ONCE,
+    ListingView,
+    SweepCommand,
+    refuse_too_many,
+)
 
 NamedKey: TypeAlias = CatalogNameKey | SchemaNameKey | TableNameKey | PlacementKey | TablespaceKey
 Stored: TypeAlias = (
@@ -64,7 +70,7 @@ class FreeSchemaCommand(SweepCommand):
     def ranges(self) -> tuple[Range, ...]:
         return (TableNameKey.under(self.catalog, self.name),)
 
-    def plan(self, view: ListingView) -> tuple[Entry, ...]:
+    def planning(self, view: ListingView) -> Turns[tuple[Entry, ...]]:
         key = SchemaNameKey(self.catalog, self.name)
         info = view.get(key)
         full = f"{self.catalog}.{self.name}"
@@ -72,10 +78,10 @@ class FreeSchemaCommand(SweepCommand):
             raise NotFound(what="schema", name=full)
         if info.schema_id != self.schema_id:
             raise Conflict("schema-conflict", name=full)
-        tables = view.inside(TableNameKey, self.catalog, self.name)
+        tables = yield from view.inside(TableNameKey, self.catalog, self.name)
         if tables and not self.cascade:
             raise Conflict("not-empty", name=full, count=len(tables))
-        return tuple(_schema_freed(view, key, self.by))
+        return tuple((yield from _schema_freed(view, key, tables, self.by)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,21 +102,23 @@ class FreeCatalogCommand(SweepCommand):
         families = (SchemaNameKey, TableNameKey, TablespaceKey)
         return tuple(family.under(self.name) for family in families)
 
-    def plan(self, view: ListingView) -> tuple[Entry, ...]:
+    def planning(self, view: ListingView) -> Turns[tuple[Entry, ...]]:
         info = view.get(CatalogNameKey(self.name))
         if info is None:
             raise NotFound(what="catalog", name=self.name)
         if info.catalog_id != self.catalog_id:
             raise Conflict("schema-conflict", name=self.name)
-        schemas = view.inside(SchemaNameKey, self.name)
+        schemas = yield from view.inside(SchemaNameKey, self.name)
         if schemas and not self.cascade:
             raise Conflict("not-empty", name=self.name, count=len(schemas))
-        inside = [entry for key in schemas for entry in _schema_freed(view, key, self.by)]
-        spaces = (
-            TablespaceDropped(catalog=self.name, name=key.name)
-            for key in view.inside(TablespaceKey, self.name)
-        )
-        return (*inside, *spaces, CatalogDropped(name=self.name))
+        inside = list[Entry]()
+        for key in schemas:  # each takes turns, also one without tables
+            tables = yield from view.inside(TableNameKey, key.catalog, key.schema)
+            refuse_too_many(len(inside) + len(tables))
+            inside += yield from _schema_freed(view, key, tables, self.by)
+        spaces = yield from view.inside(TablespaceKey, self.name)
+        gone = (TablespaceDropped(catalog=self.name, name=key.name) for key in spaces)
+        return (*inside, *gone, CatalogDropped(name=self.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +162,18 @@ def full_name(key: NamedKey) -> str:
     return ".".join(str(key).split("/")[1:])
 
 
-def _schema_freed(view: ListingView, key: SchemaNameKey, by: str) -> Iterator[Entry]:
-    for table in view.inside(TableNameKey, key.catalog, key.schema):
-        record = view.get(table)
-        assert record is not None
-        yield _freed(view, record.table_id, by)
-    yield SchemaDropped(catalog=key.catalog, name=key.schema)
+def _schema_freed(
+    view: ListingView, key: SchemaNameKey, tables: Sequence[TableNameKey], by: str
+) -> Turns[list[Entry]]:
+    refuse_too_many(len(tables))
+    entries = list[Entry]()
+    for some in slices(tables, PLANNED_AT_ONCE):
+        for table in some:
+            record = view.get(table)
+            assert record is not None
+            entries.append(_freed(view, record.table_id, by))
+        yield
+    return [*entries, SchemaDropped(catalog=key.catalog, name=key.schema)]
 
 
 def _freed(view: MetadataView, table_id: int, by: str) -> TableAltered:

@@ -2,7 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import not_
 from typing import Any
+
+from pydantic import Field
 
 from keys.commit.entry_writes import MetadataView
 from keys.key import Key, Range
@@ -22,7 +25,7 @@ from keys.model.placing.placements import (
     PlacementKey,
     StorageProfile,
 )
-from keys.value import StoredPart
+from keys.value import StoredPart, is_none
 from metasrv_base.errors import Conflict, Refused
 from metasrv_base.wire.problem.problems import FieldError
 from procedures.commands.command import CatalogCommand
@@ -33,13 +36,27 @@ from procedures.commands.placing_objects import (
     ObjectOfPlacing,
     RenameCommand,
 )
+from procedures.quorum import (
+    REASON_NEEDED,
+    CopyNumbers,
+    needs_reason,
+    numbers_of,
+    said_minimum,
+)
 from procedures.steps.existing import alike
+
+MINIMUM_FORMAT = 2  # of a PlacementInfo with `min_in_sync`
 
 
 class PlacementChanges(StoredPart):
     """The properties that an alter names; None: it stays as it is."""
 
     replicas: int | None = None
+    min_in_sync: int | None = Field(default=None, exclude_if=is_none)
+    drops_min_in_sync: bool = Field(default=False, exclude_if=not_)
+    """Whether a majority counts again."""
+    reason: str | None = Field(default=None, exclude_if=is_none)
+    """Reason of a lower minimum, in the words of the operator."""
     partitions: int | None = None
     storage_profiles: tuple[StorageProfile, ...] | None = None
     node_filter: NodeFilter | None = None
@@ -139,8 +156,7 @@ def altered(
     if changes.partitions not in (None, info.partitions):
         _refuse("/partitions", f"it is {info.partitions}, and cannot be altered")
     update: dict[str, object] = {}
-    if changes.replicas is not None:
-        update["replicas"] = changes.replicas
+    update |= _copy_numbers(info, changes)
     if changes.storage_profiles is not None:
         _profiles_must_stay(info, changes.storage_profiles, profiles_in_use)
         update["storage_profiles"] = changes.storage_profiles
@@ -149,6 +165,30 @@ def altered(
     if changes.comment is not None or changes.drops_comment:
         update["comment"] = changes.comment
     return info.model_copy(update=update)
+
+
+def placement_numbers(replicas: int, minimum: int | None) -> dict[str, Any]:
+    """The fields of a PlacementInfo with these numbers. Raises Refused for a minimum above
+    *replicas*."""
+    if minimum is not None and minimum > replicas:
+        _refuse("/min_in_sync", f"at most as many must be in sync as its {replicas} copies")
+    minimum = said_minimum(replicas, minimum)
+    if minimum is None:
+        return {"replicas": replicas, "min_in_sync": None}
+    return {"format": MINIMUM_FORMAT, "replicas": replicas, "min_in_sync": minimum}
+
+
+def _copy_numbers(info: PlacementInfo, changes: PlacementChanges) -> dict[str, Any]:
+    """A minimum that is not named stays; it sinks with fewer copies than that."""
+    replicas = changes.replicas or info.replicas
+    minimum = changes.min_in_sync
+    if minimum is None and info.min_in_sync is not None and not changes.drops_min_in_sync:
+        minimum = min(info.min_in_sync, replicas)
+    fields = placement_numbers(replicas, minimum)
+    before, after = numbers_of(info), CopyNumbers(replicas, fields["min_in_sync"])
+    if needs_reason(before, after) and changes.reason is None:
+        _refuse("/reason", REASON_NEEDED)
+    return fields
 
 
 def _profiles_must_stay(

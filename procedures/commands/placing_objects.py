@@ -70,8 +70,8 @@ class RenameCommand(ObjectOfPlacing[Info], CatalogCommand):
     def plan(self, view: MetadataView) -> tuple[Entry, ...]:
         info = self.standing(view)
         self.must_not_be_default()
-        taken = view.get(self.key(self.new_name))
-        must_be_free(self.word, self.full_name(self.new_name), taken)
+        bearer = view.get(self.key(self.new_name))
+        must_be_free(self.word, self.full_name(self.new_name), bearer)
         new = info.model_copy(update={"name": self.new_name, "version": info.version + 1})
         return (self.renamed(new),)
 

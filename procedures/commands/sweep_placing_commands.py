@@ -1,7 +1,6 @@
 """Commands about placements and tablespaces of a batch that depend on who uses them: what the
 commands before them leave counts."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,8 @@ from keys.model.log import Entry
 from keys.model.placing.placements import DEFAULT_PROFILE, PlacedTableKey, PlacementKey
 from keys.model.placing.tablespaces import GroupedTableKey
 from keys.model.tables import TableInfoKey
-from procedures.commands.in_order import ListingView, SweepCommand
+from metasrv_base.concurrency.turns import Turns, slices
+from procedures.commands.in_order import PLANNED_AT_ONCE, ListingView, SweepCommand
 from procedures.commands.placement_commands import (
     AlterPlacementCommand,
     DropPlacementCommand,
@@ -22,7 +22,8 @@ from procedures.steps.users import NAMED_MAX, refuse_if_named
 
 @dataclass(frozen=True, slots=True)
 class SweptAlterPlacement(SweepCommand):
-    """As `AlterPlacementCommand`, by the profiles that tables have then."""
+    """An `AlterPlacementCommand` that is checked against the profiles that tables use at its
+    commit."""
 
     name: str
     placement_id: int
@@ -35,21 +36,24 @@ class SweptAlterPlacement(SweepCommand):
         takes_profiles = self.changes.storage_profiles is not None
         return (PlacedTableKey.under(self.placement_id),) if takes_profiles else ()
 
-    def plan(self, view: ListingView) -> tuple[Entry, ...]:
+    def planning(self, view: ListingView) -> Turns[tuple[Entry, ...]]:
         in_use = dict[str, str]()
         if self.ranges():
-            for key in view.inside(PlacedTableKey, self.placement_id):
-                use = view.get(key)
-                assert use is not None
-                profile = use.storage_profile or DEFAULT_PROFILE
-                if profile not in in_use:
-                    in_use[profile] = _name_of(key.table_id, view)
+            users = yield from view.inside(PlacedTableKey, self.placement_id)
+            for some in slices(users, PLANNED_AT_ONCE):
+                for key in some:
+                    use = view.get(key)
+                    assert use is not None
+                    profile = use.storage_profile or DEFAULT_PROFILE
+                    if profile not in in_use:
+                        in_use[profile] = _name_of(key.table_id, view)
+                yield
         return AlterPlacementCommand(self.name, self.placement_id, self.changes, in_use).plan(view)
 
 
 @dataclass(frozen=True, slots=True)
 class SweptDrop(SweepCommand):
-    """As *drop*, by the tables that use the object then."""
+    """A *drop* that is refused if tables use the object at its commit."""
 
     drop: DropPlacementCommand | DropTablespaceCommand
 
@@ -59,22 +63,18 @@ class SweptDrop(SweepCommand):
     def ranges(self) -> tuple[Range, ...]:
         return self.drop.empty()
 
-    def plan(self, view: ListingView) -> tuple[Entry, ...]:
+    def planning(self, view: ListingView) -> Turns[tuple[Entry, ...]]:
         drop = self.drop
         entries = drop.plan(view)
-        users = (
-            view.inside(PlacedTableKey, drop.placement_id)
-            if isinstance(drop, DropPlacementCommand)
-            else view.inside(GroupedTableKey, drop.tablespace_id)
-        )
+        users: tuple[PlacedTableKey | GroupedTableKey, ...]
+        if isinstance(drop, DropPlacementCommand):
+            users = yield from view.inside(PlacedTableKey, drop.placement_id)
+        else:
+            users = yield from view.inside(GroupedTableKey, drop.tablespace_id)
         name = f"{drop.word} {drop.full_name(drop.name)}"
-        _must_be_unused(name, (key.table_id for key in users), view)
+        named = [_name_of(key.table_id, view) for key in users[:NAMED_MAX]]
+        refuse_if_named(name, named, len(users))
         return entries
-
-
-def _must_be_unused(name: str, table_ids: Iterable[int], view: ListingView) -> None:
-    ids = sorted(table_ids)
-    refuse_if_named(name, [_name_of(table_id, view) for table_id in ids[:NAMED_MAX]], len(ids))
 
 
 def _name_of(table_id: int, view: ListingView) -> str:

@@ -1,6 +1,6 @@
 """Commands that make and name tables: create, rename and exchange, undrop."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from keys.commit.entry_writes import MetadataView
@@ -19,33 +19,42 @@ from keys.model.tables import (
 )
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import Conflict, Corrupt, NotFound
+from metasrv_base.values.frozen import frozen
 from procedures.commands.command import CatalogCommand
 from procedures.commands.table_placing import DEFAULTS, TablePlacingNames
 from procedures.steps.existing import alike, must_be_free
 from procedures.steps.requirements import require_same_table, require_version
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CreateTableCommand(CatalogCommand):
     info: TableInfo
     route: TableRoute
     if_not_exists: bool = False
     placing: TablePlacingNames = DEFAULTS
     """The placement and the tablespace by which the table was judged."""
+    name_key: TableNameKey = field(init=False)
+    _schema: SchemaNameKey = field(init=False)
+    _ids: tuple[Key[Any], ...] = field(init=False)
+    """Keys of which a table has one, living or dropped."""
 
-    @property
-    def name_key(self) -> TableNameKey:
-        return TableNameKey(self.info.catalog, self.info.schema_name, self.info.name)
+    def __post_init__(self) -> None:
+        info, table_id = self.info, self.info.table_id
+        ids = TableInfoKey(table_id), TableRouteKey(table_id), RemovedTableInfoKey(table_id)
+        name = TableNameKey(info.catalog, info.schema_name, info.name)
+        object.__setattr__(self, "name_key", name)
+        object.__setattr__(self, "_schema", SchemaNameKey(info.catalog, info.schema_name))
+        object.__setattr__(self, "_ids", ids)
 
     def keys(self) -> tuple[Key[Any], ...]:
-        info = self.info
-        schema = SchemaNameKey(info.catalog, info.schema_name)
-        return (*self._ids, self.name_key, schema, *self.placing.keys(info.catalog))
+        placing = self.placing.keys(self.info.catalog)
+        return (*self._ids, self.name_key, self._schema, *placing)
 
     def plan(self, view: MetadataView) -> tuple[Entry, ...]:
-        """With *if_not_exists*, *view* has the TableInfo of the table that bears the name, too."""
+        """Plans the create. With *if_not_exists*, *view* also has the TableInfo of the table that
+        bears the name."""
         info = self.info
-        if view.get(SchemaNameKey(info.catalog, info.schema_name)) is None:
+        if view.get(self._schema) is None:
             raise NotFound(what="schema", name=f"{info.catalog}.{info.schema_name}")
         bearer = view.get(self.name_key)
         if bearer is None:
@@ -59,12 +68,6 @@ class CreateTableCommand(CatalogCommand):
             raise NotFound("table-not-found", table=info.full_name)
         alike(info, existing, if_not_exists=True)
         return ()
-
-    @property
-    def _ids(self) -> tuple[Key[Any], ...]:
-        """Keys of which a table has one, living or dropped."""
-        table_id = self.info.table_id
-        return TableInfoKey(table_id), TableRouteKey(table_id), RemovedTableInfoKey(table_id)
 
     def _id_must_be_free(self, view: MetadataView) -> None:
         """Raises Corrupt: ids are given once, so the sequence of ids, or these keys, are wrong.

@@ -1,7 +1,6 @@
 """The placement and the tablespace of a table that comes or comes back: compared as they were when
 it was judged (docs/decisions/0231)."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from keys.commit.entry_writes import MetadataView
@@ -15,11 +14,12 @@ from keys.model.placing.placements import (
 from keys.model.placing.tablespaces import TablespaceKey
 from keys.model.tables import TableInfo
 from metasrv_base.errors import Conflict, NotFound
+from metasrv_base.values.frozen import frozen
 from procedures.commands.placement_commands import PlacementInUse
 from procedures.commands.tablespace_commands import TablespaceInUse
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TablePlacingNames:
     """The names of what a table uses; None: no more than every table does."""
 

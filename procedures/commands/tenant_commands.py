@@ -46,5 +46,5 @@ def patched(
 
 def _with(part: P, values: Mapping[str, Any]) -> P:
     merged = {**part.model_dump(mode="json"), **values}
-    said = {name: value for name, value in merged.items() if value is not None}
-    return type(part).model_validate(said)
+    fields = {name: value for name, value in merged.items() if value is not None}
+    return type(part).model_validate(fields)

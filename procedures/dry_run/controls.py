@@ -8,7 +8,7 @@ from procedures.dry_run.overlay_store import OverlayStore
 from procedures.engine.active_procedure import ActiveProcedure
 from procedures.engine.control import Command, Control, is_fulfilled
 from procedures.engine.runner import Runner, StoredRecord
-from procedures.engine.steering import Steered, judge, moves_its_record, store
+from procedures.engine.steering import Steered, find_controllable, moves_its_record, store
 from procedures.locking.holding import LockTable
 from procedures.machine import Kind
 
@@ -36,33 +36,33 @@ class Foreseen(ActiveProcedure):
 
 
 async def foresee(
-    house: ControlHost, procedure: str, command: Command
+    host: ControlHost, procedure: str, command: Command
 ) -> ActiveProcedure | ProcedureHistory:
     """Returns the answer that a control would get now. It stores nothing and ends no task.
 
     Raises the errors that the control would raise.
     """
-    entry = await judge(house, procedure, command.control)
+    entry = await find_controllable(host, procedure, command.control)
     if is_fulfilled(entry.facts, command.control):
         return entry
     held = entry.held
     if moves_its_record(entry, command):
-        ports = house.runner.ports
+        ports = host.runner.ports
         after = await store(Runner(ports, OverlayStore(ports.kv, ports.clock)), entry, command)
         if isinstance(after, ProcedureHistory):
             return after
         held = after
-    return _after(house, entry, held, command.control)
+    return _after(host, entry, held, command.control)
 
 
 def _after(
-    house: ControlHost, entry: ActiveProcedure, held: StoredRecord, control: Control
+    host: ControlHost, entry: ActiveProcedure, held: StoredRecord, control: Control
 ) -> Foreseen:
     """Returns the procedure after *control*: a running one continues unless the control ends its
     task; a waiting one begins if it is not blocked and is admitted."""
-    blocked = house.locks.blocked(held.procedure)
+    blocked = host.locks.blocked(held.procedure)
     stops = control in (Control.CANCEL, Control.PAUSE)
-    may_begin = not blocked and _finds_place(house, entry)
+    may_begin = not blocked and _finds_place(host, entry)
     return Foreseen(
         held=held,
         live=replace(entry.live, waiting=[], waiting_now=tuple) if stops else entry.live,
@@ -75,5 +75,5 @@ def _after(
     )
 
 
-def _finds_place(house: ControlHost, entry: ActiveProcedure) -> bool:
-    return entry.kind is not None and (entry.only_waits or house.has_place(entry.kind))
+def _finds_place(host: ControlHost, entry: ActiveProcedure) -> bool:
+    return entry.kind is not None and (entry.only_waits or host.has_place(entry.kind))

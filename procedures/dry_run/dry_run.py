@@ -137,16 +137,16 @@ class DryRunRequest:
 
 async def dry_run(
     kinds: Mapping[str, Kind[Any]],
-    wish: DryRunRequest,
+    request: DryRunRequest,
     ports: Ports,
     estimates: Estimates = UNKNOWN,
 ) -> Plan:
-    """The plan of *wish* as things are now; nothing is stored, no node hears of it.
+    """The plan of *request* as things are now; nothing is stored, no node hears of it.
 
     Raises Unavailable where the store cannot be read.
     """
     clock = AheadClock(ports.clock)
     rehearsal = Rehearsal(
-        kinds, ports, OverlayStore(ports.kv, clock), clock, wish.client, estimates
+        kinds, ports, OverlayStore(ports.kv, clock), clock, request.client, estimates
     )
-    return await rehearsal.of(ports.ids.procedure_id(), wish.kind, wish.state)
+    return await rehearsal.of(ports.ids.procedure_id(), request.kind, request.state)

@@ -123,9 +123,9 @@ class StageChildren:
         return tuple(procedure for procedure, plan in self.ended.items() if not plan.ends)
 
     async def at_most(self, left: int) -> None:
-        stuck = await self.under_way()
-        if len(stuck) > left:
-            self._must_end(stuck[0])
+        blocked = await self.under_way()
+        if len(blocked) > left:
+            self._must_end(blocked[0])
 
     def _must_end(self, procedure: str) -> None:
         """Raises Unavailable for a child that waits for something: so does its parent."""

@@ -52,9 +52,9 @@ def measured(ended: Iterable[ProcedureHistory], resource: Resource) -> Rate:
 
     One that an operator had slowed says nothing of the next.
     """
-    told = [(history.last.resource, _told(history)) for history in ended]
-    every = [pace for _, pace in told if pace is not None]
-    own = [pace for of, pace in told if pace is not None and of.id == resource.id]
+    readings = [(history.last.resource, _reading(history)) for history in ended]
+    every = [pace for _, pace in readings if pace is not None]
+    own = [pace for of, pace in readings if pace is not None and of.id == resource.id]
     paces = (own or every)[:REORGS_MAX]
     if not paces:
         return ASSUMED
@@ -62,8 +62,9 @@ def measured(ended: Iterable[ProcedureHistory], resource: Resource) -> Rate:
     return Rate(max(1, rows * 1000 // ms), len(paces))
 
 
-def _told(ended: ProcedureHistory) -> tuple[int, int] | None:
-    """The rows that it has read, and for how long, in ms."""
+def _reading(ended: ProcedureHistory) -> tuple[int, int] | None:
+    """Returns the rows that a reorg has read, and its time in ms; None if they say nothing of the
+    next reorg."""
     last, result = ended.last, ended.result or {}
     rows, ms = result.get("rows"), result.get("read_ms")
     if (

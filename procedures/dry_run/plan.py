@@ -43,7 +43,7 @@ class Blocker:
     expires_in_ms: int | None = None
     """Time until it ends by itself."""
     waits: bool = True
-    """False: it would be refused, or undone, rather than wait."""
+    """Whether the change would wait; if not, it would be refused or undone."""
     transaction: str | None = None
     """Id of the transaction open at a holder of a schema lease."""
     transaction_age_ms: int | None = None

@@ -67,7 +67,7 @@ Next: TypeAlias = Callable[[ElementTarget, Element], ElementState | None]
 
 
 def element_of(info: TableInfo, move: ElementTarget) -> Element | None:
-    """None: it is absent."""
+    """Returns the element that *move* names; None if it is absent."""
     return next((element for element in _all(info, move.what) if element.id == move.id), None)
 
 
@@ -85,7 +85,8 @@ def moved(info: TableInfo, moves: Iterable[ElementTarget], following: Next) -> T
 
 
 def to_last_undoable(move: ElementTarget, element: Element) -> ElementState | None:
-    """Up to the last state from which the whole can still be undone."""
+    """Returns the next state on the way to the last one from which the whole change can be undone;
+    None: that one is reached."""
     if move.behind:
         return None
     graph = graph_of(element)

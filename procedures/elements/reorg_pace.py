@@ -10,6 +10,8 @@ lease, so a rate stands for a while before its effect is judged.
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
+from metasrv_base.values.frozen import frozen
+
 HOLD_MS = 6_000  # two reports of every frontend at the shortest usual lease
 FACTOR, NOISE_MS = 1.5, 5.0  # p99 of a few statements on a busy machine moves by as much anyway
 START_ROWS_PER_S = 20_000
@@ -45,12 +47,12 @@ class PaceStage(Enum):
     """Raised by a quarter or halved, unless it is "as fast as it goes"."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pace:
     """A rate, and since when."""
 
     rows_per_s: int | None = None
-    """None: as fast as it goes."""
+    """The bound of rows a second; None for as fast as it goes."""
     since_ms: int = 0
     stage: PaceStage = PaceStage.NEW
 
@@ -70,7 +72,8 @@ def paced(pace: Pace, facts: PaceInput) -> Pace:
 
 
 def of_operator(rows_per_s: int | None, now_ms: int) -> Pace:
-    """None: an operator has taken the rate back, or set none."""
+    """Returns the pace that an operator set; *rows_per_s* None: the operator removed the rate, or
+    set none."""
     stage = PaceStage.NEW if rows_per_s is None else PaceStage.OPERATOR
     return Pace(rows_per_s, now_ms, stage)
 

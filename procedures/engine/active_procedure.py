@@ -21,7 +21,7 @@ class Letter:
     """A control on its way to the owner of a procedure."""
 
     command: Command | None
-    """None: its time in the queue is over."""
+    """The command that waited; None if its time in the queue is over."""
     answer: "asyncio.Future[ActiveProcedure | ProcedureHistory]"
 
     def tell(self, entry: "ActiveProcedure | ProcedureHistory") -> None:
@@ -47,7 +47,8 @@ class ActiveProcedure:
     held: StoredRecord
     live: Live = field(default_factory=Live)
     kind: Kind[Any] | None = None
-    """None: this server does not know the kind, or not this format: it is parked."""
+    """The kind; None if this server does not know the kind, or not this format: the procedure is
+    parked."""
     task: "asyncio.Task[None] | None" = None
     """The one that owns it: it alone moves the record. None: it rests, and nothing is asked."""
     bell: asyncio.Event | None = None

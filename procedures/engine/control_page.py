@@ -9,11 +9,12 @@ HEADER = """\
 # Controls
 
 Generated from `procedures/engine/control.py` by `make generate`; do not edit. A cell names the
-state when the control is answered, the usual one first; *same*: what it asks for is so already, and
-nothing is stored; empty: 409 `action-not-allowed`. Past the point of no return `cancel` is 409
-`past-point-of-no-return`; `throttle` is only for kinds with steps that move data; nothing is
-allowed for a kind that the leader does not know. What is over takes no control. A procedure that
-waits is cancelled at once, unless an earlier leader may have begun it; then it is undone first.
+state when the control is answered, the usual one first. *same*: the procedure is in that state
+already, and nothing is stored. Empty: 409 `action-not-allowed`. Past the point of no return
+`cancel` is answered 409 `past-point-of-no-return`. `throttle` is only for kinds with steps that
+move data. No control is allowed for a kind that the leader does not know, nor for a procedure that
+has ended. A waiting procedure is cancelled at once, unless an earlier leader may have begun it;
+then it is undone first.
 """
 
 

@@ -216,7 +216,7 @@ class Owner:
             letter.answer.cancel()  # nothing, once it is answered
 
     async def _carry_out(self, command: Command | None) -> ActiveProcedure | ProcedureHistory:
-        """Applies *command*; idempotent. Raises as `judge`, and errors of the store."""
+        """Applies *command*; idempotent. Raises as `require_allowed`, and errors of the store."""
         if command is None:
             return await self._expire()
         entry, control = self.entry, command.control

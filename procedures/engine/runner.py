@@ -26,6 +26,7 @@ from keys.model.records import (
     ProcedureRecord as Record,
 )
 from metasrv_base.errors import MetaError, Unavailable
+from metasrv_base.values.frozen import frozen
 from procedures.context import Context, Ports
 from procedures.engine import record_transitions
 from procedures.engine.record_transitions import Why
@@ -36,7 +37,7 @@ from procedures.ports import Commits
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredRecord:
     """A record as it is stored, and the revision at which it was stored."""
 

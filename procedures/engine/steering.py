@@ -33,12 +33,12 @@ class Steered(Protocol):
     async def find(self, procedure: str) -> ActiveProcedure | ProcedureHistory: ...
 
 
-async def judge(house: Steered, procedure: str, control: Control) -> ActiveProcedure:
-    """The procedure as it stands: the control is allowed there, or fulfilled.
+async def find_controllable(host: Steered, procedure: str, control: Control) -> ActiveProcedure:
+    """Returns the procedure as it stands: the control is allowed there, or fulfilled.
 
     Raises NotFound, or Conflict as `require_allowed`.
     """
-    entry = await house.find(procedure)
+    entry = await host.find(procedure)
     if isinstance(entry, ProcedureHistory):
         raise refused(procedure, control, entry.outcome)
     if not is_fulfilled(entry.facts, control):

@@ -15,6 +15,7 @@ from keys.model.records import (
     ProcedureRecord,
 )
 from metasrv_base.errors import Refused
+from metasrv_base.values.frozen import frozen
 from procedures.context import Ports
 from procedures.engine import record_transitions
 from procedures.engine.runner import StoredRecord
@@ -24,7 +25,7 @@ from procedures.machine import Kind, ProcedureState
 _UNKNOWN = Stamp(catalog_version=None, submission=0, at_ms=0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SubmitRequest:
     """A request to run a kind. `client.idempotency` None: sent without a key."""
 
@@ -38,7 +39,7 @@ class SubmitRequest:
     """Filled in by the manager, which knows who waits."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Submitted:
     """`replayed`: the key was known, and this is the procedure it belongs to."""
 
@@ -52,7 +53,7 @@ class Submitter:
     committer: Committer
 
     async def submit(
-        self, kind: Kind[Any], state: ProcedureState, wish: SubmitRequest
+        self, kind: Kind[Any], state: ProcedureState, request: SubmitRequest
     ) -> tuple[Submitted, StoredRecord | None]:
         """The procedure and, if it is new, its record as stored.
 
@@ -60,16 +61,18 @@ class Submitter:
         Refused("ddl-too-large") where its end might not fit a transaction, and Unknown where the
         term ended before the store answered: ask again with the same key.
         """
-        first = record_transitions.begin(kind, state, wish.client, _UNKNOWN, parent=wish.parent)
+        first = record_transitions.begin(
+            kind, state, request.client, _UNKNOWN, parent=request.parent
+        )
         record_must_fit(first)
-        record, history = ProcedureKey(wish.procedure), ProcedureHistoryKey(wish.procedure)
-        digest = wish.client.idempotency
+        record, history = ProcedureKey(request.procedure), ProcedureHistoryKey(request.procedure)
+        digest = request.client.idempotency
 
         @lru_cache(maxsize=1)
         def make(stamp: Stamp) -> ProcedureRecord:
             stood_ms = self.ports.gate.stood_ms(stamp.at_ms)
             return record_transitions.submitted(
-                kind, first, stamp, tuple(sorted(wish.overtakes)), stood_ms
+                kind, first, stamp, tuple(sorted(request.overtakes)), stood_ms
             )
 
         txn = Txn().expecting(record, 0).expecting(history, 0).put_stamped(record, make)
@@ -78,27 +81,27 @@ class Submitter:
             txn = txn.expecting(key, 0).put_stamped(
                 key,
                 lambda stamp: Idempotency(
-                    procedure=wish.procedure, fingerprint=wish.fingerprint, at_ms=stamp.at_ms
+                    procedure=request.procedure, fingerprint=request.fingerprint, at_ms=stamp.at_ms
                 ),
             )
         try:
-            committed = await self.committer.commit(txn, procedure=wish.procedure)
+            committed = await self.committer.commit(txn, procedure=request.procedure)
         except StaleRead:
             if digest is None:
-                return Submitted(wish.procedure, replayed=True), None
-            earlier = await self.known(wish)
+                return Submitted(request.procedure, replayed=True), None
+            earlier = await self.known(request)
             if earlier is None:  # the key has just expired
-                return await self.submit(kind, state, wish)
+                return await self.submit(kind, state, request)
             return earlier, None
-        held = StoredRecord(wish.procedure, make(committed.stamp), committed.revision)
-        return Submitted(wish.procedure, replayed=False), held
+        held = StoredRecord(request.procedure, make(committed.stamp), committed.revision)
+        return Submitted(request.procedure, replayed=False), held
 
-    async def known(self, wish: SubmitRequest) -> Submitted | None:
+    async def known(self, request: SubmitRequest) -> Submitted | None:
         """The procedure that this idempotency key belongs to already.
 
         Raises Refused("idempotency-key-reused").
         """
-        digest = wish.client.idempotency
+        digest = request.client.idempotency
         if digest is None:
             return None
         key = IdempotencyKey(digest)
@@ -106,6 +109,6 @@ class Submitter:
         record = stored.get(key)
         if record is None:
             return None
-        if record.fingerprint != wish.fingerprint:
+        if record.fingerprint != request.fingerprint:
             raise Refused("idempotency-key-reused", procedure_id=record.procedure)
         return Submitted(record.procedure, replayed=True)

@@ -6,10 +6,14 @@ from typing import Any
 from procedures.kinds.alter.alter_table import ALTER_TABLE
 from procedures.kinds.alter.index_kinds import CREATE_INDEX, DROP_INDEX, VALIDATE_INDEX
 from procedures.kinds.batch.batch import BATCH
+from procedures.kinds.copies.add_copy import ADD_COPY
+from procedures.kinds.copies.remove_copy import REMOVE_COPY
+from procedures.kinds.failover.change_copies import CHANGE_COPIES
 from procedures.kinds.failover.decommission_node import DECOMMISSION_NODE
 from procedures.kinds.failover.failover_node import FAILOVER_NODE
 from procedures.kinds.failover.failover_table import FAILOVER_TABLE
 from procedures.kinds.failover.lose_regions import LOSE_REGIONS
+from procedures.kinds.failover.switch_leader import SWITCH_LEADER
 from procedures.kinds.namespaces.alter_catalog import ALTER_CATALOG
 from procedures.kinds.namespaces.create_catalog import CREATE_CATALOG
 from procedures.kinds.namespaces.create_schema import CREATE_SCHEMA
@@ -70,5 +74,9 @@ KINDS: Mapping[str, Kind[Any]] = {
         DECOMMISSION_NODE,
         BATCH,
         LOSE_REGIONS,
+        CHANGE_COPIES,
+        ADD_COPY,
+        REMOVE_COPY,
+        SWITCH_LEADER,
     )
 }

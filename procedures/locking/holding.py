@@ -15,6 +15,7 @@ from itertools import islice
 
 from keys.model.records import Lock, LockMode, ProcedureRecord
 from metasrv_base.ids import RegionId, table_of
+from metasrv_base.values.frozen import frozen
 from procedures.locking.locks import is_placement, is_schema_side, route_key
 
 OVERTAKES_MAX = 256  # named in one record; with more ahead of it, it stands in line
@@ -22,7 +23,7 @@ BLOCKERS_MAX = 16  # named to people for one claim, oldest first
 CONFLICTS_MAX = 256  # named for one key, oldest first
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LockClaim:
     """The locks that a live procedure claims from its grant to its end."""
 

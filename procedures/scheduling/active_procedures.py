@@ -24,7 +24,7 @@ class ActiveProcedures:
     """Every procedure of one term that is not over. A change looks only at those it concerns."""
 
     entries: dict[str, ActiveProcedure] = field(default_factory=dict)
-    """In order of submission."""
+    """Procedures in order of submission."""
     running: dict[str, ActiveProcedure] = field(default_factory=dict)
     locks: LockTable = field(default_factory=LockTable)
     tenants: TenantReservations = field(default_factory=TenantReservations)
@@ -55,8 +55,8 @@ class ActiveProcedures:
     def free_places(self, lane: AdmissionLane, limits: Limits) -> int:
         """None of them: who comes now stands behind all that wait for one."""
         running = (_running(entry) for entry in self.running.values())
-        taken = sum(waiting.lane is lane and not waiting.only_waits for waiting in running)
-        return max(0, limits.running_max[lane] - taken)
+        running_count = sum(waiting.lane is lane and not waiting.only_waits for waiting in running)
+        return max(0, limits.running_max[lane] - running_count)
 
     # Coming and going --------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ import heapq
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from metasrv_base.values.frozen import frozen
 from procedures.machine import AdmissionLane
 
 
@@ -19,7 +20,7 @@ class Limits:
     stalled."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WaitingProcedure:
     procedure: str
     submission: int

@@ -186,8 +186,8 @@ class Manager:
             # no await since it was judged
             self._floor.tenants.reserve(procedure, kind, state, locks)
         overtakes = self._floor.announce(procedure, kept, key)
-        wish = replace(submission, overtakes=overtakes)
-        return await self._outlive(partial(self._submit, kind, state, wish, is_large))
+        submission = replace(submission, overtakes=overtakes)
+        return await self._outlive(partial(self._submit, kind, state, submission, is_large))
 
     async def _known_if_refused(
         self, submission: SubmitRequest, refuses: Callable[[], MetaError | None]
@@ -239,7 +239,8 @@ class Manager:
     # Steering ----------------------------------------------------------------------------------
 
     async def control(self, procedure: str, command: Command) -> ActiveProcedure | ProcedureHistory:
-        """Answered once it is stored. Raises as `judge`; Unavailable if too many wait before it."""
+        """Returns once the control is stored. Raises as `require_allowed`; Unavailable if too many
+        wait before it."""
         self._must_be_open()
         return await self._outlive(partial(self._ask, procedure, command))
 

@@ -49,7 +49,7 @@ class TenantReservations:
     refused: Counter[str] = field(default_factory=Counter)
     """Submissions refused since the term began, by the name of the limit."""
     _claims: dict[str, tuple[TenantClaim, ...]] = field(default_factory=dict)
-    """By procedure."""
+    """Claims by procedure."""
     _by_tenant: defaultdict[str, dict[str, TenantClaim]] = field(
         default_factory=lambda: defaultdict(dict)
     )

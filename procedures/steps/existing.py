@@ -1,5 +1,6 @@
 """Judges a name that is taken: at submit, in a dry run, and in the step, under the locks. Pure."""
 
+from collections.abc import Mapping
 from typing import TypeVar
 
 from keys.model.catalogs import CatalogInfo, SchemaInfo
@@ -8,9 +9,12 @@ from keys.model.placing.tablespaces import TablespaceInfo
 from keys.model.tables import TableInfo
 from metasrv_base.errors import Conflict
 from metasrv_base.wire.api.table_rules import partition_of
+from procedures.quorum import min_in_sync
 
 NamedObject = TableInfo | SchemaInfo | CatalogInfo | PlacementInfo | TablespaceInfo
 T = TypeVar("T", bound=NamedObject)
+NAMED_MAX = 5
+ORDER = "order of columns"
 
 
 def alike(new: T, existing: T | None, *, if_not_exists: bool) -> T | None:
@@ -25,9 +29,10 @@ def alike(new: T, existing: T | None, *, if_not_exists: bool) -> T | None:
     what, name = _named(existing)
     if not if_not_exists:
         must_be_free(what, name, existing)
-    if _definition(existing) != _definition(new):
+    differs = _differences(_definition(existing), _definition(new))
+    if differs:
         more = {"table_id": existing.table_id} if isinstance(existing, TableInfo) else {}
-        raise Conflict("schema-conflict", name=name, **more)
+        raise Conflict("schema-conflict", name=name, differs=differs, **more)
     return existing
 
 
@@ -52,20 +57,43 @@ def _named(existing: NamedObject) -> tuple[str, str]:
             return "tablespace", f"{existing.catalog}.{existing.name}"
 
 
-def _definition(info: NamedObject) -> object:
-    """Equal for two that one request would make, whatever their ids and their past. Columns go by
-    their names: one that was renamed, or dropped and made again, has an id of its own."""
+def _differences(existing: Mapping[str, object], new: Mapping[str, object]) -> str:
+    """Names the parts that differ, at most NAMED_MAX of them; empty for two that are alike."""
+    names = [
+        name for name in dict.fromkeys([*existing, *new]) if existing.get(name) != new.get(name)
+    ]
+    if any(name.startswith("column ") for name in names) and ORDER in names:
+        names.remove(ORDER)  # a column more or less is another order
+    more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
+    return f"{', '.join(names[:NAMED_MAX])}{more}"
+
+
+def _definition(info: NamedObject) -> dict[str, object]:
+    """Parts by name, equal for two that one request would make, whatever their ids and their past.
+    Columns go by their names: one that was renamed, or dropped and made again, has an id of its
+    own."""
     if isinstance(info, CatalogInfo):
-        return info.options, info.settings, info.limits
+        return {"options": info.options, "settings": info.settings, "limits": info.limits}
     if isinstance(info, PlacementInfo | TablespaceInfo):
-        exclude = {"placement_id", "tablespace_id", "version", "created_at_ms"}
-        return info.model_dump(exclude=exclude)
+        return info.model_dump(
+            exclude={"format", "placement_id", "tablespace_id", "version", "created_at_ms"}
+        )
     if not isinstance(info, TableInfo):
-        return info.options
+        return {"options": info.options}
     names = {column.id: column.name for column in info.columns}
-    columns = [(c.name, c.type, c.nullable, c.default) for c in info.public_columns]
-    key = [names[column] for column in info.primary_key]
-    together = [names[column] for column in info.colocation]
-    kept_in = (info.placement_id, info.storage_profile, info.tablespace_id, together)
-    stored = (info.options, info.replicas, info.engine, info.engine_options, kept_in)
-    return columns, key, partition_of(info.partition, names), stored
+    columns = info.public_columns
+    return {
+        **{f"column {c.name}": (c.type, c.nullable, c.default) for c in columns},
+        ORDER: [column.name for column in columns],
+        "primary key": [names[column] for column in info.primary_key],
+        "partition": partition_of(info.partition, names),
+        "options": info.options,
+        "replicas": info.replicas,
+        "min in sync": min_in_sync(info),
+        "engine": info.engine,
+        "engine options": info.engine_options,
+        "placement": info.placement_id,
+        "storage profile": info.storage_profile,
+        "tablespace": info.tablespace_id,
+        "colocation columns": [names[column] for column in info.colocation],
+    }

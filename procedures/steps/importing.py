@@ -19,7 +19,7 @@ from metasrv_base.wire.node.orders import DataFile, IngestFiles, RegionColumn
 from metasrv_base.wire.problem.problems import is_refusal
 from procedures.context import Context
 from procedures.elements.reorg import Runs, has
-from procedures.steps.job_pace import at_wanted_rate
+from procedures.steps.job_pace import run_at_pace
 from procedures.steps.marks import reserve_versions
 from procedures.steps.region_orders import UNNUMBERED, OrderAnswers, order_all, schema_order
 from procedures.steps.validation import named_key, named_values, row_check
@@ -143,7 +143,7 @@ async def load_files(
         input_digest=digest,
         rows_per_s=context.wanted_rows_per_s(),
     )
-    result = await at_wanted_rate(
+    result = await run_at_pace(
         context, [name], partial(context.ports.jobs.load, job, progress=context.progress)
     )
     refuse_offenders(info, result)
@@ -168,10 +168,10 @@ async def load_files(
 
 def load_columns(info: TableInfo, route: TableRoute) -> list[LoadColumn]:
     """All that rows of the table have, and what is said of each where a file says nothing."""
-    told: Mapping[int, RegionColumn] = {
+    orders: Mapping[int, RegionColumn] = {
         column.id: column for column in schema_order(info, route.region_routes[0]).columns
     }
-    return [_load_column(column, told[column.id]) for column in info.columns]
+    return [_load_column(column, orders[column.id]) for column in info.columns]
 
 
 def _load_column(column: Column, stored: RegionColumn) -> LoadColumn:

@@ -1,4 +1,4 @@
-"""The rate that an operator wants, told to jobs while they run.
+"""The rate that an operator sets, passed to jobs while they run.
 
 A rate holds for all jobs of a procedure together: the driver lets them take rows from one bucket.
 """
@@ -17,13 +17,11 @@ LOOK_MS = 1_000  # between looks whether an operator wants another rate
 T = TypeVar("T")
 
 
-async def at_wanted_rate(
-    context: Context, jobs: Sequence[str], work: Callable[[], Awaitable[T]]
-) -> T:
+async def run_at_pace(context: Context, jobs: Sequence[str], work: Callable[[], Awaitable[T]]) -> T:
     """Returns or raises what *work* does, which runs *jobs*. Each job is begun with the rate that
-    is wanted then; a change is told to all of them within LOOK_MS."""
+    is set then; a change is passed to all of them within LOOK_MS."""
     over = asyncio.Event()
-    told = _shown(context)
+    rate = _shown(context)
 
     async def run() -> T | None:
         try:
@@ -32,15 +30,15 @@ async def at_wanted_rate(
             over.set()
 
     async def keep_rate() -> None:
-        nonlocal told
+        nonlocal rate
         while not over.is_set():
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_MS / 1_000):
                     await over.wait()
-            if not over.is_set() and _shown(context) != told:
-                told = _shown(context)
+            if not over.is_set() and _shown(context) != rate:
+                rate = _shown(context)
                 for job in jobs:
-                    await context.ports.jobs.throttle(job, told)
+                    await context.ports.jobs.throttle(job, rate)
 
     result, _ = await fan_out([run, keep_rate], at_once=2)
     assert result is not None, "it has ended without an error"

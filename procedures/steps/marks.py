@@ -83,7 +83,8 @@ async def snapshots(context: Context, regions: Sequence[RegionRoute]) -> Mapping
 
 
 async def snapshot_of(context: Context, region: RegionRoute, *, whole: bool = False) -> Snapshot:
-    """*whole*: with the entries of all indexes, also of unknown ones."""
+    """Returns the snapshot of a region's rows as of its mark; *whole* adds the entries of all
+    indexes, also of unknown ones."""
     nodes = context.ports.nodes
     with context.waiting_for("node", region.leader):
         return await nodes.snapshot(region.leader, region.region_id, context.procedure, whole=whole)

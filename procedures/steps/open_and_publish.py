@@ -13,7 +13,8 @@ from keys.commit.txn import NOTHING, Txn
 from keys.model.tables import RegionRoute, RegionState, TableInfoKey, TableRouteKey
 from metasrv_base.errors import Unavailable
 from procedures.context import Context
-from procedures.steps.region_orders import is_gone, open_order, order_all
+from procedures.steps.copies.copy_orders import tell_copies
+from procedures.steps.region_orders import OrderAnswers, is_gone, open_order, order_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,10 @@ async def open_and_announce(
 
 
 async def grant(context: Context, table_id: int, region_ids: Collection[str]) -> Txn:
-    """Orders their leaders to open the open regions again, which now grants a lease with it.
+    """Orders their leaders to open the open regions again, which now grants a lease with it, and
+    tells their copies. Of a region with another copy in its set nothing is waited for: it needs no
+    lease, and a leader that has started again since opens no more at this epoch, so that a failover
+    of the region waits for the locks of this procedure.
 
     Returns the transaction to commit: the route says `lost` of the regions of a volatile engine
     whose process has ended since they were announced; NOTHING for all others."""
@@ -81,7 +85,11 @@ async def grant(context: Context, table_id: int, region_ids: Collection[str]) ->
     answers = await order_all(context, info, regions, open_order)
     failed = answers.failed()
     lost = {id for id in failed if info.is_volatile and failed[id] == "region-lost"}
-    answers.without(lost).must_all_succeed()
+    promised = {region.region_id for region in regions if len(region.in_sync) > 1}
+    leased = {region.leader for region in regions if region.region_id not in promised}
+    silent = {node: error for node, error in answers.silent.items() if node in leased}
+    OrderAnswers(answers.without(lost | promised).results, silent).must_all_succeed()
+    await tell_copies(context, info, [each for each in regions if each.region_id not in lost])
     if not lost:
         return NOTHING
     return change(snapshot.only(key), route_changed(route, as_lost(regions, lost)))

@@ -72,7 +72,7 @@ def place(
     reasons = {node.node_id: why_not(node, excluded, engine, node_filter) for node in nodes}
     able = {node.node_id: node for node in nodes if reasons[node.node_id] is None}
     load = {name: node.regions for name, node in able.items()}
-    taken = dict.fromkeys(able, 0)
+    region_counts = dict.fromkeys(able, 0)
     in_zone: dict[str, int] = {}
     chosen = []
     for _ in range(count):
@@ -81,10 +81,15 @@ def place(
             raise Unavailable("node-not-eligible", reasons=reasons)
         name = min(
             able,
-            key=lambda name: (taken[name], load[name], in_zone.get(able[name].zone, 0), name),
+            key=lambda name: (
+                region_counts[name],
+                load[name],
+                in_zone.get(able[name].zone, 0),
+                name,
+            ),
         )
         load[name] += 1
-        taken[name] += 1
+        region_counts[name] += 1
         in_zone[able[name].zone] = in_zone.get(able[name].zone, 0) + 1
         chosen.append(able[name])
         if load[name] >= NODE_REGIONS_MAX:

@@ -15,6 +15,8 @@ from keys.model.tables import (
 from metasrv_base.concurrency.fanout import fan_out
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import MetaError, Unavailable, Unknown
+from metasrv_base.values.frozen import frozen
+from metasrv_base.wire.node.copies import OrderedCopy, RegionCopies
 from metasrv_base.wire.node.orders import (
     CloseRegion,
     CreateRegion,
@@ -27,8 +29,9 @@ from metasrv_base.wire.node.orders import (
     RegionColumn,
     SetSchema,
 )
-from metasrv_base.wire.problem.problems import is_refusal, told
+from metasrv_base.wire.problem.problems import is_refusal, node_error
 from procedures.context import Context
+from procedures.quorum import minimum_of
 
 NODES_AT_ONCE_MAX = 32  # requests of one step in flight
 UNNUMBERED = 0  # the Nodes adapter gives orders their numbers
@@ -51,6 +54,7 @@ def create_order(
         replaces=list(replaces),
         engine=info.engine,
         engine_options=info.engine_options,
+        copies=told_copies(info, region) if region.copies or region.copies_version else None,
     )
 
 
@@ -70,6 +74,20 @@ def open_order(info: TableInfo, region: RegionRoute) -> OpenRegion:
         unannounced=list(region.unannounced),
         engine=info.engine,
         engine_options=info.engine_options,
+        copies=told_copies(info, region) if region.copies or region.copies_version else None,
+    )
+
+
+def told_copies(info: TableInfo, region: RegionRoute) -> RegionCopies:
+    """All copies of *region*, the leader first. The sender adds the addresses."""
+    leader = OrderedCopy(node=region.leader, root=region.root, role="leader")
+    others = [
+        OrderedCopy(node=copy.node, root=copy.root, role=copy.role.value) for copy in region.copies
+    ]
+    return RegionCopies(
+        version=region.copies_version,
+        min_in_sync=minimum_of(info, region),
+        members=[leader, *others],
     )
 
 
@@ -167,7 +185,7 @@ def discard_order(info: TableInfo, region: RegionRoute) -> DiscardRoot:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OrderAnswers:
     """The nodes' answers to one round of orders, by region id."""
 
@@ -208,35 +226,37 @@ async def order_all(
 ) -> OrderAnswers:
     """Sends one request to each leader of *regions*, all at once. Raises Conflict (a newer
     term)."""
-    return await order_each(context, ((info, region) for region in regions), make)
+    orders: dict[str, list[Order]] = {}
+    for region in regions:
+        orders.setdefault(region.leader, []).append(make(info, region))
+    answers, silent = await ask_nodes(context, orders)
+    results = {result.region_id: result for some in answers.values() for result in some}
+    return OrderAnswers(results, silent)
 
 
-async def order_each(
-    context: Context, regions: Iterable[tuple[TableInfo, RegionRoute]], make: MakeOrder
-) -> OrderAnswers:
-    """As `order_all`, for regions of several tables."""
-    by_node: dict[str, list[tuple[TableInfo, RegionRoute]]] = {}
-    for info, region in regions:
-        by_node.setdefault(region.leader, []).append((info, region))
-    results: dict[str, OrderResult] = {}
+async def ask_nodes(
+    context: Context, orders: Mapping[str, Sequence[Order]]
+) -> tuple[Mapping[str, Sequence[OrderResult]], Mapping[str, MetaError]]:
+    """Sends *orders*, by node, one request to each. Returns the results of each node that answered,
+    in the order of its orders, and what happened to the others. Raises Conflict (a newer term)."""
+    answers: dict[str, Sequence[OrderResult]] = {}
     silent: dict[str, MetaError] = {}
 
     async def ask(node: str) -> None:
-        orders = [make(info, region) for info, region in by_node[node]]
         with context.waiting_for("node", node):
             try:
-                answers = await context.ports.nodes.send(node, orders, sender=context.sender)
+                answers[node] = await context.ports.nodes.send(
+                    node, orders[node], sender=context.sender
+                )
             except (Unavailable, Unknown) as error:
                 silent[node] = error.with_traceback(None)  # whose frames hold it: a cycle
-                return
-        results.update({answer.region_id: answer for answer in answers})
 
-    await fan_out([partial(ask, node) for node in sorted(by_node)], at_once=NODES_AT_ONCE_MAX)
-    return OrderAnswers(results, silent)
+    await fan_out([partial(ask, node) for node in sorted(orders)], at_once=NODES_AT_ONCE_MAX)
+    return answers, silent
 
 
 async def order_one(context: Context, node: str, order: Order) -> None:
     """Sends one order to one node. Raises the error that the node answers."""
     (result,) = await context.ports.nodes.send(node, [order], sender=context.sender)
     if result.error is not None:
-        raise told(result.error.code, result.error.facts)
+        raise node_error(result.error.code, result.error.facts)

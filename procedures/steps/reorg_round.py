@@ -38,7 +38,7 @@ class Round:
     rows: dict[str, int] = field(default_factory=dict)
     """Read so far, by job."""
     running: dict[str, int | None] = field(default_factory=dict)
-    """Jobs, with the rate that each was told: that of all of them together."""
+    """Jobs, with the rate that each was given: that of all of them together."""
     rows_at_pace: int = 0
     """Read when the rate was set."""
     first_ms: int = 0
@@ -48,7 +48,7 @@ class Round:
     async def run(self, regions: Sequence[RegionRoute]) -> IndexReorg:
         """Raises Unavailable if not one of them could be read, and what a job was refused with."""
         self._show()
-        self._judge_pace()
+        self._update_pace()
         reading: Callable[[], Awaitable[None]] = partial(self._read_all, regions)
         await fan_out([reading, self._keep_pace], at_once=2)
         refused = [failure for failure in self.failures if isinstance(failure, Refused)]
@@ -72,14 +72,14 @@ class Round:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_MS / 1_000):
                     await self.over.wait()
-            self._judge_pace()
-            for job, told in tuple(self.running.items()):
+            self._update_pace()
+            for job, job_rate in tuple(self.running.items()):
                 rate = self.context.live.pace.rows_per_s
-                if job in self.running and rate != told:
+                if job in self.running and rate != job_rate:
                     self.running[job] = rate
                     await self.context.ports.jobs.throttle(job, rate)
 
-    def _judge_pace(self) -> None:
+    def _update_pace(self) -> None:
         live, now_ms, read = self.context.live, self.context.ports.clock.mono_ms(), self._pace.rows
         since_ms = max(live.pace.since_ms, self.began_ms)
         pace = paced(

@@ -108,8 +108,8 @@ async def _take_round(context: Context, table: IndexToFill, reorg: IndexReorg) -
 async def _take(
     context: Context, table: IndexToFill, region: RegionRoute, made: BuiltFiles
 ) -> Taken | NotTaken | None:
-    """None: another leads the region now, and the files are where it does not look; or it is lost
-    for good."""
+    """Orders a region to take the built files. Returns None if it cannot: it has another leader
+    now, which does not look where the files are, or it is lost for good."""
     if region.epoch != made.epoch or is_gone(table.info, region):
         return None
     if not made.files:

@@ -21,7 +21,7 @@ from metasrv_base.wire.node.offenders import ViolatingRow, first_within
 from procedures.context import Context
 from procedures.elements.reorg import OFFENDERS_MAX
 from procedures.engine.record_transitions import FACTS_CHARS_MAX
-from procedures.steps.job_pace import at_wanted_rate
+from procedures.steps.job_pace import run_at_pace
 from procedures.steps.marks import current_snapshot
 
 REGIONS_AT_ONCE = 8
@@ -40,7 +40,7 @@ async def look_at(
     not; Unavailable while a region cannot be read."""
     checks = [*map(row_check, constraints), *map(_type_check, columns)]
     calls = [partial(_look_at_one, context, region, checks) for region in regions]
-    results = await at_wanted_rate(
+    results = await run_at_pace(
         context, check_jobs(context, regions), partial(fan_out, calls, at_once=REGIONS_AT_ONCE)
     )
     total = sum(result.violations_total for result in results)
@@ -122,11 +122,11 @@ def named_key(info: TableInfo, row_key: str) -> dict[str, JsonValue]:
     columns = {column.id: column for column in info.columns}
     key = [columns[id] for id in info.primary_key]
     types = [parse_type(column.type) for column in key]
-    said = zip(key, types, decode(types, bytes.fromhex(row_key)), strict=True)
-    return {column.name: to_json(type, value) for column, type, value in said}
+    parts = zip(key, types, decode(types, bytes.fromhex(row_key)), strict=True)
+    return {column.name: to_json(type, value) for column, type, value in parts}
 
 
 def named_values(info: TableInfo, values: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """*values*: by column id."""
+    """Replaces the column ids of *values* by names."""
     names = {str(column.id): column.name for column in info.columns}
     return {names[id]: value for id, value in values.items()}

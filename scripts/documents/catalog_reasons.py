@@ -5,7 +5,6 @@ from collections.abc import Mapping
 _VALID = "a version is valid from its commit (decision 0172)"
 _NO_KEY_INDEX = "the primary key has no index: a region keeps its rows in the order of the key"
 _MARK = "the log has no mark of a product: the key of the cluster is the mark of a prefix"
-_COPIES = "a region has one copy"
 _ASKED = "no member is asked: the leader knows what holders, procedures and pins need"
 
 WHY_NOT: Mapping[int, str] = {
@@ -29,7 +28,6 @@ NOT_BUILT: Mapping[int, str] = {
     51: "an operation on a column has no `if_not_exists`",
     52: "an operation on a column has no `if_exists`",
     89: "an index cannot be renamed",
-    **dict.fromkeys((101, 102), _COPIES),
 }
 IN_PART: Mapping[int, str] = {
     5: "by its time, not by a count: a lost race is run again until the deadline of the procedure",

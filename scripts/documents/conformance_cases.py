@@ -155,7 +155,7 @@ _WHY_NOT: Mapping[int, str] = {
     108: _FLOWS,
     109: _EVENTS,
 }
-_NOT_BUILT: Mapping[int, str] = {96: "no region has a follower"}
+_NOT_BUILT: Mapping[int, str] = {}
 _IN_PART: Mapping[int, str] = {
     14: "the task and the locks; memory is not measured",
     23: "one new leader; a leader that commits nothing leaves no mark in the record",

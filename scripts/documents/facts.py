@@ -23,8 +23,7 @@ class Facts:
     """Variables that are assigned, and parameters."""
     texts: tuple[str, ...]
     """Strings that are statements: docstrings, those of fields included."""
-    docstrings: tuple[str, ...]
-    """Docstrings of modules, classes and functions."""
+    functions: tuple[str, ...]
 
 
 def facts(file: Path) -> Facts:
@@ -46,13 +45,6 @@ def facts_of(source: str) -> Facts:
     return Facts(**{name: tuple(values) for name, values in lists.items()})
 
 
-def _docstring(
-    node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef,
-) -> tuple[str, ...]:
-    text = ast.get_docstring(node, clean=False)
-    return () if text is None else (text,)
-
-
 def _told(node: ast.AST) -> Iterable[tuple[str, Iterable[str]]]:
     """Yields (field of `Facts`, names) of one node."""
     match node:
@@ -63,9 +55,9 @@ def _told(node: ast.AST) -> Iterable[tuple[str, Iterable[str]]]:
         case ast.Expr(value=ast.Constant(value=str(text))):
             return [("texts", (text,))]
         case ast.ClassDef(name=name):
-            return [("classes", (name,)), ("docstrings", _docstring(node))]
-        case ast.Module() | ast.FunctionDef() | ast.AsyncFunctionDef():
-            return [("docstrings", _docstring(node))]
+            return [("classes", (name,))]
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            return [("functions", (name,))]
         case ast.Import(names=names):
             return [("modules", (alias.name for alias in names))]
         case ast.ImportFrom(module=str(module), names=names):

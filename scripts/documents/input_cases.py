@@ -129,7 +129,7 @@ _WHO = """
 105 500 changes at once by one client
 106 a client that disconnects: its procedure is absent, or completes
 107 another address without tokens, tokens readable by others, unsafe settings: exit 78, a reason
-108 a restore from a file that is no backup
+108 a restore from a file that is no backup: refused as `invalid-backup`, nothing is written
 """
 _SECTIONS: Mapping[str, str] = {
     "Bodies": _BODIES,
@@ -160,7 +160,6 @@ _NOT_BUILT: Mapping[int, str] = {
     101: _ROLES,
     102: _ROLES,
     105: "there is no rate limit for a client; a full queue answers 429 to all",
-    108: "there is no restore; its route answers 404",
 }
 _IN_PART: Mapping[int, str] = {
     55: "tables; other resources with a version have no test of it",

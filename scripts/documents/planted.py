@@ -1,7 +1,6 @@
 """docs/planted-bugs.md: every bug that a test plants, by which test it is found, and in which part.
 
-The tests are read, not imported. A bug that the rule names and nobody plants is an error, unless
-`NOT_PLANTED` says why.
+The tests are read, not imported. A bug that the rule names and nobody plants is an error.
 """
 
 import ast
@@ -9,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from scripts.documents.planted_suites import HUNTED, NOT_PLANTED, RULE, SUITES, Planted, Suite
+from scripts.documents.planted_suites import HUNTED, RULE, SUITES, Planted, Suite
 from scripts.parts import MARKS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -140,8 +139,6 @@ def _rule() -> Iterator[str]:
         for planted in places:
             test = finder_of(planted)
             yield f"| {bug} | {_said(planted)} | `{test}` | {part_of(test)} |"
-    for bug, reason in NOT_PLANTED.items():
-        yield f"| {bug} | not planted: {reason} | | |"
     yield ""
 
 

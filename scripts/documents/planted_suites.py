@@ -39,6 +39,27 @@ SUITES: Mapping[str, Suite] = {
         "::test_given_a_planted_bug_when_cases_are_drawn_then_it_is_found",
         ("tests/keys/commit/test_committer_histories.py::PLANTED",),
     ),
+    "copies under changes": Suite(
+        "In failovers, in changes of a set and in a leader that asks for them; found by drawn lives"
+        " in which a copy of a set lacks an acknowledged row.",
+        "tests/sim/plots/test_copied.py"
+        "::test_given_a_planted_bug_when_lives_are_drawn_then_one_of_them_finds_it",
+        ("tests/sim/plots/test_copied.py::PLANTED",),
+    ),
+    "fetched files": Suite(
+        "In how a copy fetches the files of its leader; found by copies that lose power at each"
+        " operation of a fetch, and by bytes that are changed on their way.",
+        "tests/dataplane/region/following/test_file_fetch_crash.py"
+        "::test_given_a_planted_bug_when_a_copy_fetches_then_it_is_found",
+        ("tests/dataplane/region/following/test_file_fetch_crash.py::PLANTED",),
+    ),
+    "changes in a log": Suite(
+        "In how a copy and a promoted copy make changes of the schema; found by lives of a copy"
+        " that end before any operation on its files.",
+        "tests/dataplane/region/following/test_copy_region_changes_planted.py"
+        "::test_given_a_planted_bug_when_copies_die_among_changes_then_it_is_found",
+        ("tests/dataplane/region/following/test_copy_region_changes_planted.py::PLANTED",),
+    ),
     "tenants": Suite(
         "In the reservations of tenants; found by tables beyond a limit.",
         "tests/procedures/scheduling/test_tenant_limits_leaders.py"
@@ -195,9 +216,37 @@ SUITES: Mapping[str, Suite] = {
         "::test_given_a_variant_when_explored_then_it_is_found_out_or_it_holds",
         ("tests/metasrv_base/elements/proof/known_mutants.py::KNOWN",),
     ),
+    "views of copies": Suite(
+        "In the views of a leader and of its copies; found by random schedules with late, lost and"
+        " repeated messages, restarts and lost disks.",
+        "tests/dataplane/region/copies/test_leader_view_schedules.py"
+        "::test_given_a_rule_removed_when_schedules_are_drawn_then_its_fault_is_found",
+        ("tests/dataplane/region/copies/planted.py::PLANTED",),
+    ),
+    "silent copies": Suite(
+        "In the clock and the view by which a leader judges that a copy is silent; found by copies"
+        " that leave the set, or stay in it, against the rule.",
+        "tests/dataplane/region/copies/test_leader_view_silence.py"
+        "::test_given_a_planted_bug_of_silence_when_schedules_are_drawn_then_its_fault_is_found",
+        ("tests/dataplane/region/copies/test_leader_view_silence.py::PLANTED",),
+    ),
+    "promises": Suite(
+        "In the promises under which a leader with copies reads; found by stale reads in random"
+        " schedules, with clocks that differ by 5 %.",
+        "tests/dataplane/region/copies/test_promises_schedules.py"
+        "::test_given_a_planted_bug_of_promises_when_schedules_are_drawn_then_a_read_is_stale",
+        ("tests/dataplane/region/copies/test_promises_schedules.py::PLANTED",),
+    ),
+    "reads of copies": Suite(
+        "In the positions by which copies know the age of their rows; found by reads of copies in"
+        " random schedules, with clocks that differ by 5 %.",
+        "tests/dataplane/region/copies/test_staleness.py"
+        "::test_given_a_planted_bug_when_copies_are_read_then_a_row_is_missing_for_too_long",
+        ("tests/dataplane/region/copies/test_staleness.py::PLANTED",),
+    ),
     "region copies": Suite(
-        "In the protocol of regions with copies, which is not built yet; found by every order of"
-        " events within small bounds.",
+        "In the model of the protocol of regions with copies; found by every order of events within"
+        " small bounds.",
         "tests/model/copies/test_rules.py"
         "::test_given_a_rule_removed_when_explored_then_its_fault_is_found",
         ("tests/model/copies/mutants.py::MUTANTS",),
@@ -226,6 +275,7 @@ HUNTED = (
     "tests/sim/planted/mistakes.py::BUGS",
     "tests/sim/planted/schema_mistakes.py::PATCHES",
     "tests/sim/planted/rare_mistakes.py::PATCHES",
+    "tests/sim/planted/copy_mistakes.py::PATCHES",
 )
 """Rare bugs of the simulation; `make sim` plants any of them."""
 
@@ -285,6 +335,10 @@ RULE: Mapping[str, tuple[Planted, ...]] = {
         ("holders", "pin let go under a running transaction"),
         ("graphs", "a pin is let go with a write on its way"),
     ),
+    "learner in the route first": (
+        ("views of copies", "a set that grows in the route first"),
+        ("region copies", "a set that grows in the route first"),
+    ),
     "two members of a commit batch that read each other's writes": (
         ("batches", "two members that read each other's writes"),
     ),
@@ -296,6 +350,3 @@ RULE: Mapping[str, tuple[Planted, ...]] = {
     ),
 }
 """Bugs that the rule names, in its words and its order."""
-NOT_PLANTED: Mapping[str, str] = {
-    "learner in the route first": "regions have no learners: replication is not built yet",
-}

@@ -34,7 +34,7 @@ def add_problem_pages(router: APIRouter) -> None:
 
 
 def _html(title: str, page: str) -> str:
-    """*page*: headings and paragraphs with an empty line between."""
+    """Renders *page*, headings and paragraphs with an empty line between, as an HTML document."""
     body = "".join(_block(block) for block in page.strip().split("\n\n"))
     head = f'<head><meta charset="utf-8"><title>{escape(title)}</title></head>'
     return f'<!doctype html><html lang="en">{head}<body>{body}</body></html>'

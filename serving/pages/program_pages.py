@@ -65,7 +65,8 @@ class StartPage(BaseModel):
 
     @classmethod
     def of(cls, title: str, links: Mapping[str, str]) -> Self:
-        """*links*: what each path answers, for people. `/docs` and `/openapi.json` come first."""
+        """Builds the page of a program. *links* describe each path to people; `/docs` and
+        `/openapi.json` come first."""
         every = {
             "/docs": "Every route, with its parameters and answers",
             "/openapi.json": "The same as an OpenAPI document",

@@ -137,12 +137,12 @@ def test_given_a_node_that_is_silent_for_a_while_then_the_create_is_tried_again_
     async def scenario(cluster: Cluster) -> None:
         silent = cluster.plane.nodes["dn-3"]
         silent.silent = True
-        wish = cluster.ask(cluster.leader, lambda _: finish(cluster, "create_table", NEW, {}))
+        attempt = cluster.ask(cluster.leader, lambda _: finish(cluster, "create_table", NEW, {}))
         await cluster.clock.sleep_ms(2_000)
         partly = [node.node_id for node in cluster.plane.nodes.values() if node.serving]
         seen = await value(cluster, TableInfoKey(1090))
         silent.silent = False
-        history = await wish
+        history = await attempt
 
         assert partly == ["dn-1", "dn-2"]
         assert seen is None  # nobody sees a table of which a part is made

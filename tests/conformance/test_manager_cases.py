@@ -11,7 +11,7 @@ from keys.model.records import ProcedureHistory, ProcedureHistoryKey, ProcedureK
 from keys.store.kv import Put, Request
 from metasrv_base.errors import MetaError, NotFound, Unavailable
 from procedures.engine.active_procedure import ActiveProcedure
-from procedures.engine.submit import SubmitRequest as Wish
+from procedures.engine.submit import SubmitRequest
 from procedures.kinds import registry
 from procedures.kinds.failover.failover_node import FailoverNode
 from procedures.kinds.registry import KINDS
@@ -73,14 +73,14 @@ def test_given_an_id_that_lives_or_is_over_when_submitted_again_then_nothing_new
     async def scenario(at: Office) -> None:
         manager, kind = at.cluster.leader.manager, at.cluster.kinds["gate"]
         client = OPERATOR.model_copy(update={"idempotency": None})
-        wish = Wish(at.cluster.ids.procedure_id(), client, "")
-        at.names["a"] = wish.procedure
+        request = SubmitRequest(at.cluster.ids.procedure_id(), client, "")
+        at.names["a"] = request.procedure
 
-        first = await manager.submit(kind, Gate(name="a"), wish)
-        living = await manager.submit(kind, Gate(name="a"), wish)
+        first = await manager.submit(kind, Gate(name="a"), request)
+        living = await manager.submit(kind, Gate(name="a"), request)
         at.let("a", "a again")
         await at.end("a")
-        over = await manager.submit(kind, Gate(name="a"), wish)
+        over = await manager.submit(kind, Gate(name="a"), request)
         await at.settle()
 
         assert [one.replayed for one in (first, living, over)] == [False, True, True]
@@ -91,10 +91,10 @@ def test_given_an_id_that_lives_or_is_over_when_submitted_again_then_nothing_new
 
 
 async def fail_over(at: Office) -> str:
-    wish = Wish(at.cluster.ids.procedure_id(), OPERATOR, "")
+    request = SubmitRequest(at.cluster.ids.procedure_id(), OPERATOR, "")
     state = FailoverNode(node="dn-1", reason="test")
-    await at.cluster.leader.manager.submit(KINDS["failover_node"], state, wish)
-    return wish.procedure
+    await at.cluster.leader.manager.submit(KINDS["failover_node"], state, request)
+    return request.procedure
 
 
 async def with_children(at: Office) -> str:
@@ -233,9 +233,9 @@ def test_given_a_server_that_leads_again_when_asked_then_it_takes_what_comes() -
             at.let(str(number), f"{number} again")
             assert (await at.end(str(number))).outcome is ProcedureOutcome.SUCCEEDED
 
-        wish = Wish(at.cluster.ids.procedure_id(), OPERATOR, "")
+        request = SubmitRequest(at.cluster.ids.procedure_id(), OPERATOR, "")
         with pytest.raises(MetaError):  # its first term is over all the same
-            await at.server.manager.submit(at.cluster.kinds["gate"], Gate(name="x"), wish)
+            await at.server.manager.submit(at.cluster.kinds["gate"], Gate(name="x"), request)
         await at.server.ended.wait()
 
     office(scenario)
@@ -284,15 +284,15 @@ def test_given_a_term_that_is_over_when_asked_to_submit_then_an_error_and_nothin
     async def scenario(at: Office) -> None:
         await at.cluster.started("meta-2")
         kind, old = at.cluster.kinds["gate"], at.server.manager
-        wish = Wish(at.cluster.ids.procedure_id(), OPERATOR, "")
+        request = SubmitRequest(at.cluster.ids.procedure_id(), OPERATOR, "")
 
         with pytest.raises(MetaError):
-            await old.submit(kind, Gate(name="a"), wish)
+            await old.submit(kind, Gate(name="a"), request)
         await at.settle()
 
         assert at.cluster.living() == []
         assert at.gates.ran == []
-        assert puts_of(at.cluster, ProcedureKey(wish.procedure)) == []
+        assert puts_of(at.cluster, ProcedureKey(request.procedure)) == []
 
     office(scenario)
 

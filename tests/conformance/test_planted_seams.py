@@ -28,7 +28,7 @@ from metasrv_base.errors import MetaError
 from metasrv_base.wire.node.batches import GetRows
 from metasrv_base.wire.node.orders import LeaseGrant
 from procedures.context import Context
-from procedures.engine.submit import SubmitRequest as Wish
+from procedures.engine.submit import SubmitRequest
 from procedures.kinds.failover.failover_table import FAILOVER_TABLE, FailoverTable
 from procedures.kinds.registry import KINDS
 from procedures.machine import Outcome
@@ -153,7 +153,7 @@ async def answered_without_a_look(
     self: RowService, region_id: int, wanted: GetRows, held: HeldBytes, bytes_max: int
 ) -> tuple[pa.Table, bool]:
     """The lease is looked at before the rows are computed, and not again."""
-    _, region = self._readable(region_id, wanted)
+    region = self._readable(region_id, wanted).region
     keys = [bytes.fromhex(key) for key in wanted.keys]
     return await asyncio.to_thread(rows.get_bounded, region, keys, wanted, bytes_max, held)
 
@@ -246,8 +246,8 @@ def floor_raised(is_faulty: bool) -> list[str]:
         cluster = Cluster(loop, {**KINDS, "failover_table": kind})
         await with_dead_node(cluster, await cluster.bootstrap())
         await cluster.started()
-        wish = Wish(cluster.ids.procedure_id(), CLIENT, "")
-        await cluster.leader.manager.submit(kind, MOVED, wish)
+        submission = SubmitRequest(cluster.ids.procedure_id(), CLIENT, "")
+        await cluster.leader.manager.submit(kind, MOVED, submission)
         return wrong if await cluster.quiet() else [*wrong, "never ends"]
 
     return run(main, 1)

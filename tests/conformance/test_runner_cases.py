@@ -11,7 +11,7 @@ from keys.model.records import (
     ProcedureOutcome,
 )
 from metasrv_base.errors import MetaError, Refused, Unavailable
-from procedures.engine.submit import SubmitRequest as Wish
+from procedures.engine.submit import SubmitRequest
 from procedures.kinds.failover.failover_node import FailoverNode
 from procedures.kinds.registry import KINDS
 from procedures.locking.holding import LockClaim, holders
@@ -61,13 +61,15 @@ def test_given_two_steps_when_done_then_a_record_after_each_and_the_end_in_its_p
 @pytest.mark.case("greptime 31")
 def test_given_a_parent_when_its_children_are_over_then_it_goes_on_and_nothing_is_held() -> None:
     async def scenario(at: Office, gates: Trouble) -> None:
-        wish = Wish(at.cluster.ids.procedure_id(), OPERATOR, "")
+        request = SubmitRequest(at.cluster.ids.procedure_id(), OPERATOR, "")
         manager = at.cluster.leader.manager
-        await manager.submit(KINDS["failover_node"], FailoverNode(node="dn-1", reason="test"), wish)
-        parent = await manager.wait(wish.procedure, deadline_ms=600_000)
+        await manager.submit(
+            KINDS["failover_node"], FailoverNode(node="dn-1", reason="test"), request
+        )
+        parent = await manager.wait(request.procedure, deadline_ms=600_000)
 
         assert isinstance(parent, ProcedureHistory)
-        children = children_of(at.cluster, wish.procedure).values()
+        children = children_of(at.cluster, request.procedure).values()
         assert len(children) == 2
         for child in children:
             found = await manager.find(child)
@@ -83,16 +85,16 @@ def test_given_a_parent_when_its_children_are_over_then_it_goes_on_and_nothing_i
 @pytest.mark.case("greptime 42")
 def test_given_children_that_do_not_succeed_then_the_parent_tells_and_nothing_is_held() -> None:
     async def scenario(at: Office, gates: Trouble) -> None:
-        wish = Wish(at.cluster.ids.procedure_id(), OPERATOR, "")
+        request = SubmitRequest(at.cluster.ids.procedure_id(), OPERATOR, "")
         manager = at.cluster.leader.manager
         state = FailoverNode(node="dn-1", reason="test", targets=("dn-9",))  # nobody can take them
-        await manager.submit(KINDS["failover_node"], state, wish)
+        await manager.submit(KINDS["failover_node"], state, request)
         while len(manager.living()) < 3:
             await at.cluster.clock.sleep_ms(10)
-        for child in {name for name, _ in manager.living()} - {wish.procedure}:
+        for child in {name for name, _ in manager.living()} - {request.procedure}:
             at.names[child] = child
             await at.cancel(child)
-        history = await manager.wait(wish.procedure, deadline_ms=60_000)
+        history = await manager.wait(request.procedure, deadline_ms=60_000)
 
         assert isinstance(history, ProcedureHistory)
         assert sorted((history.result or {})["left"]) == [TABLE, OTHER]

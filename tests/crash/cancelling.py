@@ -13,7 +13,7 @@ from metasrv_base.errors import Conflict, MetaError, NotFound
 from procedures.engine.control import Command, Control
 from procedures.kinds.registry import KINDS
 from procedures.machine import Kind
-from tests.crash.enumeration import meet_holders, outcomes_of, submit
+from tests.crash.enumeration import hear_nodes, meet_holders, outcomes_of, submit
 from tests.fakes.cluster import Cluster
 from tests.procedures.harness.agree import history_of
 from tests.procedures.harness.ends import End
@@ -30,7 +30,7 @@ ONLY_ONE = 2
 """Commits of what is done by one step: it is submitted, and it is over."""
 Moment = Literal["before", "behind"]
 Kinds: TypeAlias = Mapping[str, Kind[Any]]
-TURNS = 50  # of the loop, in which a wish that was sent has surely arrived
+TURNS = 50  # of the loop, in which an attempt that was sent has surely arrived
 
 
 class Cancelling(MemoryKv):
@@ -104,6 +104,7 @@ async def _live(
     await submit(cluster, server, scenario)
     if not await cluster.quiet():
         return Life(store.commits, "", ("never ends",))
+    await hear_nodes(cluster, scenario)
     return await _judged(cluster, store, scenario)
 
 
@@ -120,7 +121,7 @@ async def _judged(cluster: Cluster, store: Cancelling, scenario: Scenario) -> Li
     answered = None if store.asked is None else await _answered(store.asked)
     was_taken = store.asked is not None and answered is None
     if was_taken is not (outcome is ProcedureOutcome.CANCELLED):
-        wrong.append(f"the wish was {answered or 'taken'}, and it ended {outcome}")
+        wrong.append(f"the attempt was {answered or 'taken'}, and it ended {outcome}")
     return Life(store.commits, said, tuple(wrong))
 
 

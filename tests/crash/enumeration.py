@@ -27,6 +27,7 @@ from procedures.machine import Kind
 from procedures.scheduling.manager import AUDIT_MS, Manager
 from tests.fakes.cluster import STOPPED_MS, Cluster
 from tests.fakes.faults import Call, Mode, Plan
+from tests.fakes.heartbeats import BEAT_MS
 from tests.fakes.holders import FakeHolders
 from tests.fakes.term import Server
 from tests.procedures.harness.agree import Agreement, history_of
@@ -207,6 +208,7 @@ async def _live(cluster: Cluster, scenario: Scenario, cell: Cell | None, plan: P
     over, revision = set(outcomes_of(agreement)), store.revision
     if is_over:  # else the repeat waits as long again, for the same procedure
         wrong += await ask_again(cluster, scenario, answered, over)
+    await hear_nodes(cluster, scenario)
     agreement = history_of(store.log_from(revision + 1), agreement)
     wrong += judge(cluster, agreement, scenario, cell)
     if cluster.leader.manager.living():
@@ -215,6 +217,12 @@ async def _live(cluster: Cluster, scenario: Scenario, cell: Cell | None, plan: P
     second = cluster.servers[1].plan.happened if len(cluster.servers) > 1 else False
     sometimes = cluster.sometimes + Counter(outcomes.values()) + Counter({SECOND_CAME: second})
     return Run(tuple(plan.calls), tuple(wrong), str(outcomes), sometimes)
+
+
+async def hear_nodes(cluster: Cluster, scenario: Scenario) -> None:
+    """Waits for the heartbeats behind which the end of a scenario is judged."""
+    if scenario.awaits_heartbeats:
+        await cluster.clock.sleep_ms(2 * BEAT_MS)
 
 
 async def _wake(cluster: Cluster) -> list[str]:
@@ -251,7 +259,7 @@ async def submit(cluster: Cluster, server: Server, scenario: Scenario) -> str | 
     The procedure, if the client was told one.
     """
     asked = cluster.ask(
-        server, lambda manager: wish(manager, scenario, cluster.kinds_at(server), cluster.ids)
+        server, lambda manager: attempt(manager, scenario, cluster.kinds_at(server), cluster.ids)
     )
     await _answered(cluster, server, asked)
     with suppress(MetaError, asyncio.InvalidStateError):
@@ -267,7 +275,7 @@ async def _answered(cluster: Cluster, server: Server, asked: "asyncio.Task[Any]"
         look_ms = min(2 * look_ms, LOOK_MS_MAX)
 
 
-async def wish(
+async def attempt(
     manager: Manager, scenario: Scenario, kinds: Mapping[str, Kind[Any]], ids: Ids
 ) -> Submitted:
     asked = SubmitRequest(ids.procedure_id(), submission(scenario), "fingerprint")
@@ -296,7 +304,7 @@ async def ask_again(
     leader = cluster.leader
     await leader.ready.wait()
     again = await cluster.ask(
-        leader, lambda manager: wish(manager, scenario, cluster.kinds_at(leader), cluster.ids)
+        leader, lambda manager: attempt(manager, scenario, cluster.kinds_at(leader), cluster.ids)
     )
     if not await cluster.quiet():
         return ["the repeat never ends"]

@@ -12,7 +12,7 @@ from keys.model.elements import Element
 from keys.model.log import CatalogVersionKey, StagedRef
 from keys.model.origin import Origin
 from keys.model.records import IdempotencyKey, ProcedureHistoryKey, ProcedureKey
-from keys.model.tables import DatanodeTableKey, TableInfo
+from keys.model.tables import DatanodeTableKey, TableInfo, TableRoute
 from keys.store.kv import Get, KeyPage, Kv, LeaseId, Request, TxnAnswer, Watched
 from keys.store.memory import MemoryKv
 from keys.value import StoredPart
@@ -30,6 +30,7 @@ from procedures.machine import Goto, Kind, Outcome
 from procedures.scheduling import intake
 from procedures.scheduling.manager import Manager
 from procedures.steps import region_orders, transitions
+from procedures.steps.copies import new_regions
 from procedures.steps.region_orders import OrderAnswers
 from tests.crash.enumeration import Patch
 
@@ -275,8 +276,19 @@ def without_floor(order: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
+def as_planned(route: TableRoute, absent: object) -> TableRoute:
+    """A copy that has not answered is in the set."""
+    return route
+
+
+def one_is_enough(count: int) -> int:
+    return 1
+
+
 FLOOR_NOT_IN_OPEN: Patch = (region_orders, "OpenRegion", without_floor(OpenRegion))
 DEAD_NOT_TOLD: Patch = (transitions, "dead_indexes", none_dead)
+ALL_IN_SYNC: Patch = (new_regions, "with_learners", as_planned)
+NO_MAJORITY: Patch = (new_regions, "majority", one_is_enough)
 NOT_OUTWAITED: Patch = (failover_table, "outwait_leases", outwaited)
 NOT_TOLD: Patch = (transitions, "tell", told_nobody)
 NOT_DRAINED: Patch = (Context, "drained", waited_for_nobody)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from keys.model.records import ClientRequirements, ProcedureHistory
 from procedures.context import Context
-from procedures.engine.submit import SubmitRequest as Wish
+from procedures.engine.submit import SubmitRequest
 from procedures.kinds.registry import KINDS
 from procedures.kinds.tables.drop_table import DROP_TABLE, DropTable
 from procedures.machine import Outcome, Step
@@ -39,10 +39,10 @@ async def _race(loop: SimLoop, harness: Harness, moves: bool) -> list[str]:
     await cluster.started()
     state = DropTable(catalog="main", schema_name="public", name="t", table_id=TABLE)
     client = ClientRequirements(submitted_by="anna", request_id="r", statement={}, table_id=TABLE)
-    wish = Wish(cluster.ids.procedure_id(), client, "")
+    request = SubmitRequest(cluster.ids.procedure_id(), client, "")
     manager = cluster.leader.manager
-    await manager.submit(slow, state, wish)
-    history = await manager.wait(wish.procedure, deadline_ms=600_000)
+    await manager.submit(slow, state, request)
+    history = await manager.wait(request.procedure, deadline_ms=600_000)
     ended = isinstance(history, ProcedureHistory)
     wrong = history_of(cluster.kv._store.log_from(1)).wrong
     return wrong if ended else [*wrong, "never ends"]

@@ -17,7 +17,7 @@ from procedures.engine.active_procedure import ActiveProcedure
 from procedures.engine.control import Command, Control
 from procedures.kinds.registry import KINDS
 from tests.crash.cancelling import TURNS
-from tests.crash.enumeration import meet_holders, outcomes_of, submit
+from tests.crash.enumeration import hear_nodes, meet_holders, outcomes_of, submit
 from tests.fakes.cluster import Cluster
 from tests.procedures.harness.agree import history_of
 from tests.procedures.harness.ends import End
@@ -124,6 +124,7 @@ async def _live(loop: SimLoop, scenario: Scenario, at: int) -> Life:
     await submit(cluster, server, scenario)
     if not await cluster.quiet():
         return Life(store.commits, 0, "", ("never ends",))
+    await hear_nodes(cluster, scenario)
     lost = len(LOST) - len(store.left)
     agreement = history_of(store._store.log_from(1))
     (said,) = outcomes_of(agreement).values()

@@ -1,6 +1,6 @@
 """The cancel matrix: every kind, cancelled just before and just behind each of its commits.
 
-It ends as if it had never been asked for, or the wish is refused and it ends as it would have.
+It ends as if it had never been asked for, or the attempt is refused and it ends as it would have.
 """
 
 from dataclasses import replace

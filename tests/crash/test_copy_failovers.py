@@ -22,8 +22,7 @@ from keys.store.memory import MemoryKv
 from keys.value import decode
 from metasrv.check.check_backup import STORE_RULES
 from metasrv.check.check_input import read_facts
-from metasrv.check.rule import Severity
-from metasrv.check.rule import judge as judged
+from metasrv.check.rule import Severity, violations_of
 from metasrv_base.clock import Clock
 from metasrv_base.errors import MetaError
 from procedures.engine.submit import SubmitRequest
@@ -124,9 +123,9 @@ class Life:
         return list(dict.fromkeys(self.wrong))
 
     async def _ask(self, server: Server, kind: str, state: ProcedureState) -> None:
-        wish = SubmitRequest(self.cluster.ids.procedure_id(), CLIENT, "")
+        attempt = SubmitRequest(self.cluster.ids.procedure_id(), CLIENT, "")
         own = self.cluster.kinds_at(server)[kind]
-        await self.cluster.ask(server, lambda manager: manager.submit(own, state, wish))
+        await self.cluster.ask(server, lambda manager: manager.submit(own, state, attempt))
 
     def _node_dies(self) -> None:
         """After its region was made, before the version happens."""
@@ -145,7 +144,7 @@ class Life:
     def _look(self) -> None:
         """`metasrv check`, whatever is written by now."""
         store = self.cluster.kv
-        found = judged(RULES, read_facts(store.dump(), store.revision))
+        found = violations_of(RULES, read_facts(store.dump(), store.revision))
         self.wrong += [one.line for one in found if one.severity is Severity.VIOLATION]
 
     async def _insists(self, work: Callable[[Server], Awaitable[None]]) -> None:

@@ -15,9 +15,11 @@ from metasrv_base.errors import MetaError
 from tests.crash.contention import Contest, contend, contests
 from tests.crash.enumeration import Harness, Patch, cells, is_core, life
 from tests.crash.planted import (
+    ALL_IN_SYNC,
     DEAD_NOT_TOLD,
     FLOOR_NOT_IN_OPEN,
     NO_DELETE_ONLY,
+    NO_MAJORITY,
     NO_WRITE_ONLY,
     NOT_DRAINED,
     NOT_LOCKED_AGAIN,
@@ -141,6 +143,12 @@ PLANTED = {
     ),
     "regions that are not told": taken_over(
         "alter_table, a column added", NOT_TOLD, "floor 0, knows 0"
+    ),
+    "a copy in the set that was never made": enumerated(
+        "create_table, with copies", Harness(patch=ALL_IN_SYNC), "copy of"
+    ),
+    "a region without a majority of its copies": enumerated(
+        "create_table, with two copies", Harness(patch=NO_MAJORITY), "without a majority"
     ),
     "holders that are not waited for": taken_over(
         "alter_table, cancelled", NOT_DRAINED, "while fe-1 uses one below"

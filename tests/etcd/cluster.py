@@ -6,9 +6,13 @@ from pathlib import Path
 
 import httpx
 
+from metasrv_base.clock import SystemClock
 from tests.etcd.process import EtcdProcess
 
 MEMBERS = 3
+ELECTED_S = 60
+ANSWER_S = 2.0
+LOOK_MS = 50
 # An election by 100 ms, as of a single member, would never end on a busy machine.
 TIMES = ("--heartbeat-interval=100", "--election-timeout=1000")
 
@@ -45,12 +49,16 @@ class EtcdCluster:
             member.kill()
 
     async def leader(self) -> EtcdProcess:
-        """By the word of a member that answers. AssertionError if nobody knows a leader."""
-        async with httpx.AsyncClient(trust_env=False, timeout=1) as http:
-            for member in self.members:
-                if await _leads(http, member):
-                    return member
-        raise AssertionError("nobody says that he leads")
+        """By its own word. AssertionError if no member leads within ELECTED_S."""
+        clock = SystemClock()
+        end_ms = clock.mono_ms() + ELECTED_S * 1000
+        async with httpx.AsyncClient(trust_env=False, timeout=ANSWER_S) as http:
+            while clock.mono_ms() < end_ms:
+                for member in self.members:
+                    if await _leads(http, member):
+                        return member
+                await clock.sleep_ms(LOOK_MS)
+        raise AssertionError("no member leads")
 
 
 async def ids_of(members: Sequence[EtcdProcess]) -> list[str]:

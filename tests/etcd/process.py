@@ -13,7 +13,7 @@ from metasrv.playground.ports import free_ports
 from metasrv_base.rng import SystemRng
 
 SERVES = re.compile(rb"serving (client traffic )?(insecure|secure)|serving client requests on")
-START_S_MAX = 60
+START_S_MAX = 300
 
 
 def free_port() -> int:

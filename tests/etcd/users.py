@@ -12,7 +12,8 @@ from tests.etcd.process import EtcdProcess
 
 async def guard(etcd: EtcdProcess, prefix: bytes, login: Login) -> None:
     """From now on only the user of *login* may do anything under *prefix*, and root elsewhere."""
-    async with httpx.AsyncClient(base_url=f"{etcd.url}/v3/auth/", trust_env=False) as http:
+    url = f"{etcd.url}/v3/auth/"
+    async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as http:
 
         async def ask(path: str, **body: Any) -> None:
             (await http.post(path, json=body)).raise_for_status()

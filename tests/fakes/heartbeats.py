@@ -91,15 +91,20 @@ def beat(plane: Plane, node: FakeNode, book: NodeLiveness, clock: Clock) -> bool
             RegionStat(
                 region_id=region_id,
                 epoch=held.epoch,
-                state="open",
+                state=state,
                 rows=0,
                 bytes=0,
                 wal_bytes=0,
                 files=0,
                 version=0,
                 root=held.root,
+                copies_version=held.copies_version,
             )
-            for region_id, held in node.serving.items()
+            for state, regions in (
+                ("open", {**node.serving, **node.following}),
+                ("restarted", node.restarted),
+            )
+            for region_id, held in regions.items()
         ),
     )
     try:

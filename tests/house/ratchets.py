@@ -13,7 +13,11 @@ from scripts.documents.facts import Facts, facts
 from scripts.documents.references import PACKAGES
 
 ROOT = Path(__file__).parents[2]
-VAGUE = frozenset({"found", "one", "at", "asked", "known", "wanted", "seen", "place"})
+VAGUE = frozenset(
+    {"found", "one", "at", "asked", "known", "wanted", "seen", "place"}
+    | {"judge", "judged", "judges", "said", "told", "wish", "wishes"}
+    | {"given", "taken", "news", "heard", "run_at_pace"}
+)
 OPENING = re.compile(r"\W*(Of|What|Who|How|That|Those|Which)\b")
 FRAGMENT = re.compile(
     r"\W*((By|In|As|Where|With|Without|Under|Behind|Up|Again|It)\b|(None|True|False):)"
@@ -53,8 +57,9 @@ def counted(tops: Iterable[str], faults: Callable[[Facts], int]) -> Counts:
 
 
 def bindings(file: Facts) -> int:
-    """Counts variables, parameters and fields that say how a value came, not what it is."""
-    return sum(name in VAGUE for name in file.bound)
+    """Counts variables, parameters, fields and functions that say how a value came, not what it
+    is."""
+    return sum(name in VAGUE for name in (*file.bound, *file.functions))
 
 
 def openings(file: Facts) -> int:
@@ -63,16 +68,15 @@ def openings(file: Facts) -> int:
 
 
 def fragments(file: Facts) -> int:
-    """Counts docstrings that begin with a parameter, or with words that open no sentence about the
-    thing itself."""
-    return sum(FRAGMENT.match(text) is not None for text in file.docstrings)
+    """Counts docstrings, those of fields included, that begin with a parameter, or with words that
+    open no sentence about the thing itself."""
+    return sum(FRAGMENT.match(text) is not None for text in file.texts)
 
 
 VAGUE_NAMES = Ratchet("vague_names", PACKAGES, bindings)
-"""The names left are those of fields that are sent or printed as JSON, and stay."""
+"""Names of fields that are sent or printed as JSON stay."""
 
-FRAGMENTS = Ratchet("fragments", PACKAGES, fragments)
-RATCHETS = (VAGUE_NAMES, FRAGMENTS)
+RATCHETS = (VAGUE_NAMES,)
 
 
 def excess(allowed: Counts, counts: Counts) -> Mapping[str, tuple[int, int]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from metasrv.host.tool_search import said
+from metasrv.host.tool_search import output_of
 from scripts import children
 from tests.processes import has_ended, is_running
 
@@ -61,7 +61,7 @@ def test_given_a_caller_when_it_is_ended_then_every_family_is_gone(
         assert all(is_running(one) for one in grandchildren)
 
         caller.send_signal(number)
-        caller.wait(60)
+        caller.wait(240)
 
     assert all(has_ended(one) for one in grandchildren)
 
@@ -79,4 +79,4 @@ def test_given_a_child_that_fails_when_it_must_not_then_its_last_words_are_told(
 @pytest.mark.process
 @pytest.mark.parametrize("argv", [("sh", "-c", "echo half; exit 1"), ("no-such-program",)])
 def test_given_a_command_that_fails_when_asked_then_it_said_nothing(argv: tuple[str, ...]) -> None:
-    assert said(argv) == ""
+    assert output_of(argv) == ""

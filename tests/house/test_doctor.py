@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from metasrv.cli.main import COMMANDS, application, main
-from metasrv.cli.tools.doctor import SET_UP, judge_command, judge_tool
+from metasrv.cli.tools.doctor import SET_UP, command_finding, tool_finding
 from metasrv.host.toolchain import Tool
 
 
 def test_given_no_tool_when_judged_then_the_fix_installs_it_and_sets_up() -> None:
-    found = judge_tool("etcd", None, "apt-get install etcd-server")
+    found = tool_finding("etcd", None, "apt-get install etcd-server")
 
     assert (found.state, found.fix) == ("missing", f"apt-get install etcd-server && {SET_UP}")
 
@@ -19,7 +19,7 @@ def test_given_no_tool_when_judged_then_the_fix_installs_it_and_sets_up() -> Non
 def test_given_a_chosen_tool_that_is_gone_when_judged_then_set_up_mends_it(tmp_path: Path) -> None:
     gone = Tool(str(tmp_path / "etcd"), "3.4.23", "PATH", "from PATH")
 
-    found = judge_tool("etcd", gone, "apt-get install etcd-server")
+    found = tool_finding("etcd", gone, "apt-get install etcd-server")
 
     assert (found.state, found.fix) == ("missing", SET_UP)
 
@@ -27,15 +27,15 @@ def test_given_a_chosen_tool_that_is_gone_when_judged_then_set_up_mends_it(tmp_p
 def test_given_a_tool_with_a_warning_when_judged_then_it_is_shown() -> None:
     weak = Tool("/bin/sh", "3.5.1", "the wheel", "from the wheel", "may lose data when killed")
 
-    found = judge_tool("etcd", weak, "apt-get install etcd-server")
+    found = tool_finding("etcd", weak, "apt-get install etcd-server")
 
     assert found.state == "warning"
     assert "may lose data when killed" in found.said
 
 
 def test_given_no_jq_when_judged_then_the_pages_that_need_it_are_named() -> None:
-    absent = judge_command("jq", None, "docs/tutorial.md needs it")
-    there = judge_command("jq", "/usr/bin/jq", "docs/tutorial.md needs it")
+    absent = command_finding("jq", None, "docs/tutorial.md needs it")
+    there = command_finding("jq", "/usr/bin/jq", "docs/tutorial.md needs it")
 
     assert (absent.state, absent.fix) == ("warning", "apt-get install jq")
     assert "docs/tutorial.md needs it" in absent.said

@@ -31,7 +31,7 @@ def test_given_a_source_then_imports_classes_variables_and_docstrings_are_its_fa
     assert source.classes == ("Row",)
     assert set(source.bound) == {"number", "rows", "start", "total"}
     assert set(source.texts) == {"A file.", "Of a row.", "not first, and a statement"}
-    assert source.docstrings == ("A file.",)
+    assert source.functions == ("count",)
 
 
 def test_given_a_file_when_asked_again_then_it_is_not_parsed_again(tmp_path: Path) -> None:

@@ -28,8 +28,8 @@ PAIRS = [
         if name[:4] == "Sync"
     ),
 ]
-INSIDE = {"clock", "binding"}
-"""Names that tests and the SDK itself use."""
+INSIDE = {"clock", "binding", "expect_running"}
+"""Names that tests and the SDK itself use. `Client` calls `expect_running` at its start."""
 
 
 def public(kind: type) -> dict[str, object]:

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.packaging
 
 ROOT = Path(__file__).parent.parent.parent
 PACKAGES = ("metasrv_base", "serving", "keys", "procedures", "metasrv", "dataplane")
-UP_MS_MAX = 60_000
+UP_MS_MAX = 240_000
 NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
@@ -170,7 +170,7 @@ def test_given_all_extras_when_a_playground_is_started_then_a_table_is_made_in_i
             made = whole.run(*create, "--metasrv", url)
         finally:
             program.send_signal(signal.SIGTERM)
-            program.communicate(timeout=60)
+            program.communicate(timeout=240)
 
     assert made.returncode == 0, made.stderr
 

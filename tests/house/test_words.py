@@ -1,5 +1,4 @@
-"""Checks of words: class names are unique, vague names and fragments grow no more, docstrings open
-plainly."""
+"""Checks of words: class names are unique, vague names grow no more, docstrings open plainly."""
 
 import re
 from collections import defaultdict
@@ -85,6 +84,11 @@ def test_given_every_file_then_no_docstring_has_a_banned_opening() -> None:
     assert counted(EVERYWHERE, openings) == {}, "style.md, Prose"
 
 
+@pytest.mark.slow
+def test_given_the_product_then_no_docstring_begins_with_a_fragment() -> None:
+    assert counted(PACKAGES, fragments) == {}, "style.md, Prose"
+
+
 @pytest.mark.parametrize(
     ("source", "count"),
     [
@@ -125,7 +129,8 @@ def test_given_a_source_then_docstrings_with_a_banned_opening_are_counted(
         ('def f(x, y):\n    """*x* and *y*: versions."""', 1),
         ('def f():\n    """None: any."""', 1),
         ('"""By name."""', 1),
-        ('class A:\n    """In order."""\n    x: int\n    """None: any."""', 1),
+        ('class A:\n    """In order."""\n    x: int\n    """None: any."""', 2),
+        ('class A:\n    x: int | None\n    """The bound; None for any."""', 0),
         ('def f(x):\n    """*x* with its entries."""', 0),
         ('def f():\n    """Yields rows, by name."""', 0),
         ('"""Bytes of a file."""', 0),

@@ -23,7 +23,7 @@ from metasrv.leadership.election import Election, ElectionTiming, ServerIdentity
 from metasrv_base.errors import MetaError
 from procedures.engine.control import Command, Control
 from procedures.kinds.registry import KINDS
-from tests.crash.enumeration import BY_NAME, wish
+from tests.crash.enumeration import BY_NAME, attempt
 from tests.fakes.chance import SeededIds
 from tests.fakes.cluster import CLUSTER_ID, LIMITS
 from tests.fakes.faults import Mode
@@ -150,7 +150,7 @@ class Process:
                 await manager.control(procedure, Command(Control.CANCEL, by="anna"))
                 return
             self._plan.armed = what == "submit"
-            said = await wish(manager, self._scenario, self._kinds, self._ids)
+            said = await attempt(manager, self._scenario, self._kinds, self._ids)
         except MetaError:
             if what != "cancel":
                 self._door.tell("submitted", procedure=None, replayed=False)

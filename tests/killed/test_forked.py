@@ -62,7 +62,7 @@ def test_given_a_server_that_stands_still_when_its_loop_is_closed_then_it_has_en
     with asyncio.Runner(loop_factory=FastLoop) as runner, pytest.raises(RuntimeError):
         runner.run(main())
 
-    until(lambda: not is_alive(seen[0]), 10)
+    until(lambda: not is_alive(seen[0]), 120)
 
 
 def test_given_a_zygote_that_ends_when_a_server_is_waited_for_then_that_is_told(
@@ -78,4 +78,4 @@ def test_given_a_zygote_that_ends_when_a_server_is_waited_for_then_that_is_told(
         runner.run(main())
 
     assert raised.group_contains(ChildProcessError)
-    until(lambda: not is_alive(seen[0]), 10)
+    until(lambda: not is_alive(seen[0]), 120)

@@ -1,6 +1,8 @@
 """The text below a field is its description in every document, and costs a start nothing."""
 
-import inspect
+import sys
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 from pydantic import Field
@@ -52,14 +54,24 @@ def test_given_a_model_when_made_then_its_source_was_not_read() -> None:
     assert {field.description for field in Part.model_fields.values()} == {None}
 
 
-def test_given_no_source_then_there_are_no_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_source(_: object) -> str:
-        raise OSError("could not get source code")
-
+def test_given_no_source_then_there_are_no_texts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     class Compiled(Described):
         size: int
         """In bytes."""
 
-    monkeypatch.setattr(inspect, "getsource", no_source)
+    alone = ModuleType("compiled_alone")
+    alone.__file__ = str(tmp_path / "compiled_alone.pyc")
+    monkeypatch.setitem(sys.modules, alone.__name__, alone)
+    monkeypatch.setattr(Compiled, "__module__", alone.__name__)
 
     assert descriptions(Compiled) == {}
+
+
+def test_given_a_class_in_a_function_then_it_has_its_own_texts() -> None:
+    class Part(Described):
+        size: int
+        """In pages."""
+
+    assert descriptions(Part) == {"size": "In pages."}

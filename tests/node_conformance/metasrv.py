@@ -15,9 +15,14 @@ import orjson
 import uvicorn
 from fastapi import FastAPI, Response
 
-from metasrv.nodes.region_report import RegionReport
+from metasrv.nodes.heartbeats.region_report import RegionReport
 from metasrv_base.errors import MetaError
 from metasrv_base.wire.model import WireModel
+from metasrv_base.wire.node.copy_changes import (
+    CopyChangeResult,
+    CopyChangesAnswer,
+    CopyChangesRequest,
+)
 from metasrv_base.wire.node.nodes import (
     Grant,
     HeartbeatAnswer,
@@ -25,7 +30,7 @@ from metasrv_base.wire.node.nodes import (
     RegisterAnswer,
     RegisterRequest,
 )
-from metasrv_base.wire.node.orders import LeaseGrant, Order
+from metasrv_base.wire.node.orders import LeaseGrant, Order, OrderError
 from metasrv_base.wire.problem.problems import problem_of
 
 CLUSTER = "cluster-of-the-test"
@@ -44,6 +49,8 @@ class Told:
     """Whether every region that a heartbeat reports open is granted at its epoch."""
     instructions: list[Order] = field(default_factory=list)
     """Given once."""
+    changes_copies: bool = False
+    """Whether the changes of copies that leaders ask for are done."""
     refuse: MetaError | None = None
     """Every call is answered with it."""
 
@@ -57,6 +64,7 @@ class FakeMetasrv:
         self.url = ""
         self.registered: list[RegisterRequest] = []
         self.heard: list[HeartbeatRequest] = []
+        self.changes_asked: list[CopyChangesRequest] = []
         self._changed = threading.Condition()
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
@@ -78,7 +86,7 @@ class FakeMetasrv:
         self._server.should_exit = True
         self._thread.join(10)
 
-    def wait_for(self, seen: Callable[[], bool], timeout_s: float = 60) -> None:
+    def wait_for(self, seen: Callable[[], bool], timeout_s: float = 240) -> None:
         """Until `seen` holds; asked again after each call of a node."""
         with self._changed:
             assert self._changed.wait_for(seen, timeout_s), "the node did not do it in time"
@@ -108,7 +116,22 @@ class FakeMetasrv:
         async def heartbeat(node_id: str, beat: HeartbeatRequest) -> HeartbeatAnswer | Response:
             return self._noted(self.heard, beat) or self._heartbeat_answer(beat)
 
+        @app.post("/internal/v1/nodes/{node_id}/copies", response_model=None)
+        async def copies(node_id: str, request: CopyChangesRequest) -> CopyChangesAnswer | Response:
+            return self._noted(self.changes_asked, request) or self._changed_answer(request)
+
         return app
+
+    def _changed_answer(self, request: CopyChangesRequest) -> CopyChangesAnswer:
+        """Every change is done, if the test lets it."""
+        error = OrderError(code="not-ready", facts={})
+        results = [
+            CopyChangeResult(region_id=change.region_id, copies_version=change.copies_version + 1)
+            if self.told.changes_copies
+            else CopyChangeResult(region_id=change.region_id, error=error)
+            for change in request.changes
+        ]
+        return CopyChangesAnswer(results=results)
 
     def _noted(self, seen: list[Any], request: WireModel) -> Response | None:
         with self._changed:

@@ -139,8 +139,11 @@ class Node:
             root=self.root_of(region),
         )
 
-    def discard_order(self, region: int, epoch: int, root: str) -> DiscardRoot:
-        return DiscardRoot(number=self.next_number(), region_id=str(region), epoch=epoch, root=root)
+    def discard_order(
+        self, region: int, epoch: int, root: str, *, left: bool = False
+    ) -> DiscardRoot:
+        number, region_id = self.next_number(), str(region)
+        return DiscardRoot(number=number, region_id=region_id, epoch=epoch, root=root, left=left)
 
     def root_of(self, region: int) -> str:
         return f"{self.root}/regions/{region}"

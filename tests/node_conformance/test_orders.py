@@ -2,6 +2,7 @@
 
 import pytest
 
+from metasrv_base.wire.node.copies import OrderedCopy, RegionCopies
 from metasrv_base.wire.node.orders import OriginColumn, RegionColumn
 from tests.node_conformance.node import COLUMNS, Node, Write, new_region
 
@@ -77,6 +78,21 @@ def test_given_a_lower_term_when_taken_then_the_request_is_refused(node: Node) -
     assert answer.json()["facts"]["current_term"] == node.metasrv.told.term
 
 
+@pytest.mark.parametrize(
+    ("term", "status"), [(10**30, 400), (1 << 63, 422), ((1 << 63) - 1, 503), (-1, 422)]
+)
+def test_given_a_term_out_of_bounds_when_ordered_then_refused_and_the_leader_is_not_shut_out(
+    node: Node, term: int, status: int
+) -> None:
+    """A term within 64 bits is taken once a metasrv server has told the node of it."""
+    region = node.created()
+
+    claimed = node.post_orders(node.close_order(region, epoch=1), term=term)
+
+    assert claimed.status_code == status, claimed.text
+    assert code(node, node.close_order(region, epoch=1)) is None
+
+
 def test_given_another_cluster_when_ordered_then_wrong_cluster(node: Node) -> None:
     answer = node.post_orders(node.create_order(new_region()), cluster_id="another")
 
@@ -137,7 +153,9 @@ def test_given_an_open_region_when_begun_anew_then_it_is_empty_and_the_old_epoch
     assert code(node, anew) is None
     late = node.post_batch(region, [Write(b"b", 1)], "s2", epoch=1)
     node.write(region, [Write(b"c", 1)], "s3", epoch=2)
+    again = node.write(region, [Write(b"a", 1)], "s1", epoch=2)
 
+    assert again.repeated, "a copy that comes late brings no row back"
     assert (late.status_code, late.json()["code"]) == (409, "stale-epoch")
     assert [row.key for row in node.scan(region, epoch=2).rows] == [b"c".hex()]
     assert code(node, node.discard_order(region, epoch=2, root=new)) == "action-not-allowed"
@@ -242,3 +260,37 @@ def test_given_a_column_in_the_place_of_another_when_read_then_rows_of_before_ar
     assert (told, again) == (None, None)
     assert [row.values for row in before] == [{"2": "v1", "3": "1"}, {"2": "v2", "3": "2"}]
     assert node.scan(region, schema_version=2, epoch=2).rows == before
+
+
+def test_given_an_order_whose_root_has_another_role_in_its_copies_then_refused(
+    node: Node,
+) -> None:
+    region = new_region()
+    members = [
+        OrderedCopy(node=node.node_id, root=node.root_of(region), role="leader"),
+        OrderedCopy(node="dn-2", root="/dn-2/r", role="in-sync", address="http://dn-2"),
+    ]
+    copies = RegionCopies(version=1, min_in_sync=2, members=members)
+    others = copies.model_copy(update={"members": members[1:]})
+
+    assert code(node, node.create_order(region, role="copy")) == "invalid-request"
+    assert code(node, node.create_order(region, role="copy", copies=copies)) == "invalid-request"
+    assert code(node, node.create_order(region, copies=others)) == "invalid-request"
+    memory = node.create_order(region, copies=copies, engine="memory")
+    assert code(node, memory) == "unsupported"
+    assert str(region) not in {stat["region_id"] for stat in node.stats()}
+
+
+def test_given_the_folder_of_a_copy_that_has_left_when_discarded_then_it_goes_unless_in_use(
+    node: Node,
+) -> None:
+    region = node.created()
+    old, new = node.root_of(region), f"{node.root_of(region)}-2"
+    assert code(node, node.discard_order(region, 1, old, left=True)) == "action-not-allowed"
+    assert code(node, node.create_order(region, epoch=2, root=new, replaces=[old])) is None
+
+    assert code(node, node.discard_order(region, 2, old, left=True)) is None
+    assert code(node, node.discard_order(region, 2, new, left=True)) == "action-not-allowed"
+    assert code(node, node.close_order(region, 2)) is None
+    assert code(node, node.discard_order(region, 2, new, left=True)) is None
+    assert code(node, node.open_order(region, 3, root=new)) == "region-lost"

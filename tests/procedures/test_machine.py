@@ -184,3 +184,10 @@ def test_given_the_kinds_then_their_pages_are_made_from_the_tables() -> None:
     assert set(found) == {f"docs/procedures/{name}.md" for name in (*KINDS, "README")}
     assert "reroute --> await_lease" in found["docs/procedures/failover_table.md"]
     assert "look --> [*]" in found["docs/procedures/failover_node.md"]
+
+
+def test_given_the_pages_of_kinds_then_each_begins_with_a_sentence_of_its_own() -> None:
+    texts = {name: pages()[f"docs/procedures/{name}.md"].split("\n\n")[2] for name in KINDS}
+
+    assert all(text.startswith(f"{name}: ") for name, text in texts.items())
+    assert len(set(texts.values())) == len(KINDS)

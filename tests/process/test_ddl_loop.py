@@ -7,7 +7,7 @@ import pytest
 
 from tests.process.harness.ddl_loop import IN_PLACE, LEADER, Blow, Plan, changed_under_load
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(900)]
 
 SHORT_MS = 300
 BLOWS = (

@@ -19,7 +19,7 @@ from serving.launch import program
 from tests.metasrv_base.wire.http.http_server import SILENCE, Reply, serving
 from tests.process.harness.rig import CALM, Rig, table_spec
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(900)]
 UNKEPT = httpx.Limits(max_keepalive_connections=0)  # none is closed under a request
 ROWS = [{"id": number, "word": f"w{number}"} for number in range(6)]
 
@@ -64,7 +64,7 @@ async def test_given_two_frontends_when_one_dies_and_one_ends_then_each_serves_w
     )
     async with (
         Playground(settings) as playground,
-        httpx.AsyncClient(trust_env=False, limits=UNKEPT) as http,
+        httpx.AsyncClient(trust_env=False, limits=UNKEPT, timeout=60) as http,
         connect_async(playground.metasrv_urls, patience_ms=60_000) as db,
     ):
         rig = Rig(playground, http)

@@ -14,10 +14,10 @@ from tests.dataplane.datanode.process.loads import FLAGS, rows_bytes
 from tests.dataplane.datanode.process.program import traced
 from tests.process.harness.rig import CALM, Rig, table_spec
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
-SLOW_FILES = "delay_enter=30000000"
-"""`mkdir` takes 30 s and until then nothing is flushed: three times as long as a statement may
-take."""
+pytestmark = [pytest.mark.process, pytest.mark.timeout(900)]
+SLOW_FILES = "delay_enter=120000000"
+"""`mkdir` takes as long as strace looks on, at most 120 s, and until then nothing is flushed:
+longer than a statement may take."""
 ROWS = 3
 
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from metasrv.sdk.rows.table import AsyncTable
-from tests.process.harness.ddl_clients import Client, Manner, Wish, out_of_order, wrong_of
+from tests.process.harness.ddl_clients import Attempt, Client, Manner, out_of_order, wrong_of
 from tests.process.harness.writer import Writer, word_of, wrong_rows
 
 CREATE = "table.created"
@@ -19,9 +19,11 @@ def update(version: int, token: str, table_id: int = 1024) -> dict[str, Any]:
     return {"version": version, "procedure": f"p-{version}", "entries": [entry]}
 
 
-async def judged(wish: Wish, *updates: dict[str, Any], endings: tuple[str, ...] = ()) -> list[str]:
+async def judged(
+    attempt: Attempt, *updates: dict[str, Any], endings: tuple[str, ...] = ()
+) -> list[str]:
     async with httpx.AsyncClient() as http:
-        client = Client(0, ["http://nowhere"], Manner.ONCE, http, 0, wishes=[wish])
+        client = Client(0, ["http://nowhere"], Manner.ONCE, http, 0, attempts=[attempt])
         ended = {"last": {"client": {"request_id": ""}}}
         return wrong_of([client], {u["version"]: u for u in updates}, dict.fromkeys(endings, ended))
 
@@ -42,33 +44,33 @@ async def judged(wish: Wish, *updates: dict[str, Any], endings: tuple[str, ...] 
 async def test_given_what_a_client_was_told_then_the_log_must_say_the_same(
     told: str, times: int, holds: bool
 ) -> None:
-    wish = Wish(CREATE, "c0_1", "POST", "/", told=told)
+    attempt = Attempt(CREATE, "c0_1", "POST", "/", told=told)
     updates = [update(1 + n, "c0_1", table_id=1024 + n) for n in range(times)]
 
-    assert (await judged(wish, *updates) == []) is holds
+    assert (await judged(attempt, *updates) == []) is holds
 
 
 async def test_given_an_accepted_change_without_an_end_then_it_is_named() -> None:
-    wish = Wish(CREATE, "c0_1", "POST", "/", procedure="p-1")
+    attempt = Attempt(CREATE, "c0_1", "POST", "/", procedure="p-1")
 
-    assert await judged(wish, endings=("p-1",)) == []
-    assert "has no end" in (await judged(wish))[0]
+    assert await judged(attempt, endings=("p-1",)) == []
+    assert "has no end" in (await judged(attempt))[0]
 
 
 async def test_given_an_id_twice_or_a_version_missing_then_it_is_named() -> None:
-    wish = Wish(CREATE, "other", "POST", "/")
+    attempt = Attempt(CREATE, "other", "POST", "/")
 
-    twice = await judged(wish, update(1, "a"), update(2, "b"))
-    gap = await judged(wish, update(1, "a"), update(3, "b", table_id=1025))
+    twice = await judged(attempt, update(1, "a"), update(2, "b"))
+    gap = await judged(attempt, update(1, "a"), update(3, "b", table_id=1025))
 
     assert twice == ["table id 1024 was given 2 times"]
     assert gap == ["version 2 is missing"]
 
 
-def told(version: int, begun_ms: int, told_ms: int) -> Wish:
-    wish = Wish(CREATE, "t", "POST", "/", told="ok", version=version)
-    wish.begun_ms, wish.told_ms = begun_ms, told_ms
-    return wish
+def told(version: int, begun_ms: int, told_ms: int) -> Attempt:
+    attempt = Attempt(CREATE, "t", "POST", "/", told="ok", version=version)
+    attempt.begun_ms, attempt.told_ms = begun_ms, told_ms
+    return attempt
 
 
 def test_given_changes_one_after_another_when_versions_go_back_then_it_is_named() -> None:

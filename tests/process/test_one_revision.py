@@ -9,7 +9,7 @@ import pytest
 from metasrv.sdk.client import AsyncClient
 from tests.process.harness.rig import CALM, Key, Rig, running, table_spec
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(900)]
 
 METADATA = ("__table_", "__dn_table/", "__schema_name/", "__removed-", "__catalog/")
 TABLE = {"__table_info", "__table_route", "__dn_table", "__table_name"}

@@ -10,7 +10,7 @@ from tests.process.harness.node_outages import rows_of
 from tests.process.harness.rig import running, table_spec
 from tests.process.harness.writer import Writer, wrong_rows
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(500)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(900)]
 
 
 async def test_given_a_writer_when_its_node_is_drained_then_it_lives_empty_and_no_row_is_lost(
@@ -22,7 +22,7 @@ async def test_given_a_writer_when_its_node_is_drained_then_it_lives_empty_and_n
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(writer.run())
             drained = await db.nodes.drain("dn-1", "a new disk")
-            ended = await db.procedures.wait(drained.id, 240)
+            ended = await db.procedures.wait(drained.id, 600)
             after = writer.begun
 
             async def writes_again() -> bool:

@@ -7,7 +7,7 @@ import pytest
 from tests.process.harness.node_outages import node_stopped
 from tests.process.harness.pauses import leader_stopped
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(900)]
 
 
 async def test_given_a_stopped_leader_when_it_wakes_then_nothing_it_does_counts(

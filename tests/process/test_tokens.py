@@ -12,7 +12,7 @@ from metasrv_base.errors import MetaError
 from metasrv_base.token import line_of, new_token
 from tests.process.harness.rig import CALM, table_spec
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(900)]
 STRANGERS: tuple[dict[str, str], ...] = (
     {},
     {"authorization": "Bearer wrong"},
@@ -48,7 +48,10 @@ async def test_given_tokens_when_servers_nodes_and_clients_show_theirs_then_nobo
         datanode_flags={**taken, "token-file": shown["nodes"]},
         frontend_flags={**taken, "token-file": shown["nodes"]},
     )
-    async with Playground(settings) as playground, httpx.AsyncClient(trust_env=False) as http:
+    async with (
+        Playground(settings) as playground,
+        httpx.AsyncClient(trust_env=False, timeout=60) as http,
+    ):
         for number, url in enumerate(playground.metasrv_urls):  # one of them asks the other
             async with connect_async(url, token=tokens["ada"], patience_ms=60_000) as db:
                 await db.tables.create(table_spec(f"t{number}"))

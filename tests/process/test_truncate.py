@@ -11,7 +11,7 @@ from metasrv_base.errors import MetaError
 from tests.process.harness.node_outages import PATIENT_MS, rows_of
 from tests.process.harness.rig import CALM, Rig, running, table_spec
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(900)]
 BEFORE = [{"id": id, "word": "before"} for id in range(200)]
 AFTER = [{"id": id, "word": "after"} for id in range(100, 150)]
 

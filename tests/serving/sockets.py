@@ -14,7 +14,7 @@ import uvicorn
 from metasrv_base.wire.http.asgi import App, Message, Receive, Scope, Send, read_body
 from serving.guard import Bounds, GuardedConfig
 
-PATIENCE_S = 20.0
+PATIENCE_S = 120.0
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from tests.sim.planted.mistakes import Bugs
 from tests.sim.plots.compacted import COMPACTED, Compacted
 from tests.sim.plots.large_batches import LARGE_BATCHES, LargeBatches
 from tests.sim.plots.placed import PLACED, Placed
+from tests.sim.plots.replicated import REPLICATED, Replicated
 from tests.sim.plots.restored import RESTORED, Restored
 from tests.sim.scenario import Outcome, Plot, live
 
@@ -23,6 +24,7 @@ PLOTS: Mapping[str, type[Plot]] = {
     SHORT_LOG.name: Log,
     PLACED.name: Placed,
     COMPACTED.name: Compacted,
+    REPLICATED.name: Replicated,
     RESTORED.name: Restored,
     LARGE_BATCHES.name: LargeBatches,
 }
@@ -31,7 +33,7 @@ LENGTHS: Mapping[str, Length] = {
     one.name: one
     for one in (
         *(LONG, SHORT, OUTAGE, QUEUE, SHORT_QUEUE, LONG_QUEUE, LOG, SHORT_LOG),
-        *(PLACED, COMPACTED, RESTORED, LARGE_BATCHES),
+        *(PLACED, COMPACTED, REPLICATED, RESTORED, LARGE_BATCHES),
     )
 }
 """The lengths that `make sim` lives."""

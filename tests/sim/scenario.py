@@ -8,7 +8,7 @@ import gc
 import logging
 import uuid
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from random import Random
@@ -101,6 +101,7 @@ def live(
 
 class Plot:
     look_ms = LOOK_MS
+    drawn_faults: Sequence[Fault] = FAULTS
     regions = 2
     """Regions of a table of the SDK's."""
 
@@ -257,7 +258,7 @@ class Plot:
         for start in starts:
             await world.sleep_ms(start - before)
             before = start
-            fault = random.choice(FAULTS)
+            fault = random.choice(self.drawn_faults)
             self.faults.append(fault.__name__)
             world.loop.trace("fault", fault.__name__)
             begun.append(world.loop.spawn(WORLD, self._happens(fault)))

@@ -11,6 +11,7 @@ from tests.sim.cluster.outage import OUTAGE
 from tests.sim.length import FIRST_SHORT, SHORT, Life
 from tests.sim.plots.large_batches import LARGE_BATCHES
 from tests.sim.plots.placed import PLACED
+from tests.sim.plots.replicated import REPLICATED
 from tests.sim.runs import Hunt, Processes
 
 pytestmark = [pytest.mark.sim, pytest.mark.timeout(2_400)]
@@ -38,9 +39,11 @@ QUICK = [
     Hunt("one page of records recovered", "not taken up", SHORT_QUEUE, first=1),
     Hunt("a replay that ends at a bound", "right: one of", SHORT_LOG, first=1),
     Hunt("a failover ignores the node filter", "filter: ", PLACED, first=1),
+    Hunt("acknowledged before a copy has it", "right: one of", REPLICATED, first=4),
     Hunt("keys of a large version are left", "keys of the one before", LARGE_BATCHES, first=2),
 ]
-SPIED = [*(Life(FIRST_SHORT + n, SHORT) for n in range(3)), Life(1, OUTAGE), Life(1), Life(2)]
+SPIED = [*(Life(FIRST_SHORT + n, SHORT) for n in range(4)), Life(1, OUTAGE), Life(1), Life(2)]
+SPIED.append(Life(2, REPLICATED))
 """A merge of files comes in long lives alone."""
 
 

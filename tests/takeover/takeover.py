@@ -23,7 +23,7 @@ from tests.crash.enumeration import (
 from tests.fakes.chance import SeededIds
 from tests.fakes.cluster import DEADLINE_MS, TAKEOVER_MS, Cluster
 from tests.fakes.datanodes.picture import restore
-from tests.fakes.heartbeats import registered
+from tests.fakes.heartbeats import BEAT_MS, registered
 from tests.procedures.harness.agree import Agreement, history_of
 from tests.procedures.harness.ends import Check, End, all_dropped, effects
 from tests.procedures.harness.scenario import FULL, Scenario
@@ -69,6 +69,8 @@ async def _lead_on(
         return (f"never ends: {cluster.living()}",)
     over = set(outcomes_of(_agreement(cluster)))
     wrong = await ask_again(cluster, scenario, _asked(tape), over)
+    if scenario.awaits_heartbeats:
+        await cluster.clock.sleep_ms(2 * BEAT_MS)
     wrong += judge(cluster, _agreement(cluster), scenario, None)
     if cluster.leader.manager.living():
         wrong.append("locks are held at the end")

@@ -45,7 +45,7 @@ async def test_given_a_create_when_it_is_followed_then_it_passes_few_files() -> 
         FakeNodes.send,
         Committer.commit,
         batch.seal,
-        batch.judge,
+        batch.outcome_of,
         MemoryKv.txn,
         respond.changed,
     )

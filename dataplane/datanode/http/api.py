@@ -8,6 +8,8 @@ import structlog
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from dataplane.datanode.answers import Alive, NodeRegions, RegionBody, VersionBody
+from dataplane.datanode.copies.followed import APPEND_BYTES_MAX
+from dataplane.datanode.copies.peers import BINARY
 from dataplane.datanode.regions.scan_slots import ReaderKind
 from dataplane.datanode.service import DatanodeService
 from metasrv_base.errors import NotFound, Refused
@@ -15,6 +17,7 @@ from metasrv_base.wire.http.asgi import read_body
 from metasrv_base.wire.limits import BATCH_BYTES_MAX
 from metasrv_base.wire.model import INT64_END, REGION_ID_CHARS_MAX, RegionId
 from metasrv_base.wire.node.adoption import AdoptAnswer, AdoptRequest, Inventory
+from metasrv_base.wire.node.appends import AppendAnswer
 from metasrv_base.wire.node.batches import (
     BatchResult,
     ChecksumRequest,
@@ -23,14 +26,24 @@ from metasrv_base.wire.node.batches import (
     Rows,
     ScanRows,
 )
+from metasrv_base.wire.node.copy_sessions import (
+    FILE_NUMBER_MAX,
+    PIECE_BYTES_MAX,
+    SESSION_CHARS_MAX,
+    CopySession,
+    CopySessionRequest,
+)
 from metasrv_base.wire.node.inputs import Borrowed, Snapshot
 from metasrv_base.wire.node.orders import OrderRequest, OrderResponse
+from metasrv_base.wire.node.promises import PromiseAnswer, PromiseRequest
+from metasrv_base.wire.node.silences import LeaderHeard
 from serving.timed_stream import Begun, TimedStream, whole_answer
 
 ARROW = "application/vnd.apache.arrow.stream"
 JSON = "application/json"
 IPC_OVERHEAD_BYTES_MAX = 1 << 20
 """The most bytes of an Arrow stream around its buffers: schema, metadata, padding."""
+BODY_BYTES_MAX = BATCH_BYTES_MAX + IPC_OVERHEAD_BYTES_MAX
 
 log = structlog.get_logger()
 node = APIRouter(prefix="/node/v1", tags=["node"])
@@ -54,12 +67,26 @@ async def region_number(region_id: str) -> int:
 
 ServiceDep = Annotated[DatanodeService, Depends(service)]
 RegionDep = Annotated[int, Depends(region_number)]
+SessionQuery = Annotated[str, Query(min_length=1, max_length=SESSION_CHARS_MAX)]
 
 _ARROW_BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
         "description": "An Arrow IPC stream with a `BatchHeader` in its schema's metadata.",
         "content": {ARROW: {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+_APPEND_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "description": "Records by copy, as `dataplane/region/following/append_body.py` has them.",
+        "content": {BINARY: {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+_PIECE_ANSWER: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "Bytes of the file.",
+        "content": {BINARY: {"schema": {"type": "string", "format": "binary"}}},
     }
 }
 _ARROW_ANSWER: dict[int | str, dict[str, Any]] = {
@@ -81,6 +108,45 @@ async def execute_orders(orders: OrderRequest, service: ServiceDep) -> OrderResp
 async def adopt_node(request: AdoptRequest, service: ServiceDep) -> AdoptAnswer:
     """Leave a cluster for the one that was restored from its backup. No region is served then."""
     return await service.adoption.adopt(request)
+
+
+@node.post("/copies/promises")
+async def promise_reads(request: PromiseRequest, service: ServiceDep) -> PromiseAnswer:
+    """Promises of this node's copies to the leaders of another node that they serve nothing; while
+    these last, the leaders may answer reads."""
+    return service.promises.answer(request)
+
+
+@node.get("/copies/heard")
+async def get_heard(
+    service: ServiceDep, leader: Annotated[str, Query(min_length=1, max_length=128)]
+) -> LeaderHeard:
+    """The time since a leader last asked the copies of this node for promises."""
+    return service.promises.silence_of(leader)
+
+
+@node.post("/copies/sessions")
+async def begin_copy_session(request: CopySessionRequest, service: ServiceDep) -> CopySession:
+    """Keep the files of a region that this node leads, while a copy fetches them."""
+    return await service.sessions.begin(request)
+
+
+@node.delete("/copies/sessions", status_code=204)
+async def end_copy_session(service: ServiceDep, session: SessionQuery) -> None:
+    """End a session; its files may be merged into others again."""
+    service.sessions.end(session)
+
+
+@node.get("/copies/files", response_class=Response, responses=_PIECE_ANSWER)
+async def read_copy_file(
+    service: ServiceDep,
+    session: SessionQuery,
+    file: Annotated[int, Query(ge=0, le=FILE_NUMBER_MAX)],
+    offset: Annotated[int, Query(ge=0, lt=INT64_END)],
+) -> Response:
+    """A piece of a file of a session, at most 1 MiB; without bytes at the end of the file."""
+    piece = await service.sessions.read(session, file, offset, PIECE_BYTES_MAX)
+    return Response(piece, media_type=BINARY)
 
 
 @node.get("/inventory")
@@ -107,7 +173,7 @@ async def get_region(region: RegionDep, service: ServiceDep) -> RegionBody:
 
 @node.get("/regions/{region_id}/borrowed")
 async def list_borrowed(region: RegionDep, service: ServiceDep) -> Borrowed:
-    """The read-only inputs of other roots that a job must bring over."""
+    """The read-only inputs in other roots that a job must copy to the region's own root."""
     return await service.rows.borrowed(region)
 
 
@@ -119,16 +185,25 @@ async def list_snapshot(
     index: Annotated[Sequence[int], Query(max_length=64)] = (),
     all: Annotated[bool, Query()] = False,
 ) -> Snapshot:
-    """Files that hold all rows as of an open mark, and the entries of the indexes that are named,
-    or with `all` of whatever index it holds any; what is in memory is flushed first."""
+    """Files with all rows as of an open mark, and with the entries of the named indexes, or with
+    `all` of every index; rows in memory are flushed first."""
     return await service.rows.snapshot(region, mark, None if all else index)
+
+
+@node.post("/copies/append", response_model=AppendAnswer, openapi_extra=_APPEND_BODY)
+async def append_to_copies(request: Request, service: ServiceDep) -> Response:
+    """Records from leaders for the copies of this node; durable when the request is answered."""
+    with service.copies.room_for(_length(request, APPEND_BYTES_MAX)):
+        body = await read_body(request.receive, APPEND_BYTES_MAX)
+        done = await service.copies.append(body)
+    return Response(done.model_dump_json(), media_type=JSON)
 
 
 @node.post("/regions/{region_id}/batch", response_model=BatchResult, openapi_extra=_ARROW_BODY)
 async def write_batch(request: Request, region: RegionDep, service: ServiceDep) -> Response:
     """An atomic batch of puts and deletes; durable when it is answered."""
-    with service.rows.room_for(_length(request)):
-        body = await read_body(request.receive, BATCH_BYTES_MAX + IPC_OVERHEAD_BYTES_MAX)
+    with service.rows.room_for(_length(request, BODY_BYTES_MAX)):
+        body = await read_body(request.receive, BODY_BYTES_MAX)
         done = await service.rows.write(region, body)
     return Response(done.model_dump_json(), media_type=JSON)
 
@@ -138,6 +213,7 @@ async def get_rows(
     query: GetRows, request: Request, region: RegionDep, service: ServiceDep
 ) -> Response:
     """Live rows, or entries of an index, by key and in key order; missing keys are left out."""
+    await service.regions.hand_overs.may_read(region, query)
     with ExitStack() as slot:
         held = slot.enter_context(service.rows.reading_keys())
         if wants_arrow(request):
@@ -152,6 +228,7 @@ async def scan_rows(
     query: ScanRows, request: Request, region: RegionDep, service: ServiceDep
 ) -> Response | Rows:
     """Live rows of a range, in key order, as of one moment."""
+    await service.regions.hand_overs.may_read(region, query)
     if not wants_arrow(request):
         if query.values_only:
             raise Refused("invalid-request", pointer="/values_only", expected=f"Accept: {ARROW}")
@@ -170,6 +247,7 @@ async def checksum(
     query: ChecksumRequest, region: RegionDep, service: ServiceDep
 ) -> ChecksumResult:
     """Count and order-independent checksum of the live rows: a full scan."""
+    await service.regions.hand_overs.may_read(region, query)
     return await service.rows.checksum(region, query)
 
 
@@ -214,8 +292,7 @@ def _json(rows: Rows) -> bytes:
     return rows.model_dump_json().encode()
 
 
-def _length(request: Request) -> int:
-    """The most bytes that the body will take."""
-    limit = BATCH_BYTES_MAX + IPC_OVERHEAD_BYTES_MAX
+def _length(request: Request, limit: int) -> int:
+    """The most bytes that the body will take, of at most *limit*."""
     declared = request.headers.get("content-length", "")
     return min(int(declared), limit) if declared.isdecimal() else limit

@@ -7,12 +7,14 @@ from pydantic import BaseModel
 
 from dataplane.datanode.http.app import bare_app
 from dataplane.datanode.http.protocol import CALLS, ProtocolCall
+from metasrv_base.wire.node.copy_changes import CopyChangesAnswer, CopyChangesRequest
 from metasrv_base.wire.node.nodes import (
     HeartbeatAnswer,
     HeartbeatRequest,
     RegisterAnswer,
     RegisterRequest,
 )
+from metasrv_base.wire.node.silences import SilenceAnswer, SilenceReport
 from metasrv_base.wire.problem.problems import KINDS
 from serving.openapi import document_text
 
@@ -22,37 +24,57 @@ ANY_JSON = "JsonValue"
 
 HEAD = """# The node protocol
 
-Between metasrv and a datanode, and between clients and a datanode. Generated from the code; the
-same as an OpenAPI document: [`openapi/node.v1.json`](../openapi/node.v1.json).
+The calls between metasrv and a datanode, between clients and a datanode, and between datanodes.
+Generated from the code, as is the OpenAPI document
+[`openapi/node.v1.json`](../openapi/node.v1.json).
 
-A store that answers these calls as written here, and registers and beats as
-`metasrv_base/wire/node/nodes.py` says, can take the datanode's place: `NODE_URL=... pytest
-tests/node_conformance` tells.
+A store that answers these calls as described here, and registers and sends heartbeats as described
+in `metasrv_base/wire/node/nodes.py`, can take the datanode's place. `NODE_URL=... pytest
+tests/node_conformance` tests a store for this.
 
 - Region ids are decimal strings, keys hexadecimal, roots absolute paths. Unknown fields are errors.
 - Every refusal is problem+json with one of the codes listed; [problems](problems/README.md) has a
   page for each. 503: not attempted, send it again. 504: perhaps done; send the same bytes again.
 - A node answers 503 `not-ready` for a region whose lease has ended, and 404 `not-found` for one
-  that is not open here: in both cases the route tells who leads.
+  that is not open there: in both cases the route names the leader.
 """
 
 REPORTS = """
 ## What a node sends
 
-At every start `POST /internal/v1/nodes/{node_id}/register` with a new incarnation, until it is
-answered; the cluster id of the first answer is kept on disk, and another one ends the process with
-exit code 78. Then `PUT /internal/v1/nodes/{node_id}/heartbeat`, every `heartbeat_ms`, with a rising
-sequence. The time a heartbeat was sent is taken before it goes out: `lease_ms` of the answer, less
-0.1 % for drift, counts from there for every (region, epoch) granted. An answer of a term below the
-highest seen, or to another sequence than the last, grants nothing. 421 names the leader; 404 makes
-the node register again; `stale-incarnation` twice running ends it with exit code 78. Instructions
-are executed like orders, with sender null.
+At every start a node sends `POST /internal/v1/nodes/{node_id}/register` with a new incarnation,
+until it is answered. It stores the cluster id of the first answer on disk, and ends with exit code
+78 if a later answer has another one. Then it sends `PUT /internal/v1/nodes/{node_id}/heartbeat`
+every `heartbeat_ms`, with a rising sequence. It takes the time before it sends a heartbeat:
+`lease_ms` of the answer, less 0.1 % for drift, counts from there for every (region, epoch) granted.
+An answer of a term below the highest seen, or to another sequence than the last, grants nothing.
+421 names the leader; 404 makes the node register again; `stale-incarnation` twice in succession
+ends it with exit code 78. Instructions are executed like orders, with sender null.
+
+If an answer has `is_kept`, the next heartbeat may leave out what is as in the one answered: it has
+the sequence of that one in `changes_since`, the regions that are new or differ in `regions`, those
+that are gone in `gone`, and the `digest` of all. `granted_by` is the newest answer with `is_kept`
+that named its grants; where an answer `renews` it, each of these is granted again. If an answer has
+`wants_whole`, the node sends a heartbeat with all of its regions at once. All of this is optional:
+a node that always sends all regions is answered in full.
+
+A node that follows a leader which has asked for no promise for 1 s reports it once a second, by
+`POST /internal/v1/nodes/{node_id}/silent-leaders`, with all regions that it follows there. The
+answer changes nothing at the node: the next leader is named by an order.
+
+The node that leads a region with copies asks by `POST /internal/v1/nodes/{node_id}/copies` that a
+learner joins the set, or that a copy leaves it. It asks again, with the same epoch and version,
+until the result is a version or a permanent error.
 """
 REPORT_MODELS: tuple[type[BaseModel], ...] = (
     RegisterRequest,
     RegisterAnswer,
     HeartbeatRequest,
     HeartbeatAnswer,
+    CopyChangesRequest,
+    CopyChangesAnswer,
+    SilenceReport,
+    SilenceAnswer,
 )
 
 
@@ -68,7 +90,7 @@ def page() -> str:
     for name, call in CALLS.items():
         method, path = name.split(" ")
         calls.extend(_section(name, call, paths[path][method.lower()]["description"]))
-        explained |= {model.__name__ for model in (*call.takes, call.gives)}
+        explained |= {model.__name__ for model in _models(call)}
     return "\n".join([HEAD, *calls, *_reports(), *_rest(explained)]) + "\n"
 
 
@@ -76,10 +98,14 @@ def _section(name: str, call: ProtocolCall, what: str) -> Iterator[str]:
     yield f"\n## {name}\n\n{what}\n"
     yield f"- **Repeats.** {call.repeats}"
     yield f"- **Fence.** {call.fence}"
-    yield f"- **Answers** `{call.gives.__name__}`."
+    yield f"- **Answers** `{call.gives.__name__}`." if call.gives else "- **Answers** no JSON."
     yield f"- **Errors.** {', '.join(_errors(call.errors))}."
-    for model in dict.fromkeys((*call.takes, call.gives)):
+    for model in dict.fromkeys(_models(call)):
         yield from _model(model.__name__, model.model_json_schema())
+
+
+def _models(call: ProtocolCall) -> list[type[BaseModel]]:
+    return [*call.takes, *([] if call.gives is None else [call.gives])]
 
 
 def _reports() -> Iterator[str]:
@@ -92,7 +118,7 @@ def _reports() -> Iterator[str]:
 def _rest(explained: Collection[str]) -> Iterator[str]:
     """Models that stand in others only."""
     schemas: dict[str, Mapping[str, Any]] = {}
-    roots = [model for call in CALLS.values() for model in (*call.takes, call.gives)]
+    roots = [model for call in CALLS.values() for model in _models(call)]
     for model in (*roots, *REPORT_MODELS):
         parts = model.model_json_schema().get("$defs", {})
         schemas.update((name, part) for name, part in parts.items() if name != ANY_JSON)

@@ -7,6 +7,7 @@ from dataplane.datanode.metrics import NodeMetrics
 from metasrv_base.clock import Clock
 from metasrv_base.wire.http import strict_json
 from metasrv_base.wire.http.asgi import Receive, Scope, replaying
+from metasrv_base.wire.node.promises import PROMISES_BYTES_MAX
 from serving.json_body import json_body
 from serving.middleware import Direct, MiddlewareDeps, counted, find_route
 
@@ -14,7 +15,11 @@ ORDERS_BYTES_MAX = 32 << 20
 """4,096 orders of one request, each with a table's columns."""
 KEYS_BYTES_MAX = 32 << 20
 """10,000 keys of a read in hexadecimal, 1 KiB each and some long ones."""
-_LIMITS: Mapping[str, int] = {"orders": ORDERS_BYTES_MAX, "get": KEYS_BYTES_MAX}
+_LIMITS: Mapping[str, int] = {
+    "orders": ORDERS_BYTES_MAX,
+    "get": KEYS_BYTES_MAX,
+    "promises": PROMISES_BYTES_MAX,
+}
 _REGION = re.compile(r"/regions/[^/]+")
 
 
@@ -39,7 +44,7 @@ def _call_of(path: str) -> str:
 
 
 def _json_bytes_max(scope: Scope) -> int | None:
-    """None: the route takes the body as it comes."""
-    if scope["method"] != "POST" or scope["path"].endswith("/batch"):
+    """Returns the limit of a JSON body; None if the route takes the body as a stream of bytes."""
+    if scope["method"] != "POST" or scope["path"].endswith(("/batch", "/append")):
         return None
     return _LIMITS.get(scope["path"].rpartition("/")[2], strict_json.BODY_BYTES_MAX)

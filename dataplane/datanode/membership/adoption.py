@@ -55,7 +55,7 @@ class NodeAdoption:
             cluster_id=request.cluster_id,
             incarnation=me.incarnation,
             root=me.root,
-            dropped=len(self.journal.state.dropped),
+            dropped=len(self.journal.state.tombstones),
         )
 
     def _is_done(self, request: AdoptRequest) -> bool:
@@ -72,7 +72,8 @@ class NodeAdoption:
         me = self.membership.identity
         roots, following = await asyncio.to_thread(inventory, self.disk, me.root, first, last)
         end = last if following is None else following - 1
-        dropped = sorted(region for region in self.journal.state.dropped if first <= region <= end)
+        tombstones = self.journal.state.tombstones
+        dropped = sorted(region for region in tombstones if first <= region <= end)
         return Inventory(
             node_id=me.node_id,
             cluster_id=self.journal.state.cluster_id,

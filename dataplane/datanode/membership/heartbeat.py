@@ -89,6 +89,8 @@ class HeartbeatLoop:
             async with self._beating:
                 if self._membership.is_registered:  # it may have been adopted meanwhile
                     await self._beat()
+                if self._membership.is_registered and self._membership.reports.is_wanted:
+                    await self._beat()
             spent_ms = self._world.clock.mono_ms() - started_ms
             await self._world.clock.sleep_ms(max(0, self._membership.heartbeat_ms - spent_ms))
 
@@ -185,8 +187,8 @@ class HeartbeatLoop:
             log.warning("heartbeat_answer_stale", term=answer.term, sequence=answer.sequence)
             return
         await self._desk.hear_term(answer.term)
-        grants = [(int(grant.region_id), grant.epoch) for grant in answer.grants]
-        self._world.leases.granted(answer.sequence, answer.lease_ms, grants)
+        granted = me.reports.answered(answer)
+        self._world.leases.granted(answer.sequence, answer.lease_ms, granted)
         me.heard_ms, me.lease_ms, me.refused_by = sent_ms, answer.lease_ms, None
         me.settings_version = answer.settings_version
         me.catalog_version = answer.catalog_version

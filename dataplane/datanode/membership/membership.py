@@ -4,12 +4,12 @@ heartbeats."""
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from dataplane.datanode.membership.reports import NodeReports
 from metasrv_base.engines import LSM
 from metasrv_base.wire.node.nodes import (
     FOLDERS_MAX,
     NodeResources,
     RefusedStat,
-    RegionColumns,
     RegionStat,
     RegisterAnswer,
     RegisterRequest,
@@ -49,6 +49,11 @@ class Membership:
     catalog_version: int = 0
     refused_by: str | None = field(default=None)
     """Code of the last refusal; None: the last call was answered."""
+    reports: NodeReports = field(default_factory=NodeReports)
+
+    @property
+    def node_id(self) -> str:
+        return self.identity.node_id
 
     def joined(self, answer: RegisterAnswer) -> None:
         assert self.cluster_id in (None, answer.cluster_id)
@@ -57,9 +62,10 @@ class Membership:
         self.lease_ms = answer.lease_ms
         self.settings_version = answer.settings_version
         self.is_registered = True
+        self.reports.begin_anew()
 
     def adopted(self, cluster_id: str) -> None:
-        """It belongs to another cluster now, and registers there."""
+        """Moves the node to another cluster, where it registers next."""
         self.cluster_id = cluster_id
         self.is_registered, self.heard_ms, self.refused_by = False, None, None
 
@@ -68,7 +74,7 @@ class Membership:
         return self.heard_ms is not None and now_ms - self.heard_ms < self.lease_ms
 
     def registration(self, resources: NodeResources, folders: Sequence[str]) -> RegisterRequest:
-        """*folders*: of regions, as they lie on its disk."""
+        """Returns the request to register. *folders* are of regions, as they lie on its disk."""
         me = self.identity
         return RegisterRequest(
             cluster_id=self.cluster_id,
@@ -103,6 +109,6 @@ class Membership:
             version=VERSION,
             term=term,
             resources=resources,
-            regions=RegionColumns.of(regions),
             refused=refused,
+            **self.reports.facts(self.sequence, regions),
         )

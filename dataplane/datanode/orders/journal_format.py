@@ -51,7 +51,8 @@ class Joined(JournalRecord):
 
 class Adopted(JournalRecord):
     """A cluster that was restored from a backup of `from_cluster_id` has adopted this node. From
-    here on the old cluster is refused like any other; its terms and orders count no more."""
+    here on the old cluster is refused like any other; its terms and orders count no more, and the
+    tombstones before this record refuse nothing."""
 
     kind: Literal["adopted"] = "adopted"
     cluster_id: str
@@ -66,7 +67,8 @@ class TermSeen(JournalRecord):
 
 
 class Dropped(JournalRecord):
-    """Tombstone of a region: the id is never created here again."""
+    """Tombstone of a region: the cluster of the last `Joined` or `Adopted` never creates the id
+    here again."""
 
     kind: Literal["dropped"] = "dropped"
     region_id: str

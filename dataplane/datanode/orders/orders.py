@@ -144,9 +144,9 @@ class OrderExecutor:
 def waves(orders: Sequence[Order]) -> list[dict[int, Order]]:
     """Orders by their place in the request, at most one per region in each wave, in order."""
     groups: list[dict[int, Order]] = []
-    taken: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for number, order in enumerate(orders):
-        wave = taken[order.region_id] = taken.get(order.region_id, -1) + 1
+        wave = counts[order.region_id] = counts.get(order.region_id, -1) + 1
         if wave == len(groups):
             groups.append({})
         groups[wave][number] = order

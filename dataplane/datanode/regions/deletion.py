@@ -57,8 +57,8 @@ def _must_hold_no_strangers(root: str, entries: Sequence[str]) -> None:
 
 
 def _must_be_of(disk: Disk, root: str, region_id: int, entries: Sequence[str]) -> None:
-    """Without a fence that can be read, the folder may hold torn fences alone: its creation, or
-    its deletion, was interrupted."""
+    """Checks that a folder is of this region. A folder without a fence that can be read may hold
+    torn fences alone: its creation, or its deletion, was interrupted."""
     raised = fences(entries)
     contents = [read_fence(disk, root, fence) for fence in raised]
     owners = {content.region_id for content in contents if content is not None}

@@ -14,7 +14,8 @@ from metasrv_base.errors import MetaError, NotFound
 from metasrv_base.wire.node.adoption import INVENTORY_ROOTS_MAX, FoundRoot
 
 REGIONS = "regions"
-_NAME = re.compile(r"(0|[1-9][0-9]{0,18})-[0-9]{1,20}")
+_NAME = re.compile(r"(0|[1-9][0-9]{0,18})(-[0-9]{1,20}){1,2}")
+"""Region, epoch, and of a copy that was added later the version of the copies."""
 
 
 def inventory(

@@ -53,7 +53,7 @@ class RegionLeases:
             self.granted(lease.heartbeat, lease.lease_ms, [(region, epoch)])
 
     def deadline_ms(self, region: int, epoch: int) -> int | None:
-        """None: never granted at this epoch."""
+        """Returns the deadline of a lease; None if it was never granted at this epoch."""
         return self._deadlines_ms.get((region, epoch))
 
     def is_held(self, region: int, epoch: int, now_ms: int) -> bool:

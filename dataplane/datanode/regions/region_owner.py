@@ -1,13 +1,15 @@
 """The one task that changes an open region: what waits together is written and synced together."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 import structlog
 
+from dataplane.region.copies.leader_view import CopyName
 from dataplane.region.engine.group import Applied
 from dataplane.region.engines.engine import ServedRegion
 from metasrv_base.errors import Conflict, Corrupt, MetaError, Unavailable, Unknown
@@ -18,7 +20,8 @@ QUEUE_MAX = 256
 GROUP_BYTES_MAX = 16 << 20
 """Rows synced at once: bounds memory and the time the first of a group waits for the last."""
 STALLED_MS = 10_000
-"""A group that has been at the disk for longer: who comes now is refused, and not made to wait."""
+"""A group that has been at the disk, or has waited for copies, for longer: a write that comes now
+is refused, and not made to wait."""
 CLOSED = "the region is closed here"
 FAULT = "a fault of the node; the region must be opened again"
 
@@ -38,10 +41,24 @@ class Write:
 class ExclusiveTask:
     """Anything else that must not run beside a write; `stops`: the last thing ever done here."""
 
-    act: Callable[[], Any]
+    act: Callable[[], Awaitable[Any]]
     answer: asyncio.Future[Any] | None
-    """None: nobody waits."""
+    """The future of the caller; None if nobody waits."""
     stops: bool = False
+
+
+Batches = Sequence[tuple[BatchHeader, pa.RecordBatch]]
+
+
+class GroupWrites(Protocol):
+    @property
+    def waits_for(self) -> Sequence[CopyName]:
+        """The copies for which a group waits now; empty: it is at the disk, or there is none."""
+        ...
+
+    async def apply(self, batches: Batches) -> list[Applied | MetaError]:
+        """Writes a group, as `RegionWrites.apply`."""
+        ...
 
 
 @dataclass(eq=False)
@@ -52,6 +69,9 @@ class RegionOwner:
     region: ServedRegion
     has_lease: Callable[[], bool]
     now_ms: Callable[[], int]
+    writes: GroupWrites | None = None
+    """Writes the groups of a region with copies; None: the region's own writer does, in a
+    thread."""
     stopped_by: MetaError | None = None
     """The reason why this opening serves no more; None: it serves."""
     groups: int = 0
@@ -85,11 +105,17 @@ class RegionOwner:
         return await write.answer
 
     def _must_not_stall(self) -> None:
-        """Raises Unavailable while the disk has kept a group for too long."""
-        at_disk_ms = 0 if self.began_ms is None else self.now_ms() - self.began_ms
-        if at_disk_ms >= STALLED_MS:
-            what, root = f"the disk of region {self.region_id}", self.region.place.root
-            raise Unavailable(what=what, reason="it is slow", root=root, at_disk_ms=at_disk_ms)
+        """Raises Unavailable while copies, or the disk, have kept a group for too long."""
+        taken_ms = 0 if self.began_ms is None else self.now_ms() - self.began_ms
+        if taken_ms < STALLED_MS:
+            return
+        copies = () if self.writes is None else self.writes.waits_for
+        if copies:
+            what, nodes = f"region {self.region_id}", [copy.node for copy in copies]
+            reason = "it waits for its copies"
+            raise Unavailable(what=what, reason=reason, nodes=nodes, waited_ms=taken_ms)
+        what, root = f"the disk of region {self.region_id}", self.region.place.root
+        raise Unavailable(what=what, reason="it is slow", root=root, at_disk_ms=taken_ms)
 
     def _must_have_room(self, rows: pa.RecordBatch) -> None:
         """Raises Unavailable while the node's memory is full, or the region takes no such batch."""
@@ -99,7 +125,12 @@ class RegionOwner:
         self.region.must_have_room(rows)
 
     async def change(self, act: Callable[[], T], stops: bool = False) -> T:
-        """Runs `act` in its turn. Returns or raises what `act` does."""
+        """Runs `act` in its turn, in a thread. Returns or raises what `act` does."""
+        return await self.change_on_loop(partial(asyncio.to_thread, act), stops)
+
+    async def change_on_loop(self, act: Callable[[], Awaitable[T]], stops: bool = False) -> T:
+        """Runs `act` in its turn, on the event loop, as `change`: for what waits for other
+        nodes."""
         self.must_serve()
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         await self._queue.put(ExclusiveTask(act, answer, stops))
@@ -109,7 +140,7 @@ class RegionOwner:
         """Stops for ever: a part beside the queue has found that this opening is over."""
         self.stopped_by = self.stopped_by or error
         if self._queue.empty():
-            self._queue.put_nowait(ExclusiveTask(lambda: None, None))
+            self._queue.put_nowait(ExclusiveTask(_nothing, None))
 
     def must_serve(self) -> None:
         """Raises the error that ended this opening. Every request after the end is not done."""
@@ -162,9 +193,9 @@ class RegionOwner:
 
     async def _run_change(self, change: ExclusiveTask) -> None:
         try:
-            done = await asyncio.to_thread(change.act)
+            done = await change.act()
         except MetaError as error:
-            self.stopped_by = self.region.stopped
+            self.stopped_by = self.stopped_by or self.region.stopped
             _fail(change, error)
         else:
             if change.answer is not None and not change.answer.done():
@@ -178,11 +209,13 @@ class RegionOwner:
             return
         self.began_ms = self.now_ms()
         try:
-            outcomes = await asyncio.to_thread(
-                self.region.writer.apply, [(write.header, write.rows) for write in group]
-            )
+            batches, writes = [(write.header, write.rows) for write in group], self.writes
+            if writes is None:
+                outcomes = await asyncio.to_thread(self.region.writer.apply, batches)
+            else:
+                outcomes = await writes.apply(batches)
         except MetaError as error:
-            self.stopped_by = self.region.stopped
+            self.stopped_by = self.stopped_by or self.region.stopped
             lost = error if isinstance(error, Unavailable) else Unknown(reason=error.code)
             _fail_all(group, lost)
             return
@@ -191,7 +224,7 @@ class RegionOwner:
         self.groups += 1
         self.written_ms = self.now_ms()
         if any(isinstance(outcome, Unknown) for outcome in outcomes):
-            self.stopped_by = self.region.stopped
+            self.stopped_by = self.stopped_by or self.region.stopped
         if not self.has_lease():
             _fail_all(group, Unknown(reason="the lease of the region ended while it was written"))
             return
@@ -207,6 +240,10 @@ class RegionOwner:
             self._held_back = None
             _fail(item, Unavailable(what=f"region {self.region_id}", reason=CLOSED))
             await asyncio.sleep(0)  # who waited for a place in the queue takes it now
+
+
+async def _nothing() -> None:
+    """Wakes the queue."""
 
 
 def is_lost(error: MetaError) -> bool:

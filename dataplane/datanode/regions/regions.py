@@ -3,19 +3,35 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
-from typing import Literal, assert_never
+from typing import assert_never
 
+from dataplane.datanode.copies.followed import FollowedRegion
+from dataplane.datanode.copies.led_region import LedRegion
+from dataplane.datanode.copies.members import has_others, must_fit, not_with_copies
+from dataplane.datanode.copies.roles import CopyRoles, needs_epoch
+from dataplane.datanode.copies.senders import AppendPort
 from dataplane.datanode.ports import RegionStore, Spawn
+from dataplane.datanode.regions.hand_over import HandOvers
 from dataplane.datanode.regions.leases import RegionLeases
 from dataplane.datanode.regions.refusals import Refusals
-from dataplane.datanode.regions.region_owner import RegionOwner, is_lost, no_lease
-from dataplane.datanode.regions.store import schema_of
+from dataplane.datanode.regions.region_owner import CLOSED, RegionOwner, is_lost
+from dataplane.datanode.regions.serving_rights import ServingRights
+from dataplane.datanode.regions.slot import (
+    ServeOrder,
+    Slot,
+    copy_of,
+    is_here,
+    is_reported,
+    stat_of,
+)
+from dataplane.datanode.regions.store import change_of, publish, schema_of
+from dataplane.region.copies.promises import CopyHere, NodePromises
+from dataplane.region.engine.region_changes import RegionChange
 from dataplane.region.engines.engine import ServedRegion
 from dataplane.region.manifests.adoption import Ingest
 from metasrv_base.clock import Clock
-from metasrv_base.errors import Conflict, MetaError, NotFound, Unavailable
+from metasrv_base.errors import Conflict, MetaError, NotFound, Refused, Unavailable
 from metasrv_base.wire.node.nodes import RegionStat
 from metasrv_base.wire.node.orders import (
     AdoptFiles,
@@ -23,51 +39,40 @@ from metasrv_base.wire.node.orders import (
     CreateRegion,
     DiscardRoot,
     DropRegion,
+    HandOver,
     IngestFiles,
     OpenRegion,
     Order,
     SetSchema,
 )
 
-ServeOrder = CreateRegion | OpenRegion
-State = Literal["opening", "open", "lost"]
-
 LOST_RETRY_MS = 15_000
 """The interval at which instructions of heartbeats look for lost storage again. An order of a
 procedure looks at once; each look leaves a fence."""
-
-
-@dataclass(slots=True)
-class Slot:
-    """A region that this node was ordered to serve, at one epoch."""
-
-    order: ServeOrder
-    state: State = "opening"
-    owner: RegionOwner | None = None
-    """Set while `open`."""
-    lost_ms: int = 0
-    """The time at which it was last found `lost`."""
-
-    @property
-    def region_id(self) -> int:
-        return int(self.order.region_id)
-
-    @property
-    def epoch(self) -> int:
-        return self.order.epoch
 
 
 class NodeRegionSet:
     """Orders come one at a time per region (the order desk sees to it)."""
 
     def __init__(
-        self, store: RegionStore, leases: RegionLeases, clock: Clock, spawn: Spawn
+        self,
+        store: RegionStore,
+        leases: RegionLeases,
+        clock: Clock,
+        spawn: Spawn,
+        peers: AppendPort | None = None,
     ) -> None:
+        """Opens nothing yet. *peers*: other nodes with copies; None: this one has no part in
+        regions with copies."""
         self._store = store
+        promises = self.promises = NodePromises(clock.mono_ms)
+        self._roles = None if peers is None else CopyRoles(store, peers, clock, spawn, promises)
         self._leases = leases
         self._clock = clock
         self._spawn = spawn
         self._slots: dict[int, Slot] = {}
+        self._rights = ServingRights(leases, self.promises, clock)
+        self.hand_overs = HandOvers(self._slots.get, self._rights, clock, spawn)
         self.refusals = Refusals()
 
     # -- asked by reads and writes
@@ -79,7 +84,7 @@ class NodeRegionSet:
         """The open region. NotFound: not here. Unavailable: opening, or `region-lost`. Conflict:
         a higher fence ended it here."""
         slot = self._slots.get(region_id)
-        if slot is None:
+        if slot is None or slot.followed is not None:
             raise NotFound(what="region", name=str(region_id))
         if slot.state == "lost":
             raise Unavailable("region-lost", region_id=region_id)
@@ -89,16 +94,46 @@ class NodeRegionSet:
         return slot
 
     def has_lease(self, region_id: int, epoch: int) -> bool:
-        return self._leases.is_held(region_id, epoch, self._clock.mono_ms())
+        return self._rights.has_lease(region_id, epoch)
+
+    def followed(self, region_id: int) -> FollowedRegion:
+        """The copy of this node. NotFound: it has none."""
+        slot = self._slots.get(region_id)
+        if slot is None or slot.followed is None:
+            raise NotFound(what="copy of region", name=str(region_id))
+        return slot.followed
+
+    def copies(self) -> Iterator[FollowedRegion]:
+        return (slot.followed for slot in self if slot.followed is not None)
+
+    def led(self) -> Iterator[LedRegion]:
+        """Regions with copies that this node leads."""
+        return (slot.led for slot in self if slot.led is not None)
+
+    def copy_here(self, region_id: int) -> CopyHere | None:
+        return copy_of(self._slots.get(region_id))
 
     def must_have_lease(self, slot: Slot) -> None:
-        if not self.has_lease(slot.region_id, slot.epoch):
-            raise no_lease(slot.region_id)
+        """Raises Unavailable unless the region may be read now."""
+        self._rights.must_read(slot)
+
+    def must_order(self, slot: Slot) -> None:
+        """Raises Unavailable unless the region may take a write now."""
+        self._rights.must_order(slot)
+
+    def _may_write(self, region_id: int, epoch: int) -> bool:
+        slot = self._slots.get(region_id)
+        return slot is not None and slot.epoch == epoch and self._rights.may_write(slot)
 
     def is_worth_trying(self, order: Order) -> bool:
-        """False: an instruction to open what was found lost a moment ago."""
+        """Whether to carry out *order*; False for an instruction to open a region that was found
+        lost less than LOST_RETRY_MS ago, or that needs a new epoch."""
         slot = self._slots.get(int(order.region_id))
-        if slot is None or slot.state != "lost" or not isinstance(order, OpenRegion):
+        if slot is None or not isinstance(order, OpenRegion):
+            return True
+        if slot.state == "restarted" and slot.epoch == order.epoch:
+            return False
+        if slot.state != "lost":
             return True
         return self._clock.mono_ms() - slot.lost_ms >= LOST_RETRY_MS
 
@@ -113,9 +148,10 @@ class NodeRegionSet:
         """The row version at which a floor took hold, of an order that raises one."""
         match order:
             case CreateRegion() | OpenRegion():
+                must_fit(order)
                 await self._serve(order)
             case SetSchema():
-                return await self._set_schema(self._owner_at(order), order)
+                return await self._change_schema(order)
             case CloseRegion():
                 await self._close(order)
             case DropRegion():
@@ -125,10 +161,14 @@ class NodeRegionSet:
                 owner = self._owner_at(order)
                 await owner.change(lambda: adopt(owner.region, order))
             case IngestFiles():
-                await ingest(self._owner_at(order), order)
+                await ingest(self._changed_at(order), order)
+            case DiscardRoot(left=True):
+                await self._delete_left(order)
             case DiscardRoot():
                 owner = self._owner_at(order)
                 await owner.change(lambda: self._store.discard(order, owner.region))
+            case HandOver():
+                await self.hand_overs.carry_out(order)
             case _:
                 assert_never(order)
         return None
@@ -137,6 +177,8 @@ class NodeRegionSet:
         """Closes every region and its log, before the process ends. Deletes nothing."""
         for slot in self:
             await self._stop(slot)
+        if self._roles is not None:
+            self._roles.close()
 
     # -- the life of a slot
 
@@ -145,28 +187,67 @@ class NodeRegionSet:
         if slot is not None:
             if slot.epoch > order.epoch:
                 raise _behind(slot, order)
-            owner = slot.owner
-            is_serving = owner is not None and owner.stopped_by is None
-            if owner is not None and is_serving and is_here(slot.order, order):
-                await self._set_schema(owner, order)
+            if await self._goes_on(slot, order):
                 return
             await self._stop(slot)
         slot = self._slots[int(order.region_id)] = Slot(order)
         await self._bring_up(slot)
 
-    async def _set_schema(self, owner: RegionOwner, order: ServeOrder | SetSchema) -> int:
-        schema, region = schema_of(order), owner.region
-        if not isinstance(order, SetSchema):
-            return await owner.change(lambda: region.set_schema(schema))
-        mark, close, reserves = order.mark, order.close_marks, order.reserves_version
-        if close:
+    async def _goes_on(self, slot: Slot, order: ServeOrder) -> bool:
+        """Whether the region is here as the order asks, and has taken what it brings."""
+        if slot.followed is not None and is_here(slot.order, order, any_epoch=True):
+            slot.order = order
+            slot.followed.hear(order)
+            slot.note_copies(order)
+            return True
+        owner = slot.owner
+        if owner is None or owner.stopped_by is not None or not is_here(slot.order, order):
+            return False
+        if slot.led is not None and order.copies is not None:
+            slot.led.hear(order.copies)
+        change = RegionChange(schema_of(order))
+        if slot.led is None or slot.led.must_change(change.schema):
+            await self._change(slot, owner, change)
+        if slot.led is None and has_others(order.copies):
+            await self._widen(slot, owner, order)
+        slot.note_copies(order)
+        return True
+
+    async def _widen(self, slot: Slot, owner: RegionOwner, order: ServeOrder) -> None:
+        """Copies come to a region that had none, while no group is under way."""
+        roles, copies = self._copy_roles(order), order.copies
+        assert copies is not None
+
+        async def widen() -> None:
+            self._take_lead(slot, owner, roles.widened(owner.region, copies))
+
+        await owner.change_on_loop(widen)
+
+    async def _change_schema(self, order: SetSchema) -> int:
+        owner, change = self._owner_at(order), change_of(order)
+        if change.closes:
             owner.is_tidy = False  # output of jobs that was not adopted is obsolete now
-        return await owner.change(lambda: region.set_schema(schema, mark, close, reserves=reserves))
+        return await self._change(self._slots[int(order.region_id)], owner, change)
+
+    async def _change(self, slot: Slot, owner: RegionOwner, change: RegionChange) -> int:
+        if slot.led is None:
+            return await owner.change(partial(publish, owner.region, change))
+        self.must_order(slot)
+        return await owner.change_on_loop(partial(slot.led.change, change))
 
     async def _bring_up(self, slot: Slot) -> None:
+        order, led = slot.order, None
         try:
-            region = await asyncio.to_thread(self._region, slot.order)
+            if order.role == "copy":
+                slot.followed = await self._copy_roles(order).follow(order)
+            elif has_others(order.copies):
+                led = await self._copy_roles(order).lead(order)
+            else:
+                region = await asyncio.to_thread(self._region, order)
         except MetaError as error:
+            if needs_epoch(error):
+                slot.state = "restarted"
+                raise
             if is_lost(error):
                 slot.state, slot.lost_ms = "lost", self._clock.mono_ms()
                 raise Unavailable(
@@ -174,12 +255,29 @@ class NodeRegionSet:
                 ) from error
             del self._slots[slot.region_id]
             raise
-        region_id, epoch = slot.region_id, slot.epoch
-        slot.owner = RegionOwner(
-            region_id, region, lambda: self.has_lease(region_id, epoch), self._clock.mono_ms
-        )
         slot.state = "open"
-        self._spawn(slot.owner.run())
+        slot.note_copies(order)
+        if slot.followed is not None:
+            return
+        if led is not None:
+            region = led.region
+        region_id, epoch = slot.region_id, slot.epoch  # the slot itself would be a cycle
+        owner = slot.owner = RegionOwner(
+            region_id, region, lambda: self._may_write(region_id, epoch), self._clock.mono_ms
+        )
+        if led is not None:
+            self._take_lead(slot, owner, led)
+        self._spawn(owner.run())
+
+    def _take_lead(self, slot: Slot, owner: RegionOwner, led: LedRegion) -> None:
+        slot.led, owner.writes, led.on_end = led, led, owner.end
+        led.on_readable = self.promises.note_opening
+
+    def _copy_roles(self, order: ServeOrder) -> CopyRoles:
+        if self._roles is None:
+            what = f"region {order.region_id} with copies"
+            raise Refused("unsupported", what=what, region_id=order.region_id)
+        return self._roles
 
     def _region(self, order: ServeOrder) -> ServedRegion:
         if isinstance(order, CreateRegion):
@@ -198,6 +296,10 @@ class NodeRegionSet:
         """Stops a region, after the work queued ahead is answered. The region is not served here
         any more."""
         owner = slot.owner
+        if slot.followed is not None:
+            await slot.followed.close()
+        if slot.led is not None:
+            slot.led.end(Conflict("stale-epoch", reason=CLOSED))
         if owner is not None:
             with suppress(MetaError):  # it had ended by itself
                 await owner.change(lambda: None, stops=True)
@@ -207,11 +309,14 @@ class NodeRegionSet:
     async def retire(self, slot: Slot, owner: RegionOwner) -> None:
         """The region stopped by itself: lost regions are reported, others are not here now."""
         assert owner.stopped_by is not None
+        if slot.led is not None:
+            slot.led.end(owner.stopped_by)
         await asyncio.to_thread(owner.region.close)
         if self._slots.get(slot.region_id) is not slot:
             return
         if is_lost(owner.stopped_by):
-            slot.state, slot.owner, slot.lost_ms = "lost", None, self._clock.mono_ms()
+            slot.state, slot.owner, slot.led = "lost", None, None
+            slot.lost_ms = self._clock.mono_ms()
         else:
             self._forget(slot)
 
@@ -219,6 +324,17 @@ class NodeRegionSet:
         if self._slots.get(slot.region_id) is slot:
             del self._slots[slot.region_id]
         self._leases.forget(slot.region_id, slot.epoch)
+
+    async def _delete_left(self, order: DiscardRoot) -> None:
+        """Deletes the folder of a copy that has left the region. Raises Conflict for the folder of
+        the copy that is here."""
+        slot = self._slots.get(int(order.region_id))
+        used = set[str]()
+        if slot is not None:
+            used = {slot.order.root, *(slot.owner.region.borrowed_roots if slot.owner else ())}
+        if order.root in used:
+            raise Conflict("action-not-allowed", action="discard", state="in use", root=order.root)
+        await asyncio.to_thread(self._store.delete_left, order)
 
     def _owner_at(self, order: Order) -> RegionOwner:
         """Raises Unavailable for a region that is not open here: it must be opened first."""
@@ -232,43 +348,22 @@ class NodeRegionSet:
         assert slot.owner is not None
         return slot.owner
 
+    def _changed_at(self, order: Order) -> RegionOwner:
+        """The owner of `_owner_at`, for a change that does not reach copies. Raises Conflict where
+        the region has any."""
+        owner = self._owner_at(order)
+        if self._slots[int(order.region_id)].led is not None:
+            raise not_with_copies(order)
+        return owner
+
     # -- reported in heartbeats
 
     def stats(self) -> list[RegionStat]:
         return [stat_of(slot) for slot in self if is_reported(slot)]
 
 
-def is_reported(slot: Slot) -> bool:
-    """A region that a higher fence has ended is not here any more."""
-    stopped_by = slot.owner.stopped_by if slot.owner is not None else None
-    return stopped_by is None or is_lost(stopped_by)
-
-
-def stat_of(slot: Slot) -> RegionStat:
-    lost = slot.owner is not None and slot.owner.stopped_by is not None
-    size = slot.owner.region.stats() if slot.owner is not None and not lost else None
-    return RegionStat(
-        region_id=slot.order.region_id,
-        epoch=slot.epoch,
-        state="lost" if lost else slot.state,
-        rows=size.rows if size else 0,
-        bytes=size.bytes if size else 0,
-        wal_bytes=size.wal_bytes if size else 0,
-        files=size.files if size else 0,
-        borrowed_bytes=size.borrowed_bytes if size else 0,
-        version=size.version if size else 0,
-        root=slot.order.root,
-    )
-
-
 def _behind(slot: Slot, order: Order) -> Conflict:
     return Conflict("stale-epoch", region_id=order.region_id, epoch=slot.epoch, found=order.epoch)
-
-
-def is_here(order: ServeOrder, again: ServeOrder) -> bool:
-    """Whether a region that serves by `order` serves as `again` asks, but for its schema. A root
-    that it may stop to borrow it has stopped to borrow already, by adoption."""
-    return order.root == again.root and order.epoch == again.epoch
 
 
 def adopt(region: ServedRegion, order: AdoptFiles) -> None:

@@ -1,11 +1,13 @@
-"""Rows as answers: JSON by column id, or one whole Arrow stream. Pure."""
+"""Answers of rows, JSON or one Arrow stream, and the keys and columns of their queries. Pure."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
 from dataplane.region.format.columns import ColumnDef, chosen, row_schema
 from dataplane.region.reads.index_scan import ENTRY, entry_schema
+from metasrv_base.errors import Refused
 from metasrv_base.rows.arrow_parts import ArrowParts
 from metasrv_base.rows.convert import json_column
 from metasrv_base.schema.scalars import JsonScalar
@@ -18,6 +20,8 @@ JSON_ROWS_MAX = 10_000
 JSON_TIMES = 16
 """The memory that rows take as Python values and as JSON, by their bytes in Arrow; measured, of
 rows of 50 numbers (`tests/dataplane/datanode/regions/held_reads.py`)."""
+
+_HEXADECIMAL = re.compile(r"[0-9a-fA-F]*")
 
 
 def answer_schema(query: ScanRows, columns: Sequence[ColumnDef]) -> pa.Schema:
@@ -64,3 +68,17 @@ def arrow_bytes(rows: pa.Table, *, more: bool) -> bytes:
 def nothing_of(schema: pa.Schema) -> pa.RecordBatch:
     """The last batch of an answer that ended at its bound of bytes."""
     return pa.RecordBatch.from_pylist([], schema=schema)
+
+
+def key_of(text: str, pointer: str) -> bytes:
+    """Reads a key. Raises Refused."""
+    if len(text) % 2 or not _HEXADECIMAL.fullmatch(text):
+        raise Refused("invalid-request", pointer=pointer, reason="keys are hexadecimal")
+    return bytes.fromhex(text)
+
+
+def check_columns(columns: Iterable[ColumnDef], ids: Iterable[int] | None) -> None:
+    """Raises Refused for ids of columns that are not there."""
+    unknown = sorted(set(ids or ()) - {column.id for column in columns})
+    if unknown:
+        raise Refused("invalid-request", pointer="/columns", reason=f"no columns {unknown[:8]}")

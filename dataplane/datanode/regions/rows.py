@@ -1,39 +1,42 @@
 """Writes and reads of one region, judged by its route and its lease, then handed to its engine."""
 
 import asyncio
-import re
-from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, aclosing, contextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, aclosing, contextmanager, suppress
+from functools import partial
 from itertools import chain
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from dataplane.datanode.regions.batch_body import read_batch
-from dataplane.datanode.regions.look_ahead import LookAhead
-from dataplane.datanode.regions.regions import NodeRegionSet, Slot
+from dataplane.datanode.regions.refusals import must_fit_schema
+from dataplane.datanode.regions.regions import NodeRegionSet
 from dataplane.datanode.regions.row_answers import (
     JSON_BYTES_MAX,
     JSON_ROWS_MAX,
     JSON_TIMES,
     answer_schema,
     arrow_bytes,
+    check_columns,
     json_rows,
+    key_of,
     nothing_of,
 )
 from dataplane.datanode.regions.scan_slots import READ_BYTES, ReaderKind, ScanSlots
+from dataplane.datanode.regions.slot import Slot
 from dataplane.datanode.regions.values_page import ValuesPage
 from dataplane.region.engine.reading import Reserve, ScanBounds
-from dataplane.region.engines.engine import ServedRegion
+from dataplane.region.engines.engine import ReadableRegion
 from dataplane.region.format.columns import chosen, value_fields
 from dataplane.region.format.key_range import KeyRange
 from dataplane.region.format.parts import PartSize, cut
 from dataplane.region.format.room import LookupRoom, NoRoomError
-from dataplane.region.manifests.floor import check_floor
 from dataplane.region.reads.lookup import rows_at_once
+from metasrv_base.concurrency.look_ahead import LookAhead
 from metasrv_base.concurrency.reservations import HeldBytes, Reservations
 from metasrv_base.concurrency.run_in_thread import is_short_columnar, run_in_thread
 from metasrv_base.errors import Conflict, NotFound, Refused, Unavailable
-from metasrv_base.ids import RegionId, table_of
 from metasrv_base.rows.arrow_parts import ArrowParts
 from metasrv_base.wire.limits import ROW_BYTES_MAX
 from metasrv_base.wire.node.batches import (
@@ -81,7 +84,14 @@ ANSWER_TIMES = 2
 """The memory that an Arrow answer takes by the bytes of its rows: in messages, and joined."""
 CHECKSUMS_AT_ONCE = 2
 """The most checksums at a time. The others hold nothing while they wait."""
-_HEXADECIMAL = re.compile(r"[0-9a-fA-F]*")
+
+
+class ReadSource(NamedTuple):
+    """The rows that a read is answered from."""
+
+    region: ReadableRegion
+    must_hold: Callable[[], None]
+    """Raises Unavailable unless rows that were read until now may be answered."""
 
 
 class RowService:
@@ -107,9 +117,10 @@ class RowService:
 
     async def write(self, region_id: int, body: bytes) -> BatchResult:
         header, rows = await run_in_thread(is_short_columnar(0, len(body)), read_batch, body)
+        await self._regions.hand_overs.may_write(region_id, header.epoch)
         with self._noted(header, header.holder):
-            slot = self._judged(region_id, header)
-            self._regions.must_have_lease(slot)
+            slot = self._checked_slot(region_id, header)
+            self._regions.must_order(slot)
             assert slot.owner is not None
             applied = await slot.owner.write(header, rows)
         return BatchResult(
@@ -128,7 +139,7 @@ class RowService:
     async def get_json(self, region_id: int, query: GetRows, held: HeldBytes) -> Rows:
         table, more = await self._get(region_id, query, held, JSON_BYTES_MAX)
         held.grow(JSON_TIMES * table.nbytes)
-        columns = self._readable(region_id, query)[1].spec.columns
+        columns = self._readable(region_id, query).region.spec.columns
         return Rows(rows=await asyncio.to_thread(json_rows, table, columns), more=more)
 
     def reading_keys(self) -> AbstractContextManager[HeldBytes]:
@@ -139,10 +150,10 @@ class RowService:
         self, region_id: int, query: GetRows, held: HeldBytes, bytes_max: int
     ) -> tuple[pa.Table, bool]:
         """Rows or entries, and whether there may be more of the keys above them."""
-        slot, region = self._readable(region_id, query)
+        region, must_hold = self._readable(region_id, query)
         held.grow(sum(KEY_BYTES + 2 * len(key) for key in query.keys))
-        keys = [_key(text, f"/keys/{position}") for position, text in enumerate(query.keys)]
-        _check_columns(region, query.columns)
+        keys = [key_of(text, f"/keys/{position}") for position, text in enumerate(query.keys)]
+        check_columns(region.spec.columns, query.columns)
         if len(keys) <= FEW_KEYS and query.index is None:
             room = LookupRoom(min(FEW_BYTES, query.bytes_max or FEW_BYTES))
             there = region.reader.get_resident(keys, query.columns, query.schema_version, room)
@@ -150,7 +161,7 @@ class RowService:
                 held.grow(there.nbytes)
                 return there, False
         answer = await asyncio.to_thread(get_bounded, region, keys, query, bytes_max, held)
-        self._regions.must_have_lease(slot)
+        must_hold()
         return answer
 
     def scanning(
@@ -163,7 +174,7 @@ class RowService:
     async def scan_json(self, region_id: int, query: ScanRows, held: HeldBytes) -> Rows:
         """Returns at most `limit` rows, JSON_ROWS_MAX and JSON_BYTES_MAX, or as many as *held* can
         grow by; `more`: there may be more."""
-        region = self._readable(region_id, query)[1]
+        region = self._readable(region_id, query).region
         rows: list[Row] = []
         taken_bytes, limit = 0, min(query.limit, JSON_ROWS_MAX)
         async with aclosing(self._parts(region_id, query, limit + 1, held)) as parts:
@@ -183,7 +194,7 @@ class RowService:
     async def scan_arrow(self, region_id: int, query: ScanRows) -> AsyncGenerator[bytes]:
         """An IPC stream of at most `limit` rows and about `bytes_max` bytes. If the lease ends
         meanwhile the stream is cut: a reader sees that its end is missing."""
-        columns = self._readable(region_id, query)[1].spec.columns
+        columns = self._readable(region_id, query).region.spec.columns
         stream: ArrowParts | None = None
         room = query.bytes_max
         kind = ReaderKind.STREAM if room is None else ReaderKind.PAGE
@@ -204,7 +215,7 @@ class RowService:
 
     async def scan_values(self, region_id: int, query: ScanRows) -> AsyncGenerator[bytes]:
         """Yields parts of values alone until there are `limit` rows or `bytes_max`."""
-        slot, region, keys = self._range(region_id, query)
+        (region, must_hold), keys = self._range(region_id, query)
         page = ValuesPage(query.limit, query.bytes_max)
         kind = ReaderKind.STREAM if query.bytes_max is None else ReaderKind.PAGE
         with ExitStack() as reading:
@@ -214,7 +225,7 @@ class RowService:
             ahead = LookAhead(parts, reading.pop_all().close)
         try:
             while not page.is_full and (part := await ahead.take()) is not None:
-                self._regions.must_have_lease(slot)
+                must_hold()
                 page.count(part)
                 if not page.is_full:
                     ahead.begin()
@@ -229,12 +240,12 @@ class RowService:
 
     async def checksum(self, region_id: int, query: ChecksumRequest) -> ChecksumResult:
         """Raises Unavailable where there is no memory to scan the region."""
-        slot, region = self._readable(region_id, query)
+        region, must_hold = self._readable(region_id, query)
         async with self._checksums:
             with self._scans.slot(ReaderKind.STREAM, REQUEST_BYTES) as held:
                 digest, version = region.reader.digest, query.schema_version
                 totals = await asyncio.to_thread(digest, version, query.index, held.grow)
-        self._regions.must_have_lease(slot)
+        must_hold()
         return ChecksumResult(region_id=str(region_id), rows=totals.rows, checksum=totals.hex)
 
     async def flush(self, region_id: int) -> None:
@@ -256,29 +267,29 @@ class RowService:
 
     # -- inside
 
-    def _judged(self, region_id: int, header: ReadHeader | BatchHeader) -> Slot:
+    def _checked_slot(self, region_id: int, header: ReadHeader | BatchHeader) -> Slot:
         """The open region, if what the sender knows of it is what it is."""
+        self._regions.hand_overs.must_not_follow(region_id, header.epoch)
         slot = self._regions.serving(region_id)
-        if header.table_id != table_of(RegionId(region_id)):
-            raise NotFound("table-not-found", table_id=header.table_id, region_id=str(region_id))
         if header.epoch != slot.epoch:
             raise Conflict(
                 "stale-epoch", region_id=str(region_id), epoch=slot.epoch, found=header.epoch
             )
         assert slot.owner is not None
-        schema = slot.owner.region.schema
-        check_floor(schema, header.schema_version)
-        if header.schema_version > schema.version:
-            reason = f"it has not heard of schema version {header.schema_version} yet"
-            raise Unavailable("not-ready", what=f"region {region_id}", reason=reason)
+        must_fit_schema(region_id, slot.owner.region.schema, header)
         return slot
 
-    def _readable(self, region_id: int, header: ReadHeader) -> tuple[Slot, ServedRegion]:
+    def _readable(self, region_id: int, header: ReadHeader) -> ReadSource:
         with self._noted(header, None):
-            slot = self._judged(region_id, header)
+            if header.max_lag_ms is not None:
+                with suppress(NotFound):  # this node leads it, or has left it
+                    rows = self._regions.followed(region_id).rows_within(header.max_lag_ms)
+                    must_fit_schema(region_id, rows.schema, header)
+                    return ReadSource(rows, lambda: None)  # what is common is never cut
+            slot = self._checked_slot(region_id, header)
         self._regions.must_have_lease(slot)
         assert slot.owner is not None
-        return slot, slot.owner.region
+        return ReadSource(slot.owner.region, partial(self._regions.must_have_lease, slot))
 
     @contextmanager
     def _noted(self, header: ReadHeader | BatchHeader, holder: str | None) -> Iterator[None]:
@@ -289,29 +300,29 @@ class RowService:
             self._regions.refusals.note(error, header.table_id, holder)
             raise
 
-    def _range(self, region_id: int, query: ScanRows) -> tuple[Slot, ServedRegion, KeyRange]:
+    def _range(self, region_id: int, query: ScanRows) -> tuple[ReadSource, KeyRange]:
         """Checks every part of a scan's query."""
-        slot, region = self._readable(region_id, query)
-        _check_columns(region, query.columns)
+        source = self._readable(region_id, query)
+        check_columns(source.region.spec.columns, query.columns)
         if query.entries_only and query.index is None:
             raise Refused("invalid-request", pointer="/index", reason="entries_only needs an index")
         if query.values_only and query.index is not None:
             raise Refused(
                 "invalid-request", pointer="/values_only", reason="values_only takes no index"
             )
-        first = b"" if query.from_key is None else _key(query.from_key, "/from_key")
-        end = None if query.to_key is None else _key(query.to_key, "/to_key")
-        return slot, region, KeyRange(first, end)
+        first = b"" if query.from_key is None else key_of(query.from_key, "/from_key")
+        end = None if query.to_key is None else key_of(query.to_key, "/to_key")
+        return source, KeyRange(first, end)
 
     async def _parts(
         self, region_id: int, query: ScanRows, limit: int, held: HeldBytes
     ) -> AsyncGenerator[pa.RecordBatch]:
         """Record batches of bounded size whose rows were computed under the lease."""
-        slot, region, keys = self._range(region_id, query)
+        (region, must_hold), keys = self._range(region_id, query)
         parts = LookAhead(scanned(region, query, keys, limit, held.grow), ended=lambda: None)
         try:
             while (part := await parts.take()) is not None:
-                self._regions.must_have_lease(slot)
+                must_hold()
                 pieces = (piece.to_batches() for piece in cut(pa.Table.from_batches([part]), PIECE))
                 del part  # it must not stand beside the next
                 for batch in chain.from_iterable(pieces):
@@ -323,7 +334,7 @@ class RowService:
 
 
 def scanned(
-    region: ServedRegion, query: ScanRows, keys: KeyRange, limit: int, reserve: Reserve
+    region: ReadableRegion, query: ScanRows, keys: KeyRange, limit: int, reserve: Reserve
 ) -> Generator[pa.RecordBatch]:
     """Rows by key or by index, or entries, as of the first `next`, which raises Unavailable where
     their memory cannot be reserved."""
@@ -337,7 +348,7 @@ def scanned(
 
 
 def get_bounded(
-    region: ServedRegion, keys: list[bytes], query: GetRows, bytes_max: int, held: HeldBytes
+    region: ReadableRegion, keys: list[bytes], query: GetRows, bytes_max: int, held: HeldBytes
 ) -> tuple[pa.Table, bool]:
     """Returns the rows or entries found, and whether the answer ended at `query.bytes_max`. Raises
     Refused when they exceed *bytes_max* and no lower bound is wanted, Unavailable when *held*
@@ -382,16 +393,3 @@ def _keys_at_once(keys: int, total_bytes: int) -> int:
     """Returns the number of keys whose rows have about half of `GET_PART_BYTES`. It is estimated
     from the *keys* looked up before, whose rows had *total_bytes*."""
     return max(1, min(KEYS_AT_ONCE, GET_PART_BYTES * keys // (2 * max(total_bytes, 1))))
-
-
-def _key(text: str, pointer: str) -> bytes:
-    if len(text) % 2 or not _HEXADECIMAL.fullmatch(text):
-        raise Refused("invalid-request", pointer=pointer, reason="keys are hexadecimal")
-    return bytes.fromhex(text)
-
-
-def _check_columns(region: ServedRegion, ids: list[int] | None) -> None:
-    column_ids = {column.id for column in region.spec.columns}
-    unknown = sorted(set(ids or ()) - column_ids)
-    if unknown:
-        raise Refused("invalid-request", pointer="/columns", reason=f"no columns {unknown[:8]}")

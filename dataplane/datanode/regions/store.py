@@ -4,11 +4,16 @@ import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from dataplane.datanode.copies.members import is_in_sync, is_learner
 from dataplane.datanode.regions.deletion import delete_region_root, is_below
 from dataplane.region.disk.disk import Disk
+from dataplane.region.engine.region_changes import RegionChange
 from dataplane.region.engines.engine import RegionEngine, ServedRegion
+from dataplane.region.engines.lsm import limited
 from dataplane.region.engines.registry import ENGINES, engine_of
 from dataplane.region.files.block_cache import BlockCache
+from dataplane.region.following.copy_region import CopyRegion
+from dataplane.region.following.leading import LedOpening, lead, lead_alone, lead_new
 from dataplane.region.format.columns import RegionSpec, columns_told
 from dataplane.region.format.schema import RegionSchema
 from dataplane.region.memory.budget import MemoryBudget
@@ -42,36 +47,43 @@ class DiskStore:
     def create(self, order: CreateRegion) -> ServedRegion:
         """Raises Refused for a root that does not lie under the node's own, and as `engine_of`."""
         engine = engine_of(self.engines, order.engine, order.engine_options)
-        root = checked_root(order.root)
-        if not is_below(root, self.node_root):
-            raise Refused("invalid-request", reason=f"{root} is not under {self.node_root}")
-        spec = RegionSpec(
-            region_id=int(order.region_id),
-            columns=columns_told(order.columns),
-            schema_floor=order.schema_floor,
-            schema_version=order.schema_version,
-            indexes=tuple(sorted(order.indexes)),
-        )
-        replaces = [checked_root(left) for left in order.replaces]
+        new_place, spec = self._new(order)
         options = order.engine_options
-        return engine.create(self._place(root), spec, order.epoch, replaces, options)
+        return engine.create(new_place, spec, order.epoch, _replaced(order), options)
 
     def open(self, order: OpenRegion) -> ServedRegion:
         """Raises Refused as `engine_of`."""
         engine = engine_of(self.engines, order.engine, order.engine_options)
-        schema = schema_of(order)
-        open_order = OpenOrder(
-            region_id=int(order.region_id),
-            epoch=order.epoch,
-            borrows=tuple(checked_root(root) for root in order.borrows),
-            unannounced=frozenset(order.unannounced),
-            columns=schema.columns,
-            schema_version=schema.version,
-            schema_floor=schema.floor,
-            indexes=schema.indexes,
-            dead_indexes=schema.dead,
-        )
-        return engine.open(self._place(checked_root(order.root)), open_order, order.engine_options)
+        region_place = self._place(checked_root(order.root))
+        return engine.open(region_place, _open_order(order), order.engine_options)
+
+    def lead(self, order: CreateRegion | OpenRegion) -> LedOpening:
+        """Opens or makes a region that has copies. Raises as `lead` and `lead_new`, and Refused as
+        `create`."""
+        engine_of(self.engines, order.engine, order.engine_options)
+        if isinstance(order, CreateRegion):
+            new_place, spec = self._new(order)
+            region_place = limited(new_place, order.engine_options)
+            return lead_new(region_place, spec, order.epoch, _replaced(order))
+        region_place = limited(self._place(checked_root(order.root)), order.engine_options)
+        if not order.borrows:
+            return lead(region_place, _open_order(order))
+        if is_in_sync(order.copies):
+            reason = "a region with another copy in its set borrows no root"
+            raise Refused("invalid-request", reason=reason, borrows=order.borrows)
+        return lead_alone(region_place, _open_order(order))
+
+    def follow(self, order: CreateRegion | OpenRegion) -> CopyRegion:
+        """Opens or makes a copy. Raises as `CopyRegion`, and Refused as `create`."""
+        engine_of(self.engines, order.engine, order.engine_options)
+        if isinstance(order, CreateRegion):
+            new_place, spec = self._new(order)
+            region_place, replaced = limited(new_place, order.engine_options), _replaced(order)
+            return CopyRegion.create(
+                region_place, spec, order.epoch, replaced, is_learner=is_learner(order)
+            )
+        region_place = self._place(checked_root(order.root))
+        return CopyRegion(limited(region_place, order.engine_options), int(order.region_id))
 
     def drop(self, order: DropRegion) -> None:
         self._delete(checked_root(order.root), int(order.region_id))
@@ -83,6 +95,23 @@ class DiskStore:
             raise Conflict("action-not-allowed", action="discard", state="in use", root=root)
         self._delete(root, int(order.region_id))
 
+    def delete_left(self, order: DiscardRoot) -> None:
+        """Deletes the folder of a copy that the region does not have any more. Raises as `drop`."""
+        self._delete(checked_root(order.root), int(order.region_id))
+
+    def _new(self, order: CreateRegion) -> tuple[RegionPlace, RegionSpec]:
+        root = checked_root(order.root)
+        if not is_below(root, self.node_root):
+            raise Refused("invalid-request", reason=f"{root} is not under {self.node_root}")
+        spec = RegionSpec(
+            region_id=int(order.region_id),
+            columns=columns_told(order.columns),
+            schema_floor=order.schema_floor,
+            schema_version=order.schema_version,
+            indexes=tuple(sorted(order.indexes)),
+        )
+        return self._place(root), spec
+
     def _place(self, root: str) -> RegionPlace:
         return RegionPlace(self.disk, root, self.clock, self.limits, self.cache, self.budget)
 
@@ -93,6 +122,25 @@ class DiskStore:
             reason = f"{root} is outside the folders in which this node deletes"
             raise Refused("invalid-request", reason=reason, root=root, allowed=list(allowed))
         delete_region_root(self.disk, root, region_id)
+
+
+def _replaced(order: CreateRegion) -> list[str]:
+    return [checked_root(left) for left in order.replaces]
+
+
+def _open_order(order: OpenRegion) -> OpenOrder:
+    schema = schema_of(order)
+    return OpenOrder(
+        region_id=int(order.region_id),
+        epoch=order.epoch,
+        borrows=tuple(checked_root(root) for root in order.borrows),
+        unannounced=frozenset(order.unannounced),
+        columns=schema.columns,
+        schema_version=schema.version,
+        schema_floor=schema.floor,
+        indexes=schema.indexes,
+        dead_indexes=schema.dead,
+    )
 
 
 def checked_root(root: str) -> str:
@@ -117,3 +165,14 @@ def schema_of(order: CreateRegion | OpenRegion | SetSchema) -> RegionSchema:
         frozenset(order.indexes),
         frozenset(dead),
     )
+
+
+def change_of(order: SetSchema) -> RegionChange:
+    """Raises as `schema_of`."""
+    closes = tuple(order.close_marks)
+    return RegionChange(schema_of(order), order.mark, closes, order.reserves_version)
+
+
+def publish(region: ServedRegion, change: RegionChange) -> int:
+    """Changes a region without copies, as `ServedRegion.set_schema`."""
+    return region.set_schema(change.schema, change.mark, change.closes, reserves=change.reserves)

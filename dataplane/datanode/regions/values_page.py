@@ -38,5 +38,5 @@ class ValuesPage:
         return self._stream.marked(rows, {NEXT_KEY: following.hex().encode()})
 
     def end(self, schema: pa.Schema) -> bytes:
-        """*schema*: of a page without rows."""
+        """Returns the end of the stream. *schema* is used if the page has no rows."""
         return (self._stream or ArrowParts(schema)).end()

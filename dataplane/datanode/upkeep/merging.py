@@ -49,7 +49,7 @@ class Merging:
         return False
 
     async def _merge(self, owner: RegionOwner) -> bool:
-        """False: memory has no room for it now."""
+        """Merges files of a region; returns False if memory has no room for it now."""
         try:
             done = await asyncio.to_thread(_merge, owner)
         except MetaError as error:

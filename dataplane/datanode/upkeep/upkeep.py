@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import structlog
 
 from dataplane.datanode.regions.region_owner import RegionOwner
-from dataplane.datanode.regions.regions import NodeRegionSet, Slot
+from dataplane.datanode.regions.regions import NodeRegionSet
+from dataplane.datanode.regions.slot import Slot
 from dataplane.region.memory.budget import MemoryBudget
 from metasrv_base.clock import Clock
 from metasrv_base.errors import MetaError

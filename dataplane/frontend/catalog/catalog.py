@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
+from typing import NamedTuple
 
 from dataplane.frontend.catalog.schema import Schema
 from metasrv_base.elements.states import ElementState
@@ -14,6 +16,16 @@ Name = tuple[str, str, str] | int
 """Catalog, schema, table; or the id of the table."""
 CATCH_UP_S_MAX = 2.0
 """A healthy frontend is behind for milliseconds; a client of one that is not goes to another."""
+
+
+class CopyNode(NamedTuple):
+    """A node that has a copy of a region in sync."""
+
+    node: str
+    address: str
+    zone: str | None
+    """The zone of the node; None: not known."""
+    is_leader: bool
 
 
 class LiveCatalog:
@@ -36,7 +48,7 @@ class LiveCatalog:
 
     @property
     def version(self) -> int | None:
-        """None: nothing was read yet."""
+        """The version that was read; None if nothing was read yet."""
         mirror = self._reading.mirror
         return None if mirror is None else mirror.version
 
@@ -105,6 +117,26 @@ class LiveCatalog:
             state=region.state,
             address=self.mirror.address_of(region.leader),
         )
+
+    def copies(self, table_id: int, number: int) -> list[CopyNode]:
+        """The copies of a region in sync whose nodes are registered, the leader's first. Raises as
+        `region`."""
+        leader = self.region(table_id, number).leader
+        mirror, region = self.mirror, self._table(table_id).regions[number]
+        nodes = [*([] if leader is None else [leader]), *region.copies]
+        return [
+            CopyNode(node, mirror.addresses[node], mirror.zones.get(node), node == leader)
+            for node in nodes
+            if node in mirror.addresses
+        ]
+
+    async def until_led_at(self, table_id: int, number: int, epoch: int, wait_s: float) -> None:
+        """Returns once a region is known to be led at that epoch, or a higher one, and after
+        *wait_s* in any case. Raises as `region`."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                while self.region(table_id, number).epoch < epoch:
+                    await self._moved.wait()
 
     async def newer(self, older: Schema) -> Schema:
         """The table at a version above that of *older*, once there is one. Raises NotFound where

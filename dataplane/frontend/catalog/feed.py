@@ -35,7 +35,7 @@ class Servers:
     urls: Sequence[str]
     token: OwnToken | None = None
     transport: httpx.AsyncBaseTransport | None = None
-    """None: by TCP."""
+    """The transport of requests; None for TCP."""
 
 
 class Feed:

@@ -65,7 +65,8 @@ class StoredColumn:
 
     @classmethod
     def of(cls, body: FeedColumn, other: FeedColumn | None) -> "StoredColumn":
-        """*other*: the column that it replaces, or that replaces it."""
+        """Builds the column from the feed. *other* is the column that it replaces, or that replaces
+        it."""
         column = _column(body)
         does = _graph_of(body, other).behaviours[body.state]
         mirror = None

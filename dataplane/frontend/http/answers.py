@@ -34,10 +34,10 @@ class VersionBody(WireModel):
     version: str
     frontend_id: str
     incarnation: str | None
-    """None: not registered yet."""
+    """The incarnation; None before the frontend has registered."""
     cluster_id: str | None
     catalog_version: int | None
-    """None: nothing was read yet."""
+    """The version of the catalog; None if nothing was read yet."""
 
 
 def wanted_form(accept: str) -> MediaType:

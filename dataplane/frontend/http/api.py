@@ -25,7 +25,7 @@ from dataplane.frontend.http.page_stream import PagesAfter, PageStream
 from dataplane.frontend.lease.holder import VERSION
 from dataplane.frontend.planning.row_input import Op
 from dataplane.frontend.service import FrontendService
-from dataplane.frontend.statements.parameters import INDEX, KEY, NONE, OP, PAGE, REGION, SCAN
+from dataplane.frontend.statements.parameters import INDEX, KEY, LAG, NONE, OP, PAGE, REGION, SCAN
 from dataplane.frontend.statements.query import (
     LIMIT,
     Asked,
@@ -33,6 +33,7 @@ from dataplane.frontend.statements.query import (
     key_of,
     keys_of,
     limit_of,
+    max_lag_of,
     range_of,
     read_query,
     region_of,
@@ -134,13 +135,15 @@ async def get_rows(request: Request) -> Response:
     params = read_query(query, KEY | INDEX | PAGE)
     if "page_token" in params and not is_stateless(params):
         return page_answer(await _resumed(service, read_query(query, PAGE)), form, service.pages)
+    max_lag_ms = max_lag_of(params) if "max_lag" in params else None
     if "key" in params:
         read_query(query, KEY)
 
         def key(layout: Layout) -> Sequence[Value]:
             return key_of(layout.key, params["key"])
 
-        return page_answer(await service.reads.by_key(name, key), form, service.pages)
+        row = await service.reads.by_key(name, key, max_lag_ms)
+        return page_answer(row, form, service.pages)
     if "index" not in params:
         raise Refused("invalid-request", expected="key, or index, in the query")
     limit = limit_of(params) or LIMIT
@@ -152,7 +155,7 @@ async def get_rows(request: Request) -> Response:
 
     if is_stateless(params):
         return page_answer(await _page_apart(service, name, entries, params), form, service.pages)
-    opened = await service.scans.begin(name, entries)
+    opened = await service.scans.begin(name, entries, max_lag_ms)
     return page_answer(
         (await service.scans.page(opened, opened.scan.start, limit))[0], form, service.pages
     )
@@ -163,10 +166,12 @@ async def get_rows_by_keys(request: Request) -> Response:
     """Rows by primary key, as many as a page has; those that are not there are left out."""
     service, name = await _asked(request)
     form = _form(request)
-    read_query(request.scope["query_string"], NONE)
+    max_lag_ms = max_lag_of(read_query(request.scope["query_string"], LAG))
     body = await json_body(request, KeysRequest)
     keys = body.keys
-    page = await service.reads.by_keys(name, lambda layout: keys_of(layout.key, keys), len(keys))
+    page = await service.reads.by_keys(
+        name, lambda layout: keys_of(layout.key, keys), len(keys), max_lag_ms
+    )
     return page_answer(page, form, service.pages)
 
 
@@ -177,7 +182,7 @@ async def scan_rows(request: Request) -> Response:
     form = _form(request)
     query = request.scope["query_string"]
     params = read_query(query, SCAN | PAGE)
-    limit = limit_of(params)
+    limit, max_lag_ms = limit_of(params), max_lag_of(params)
 
     def some(schema: Schema) -> RowScan:
         return rows_asked(schema, params)
@@ -187,13 +192,15 @@ async def scan_rows(request: Request) -> Response:
     if "page_token" in params:
         return page_answer(await _resumed(service, read_query(query, PAGE)), form, service.pages)
     if form is MediaType.JSON or limit is not None:
-        opened = await service.scans.begin(name, some)
+        opened = await service.scans.begin(name, some, max_lag_ms)
         page, _ = await service.scans.page(opened, opened.scan.start, limit or LIMIT)
         return page_answer(page, form, service.pages)
     rows_max = STREAM_ROWS if form is MediaType.ARROW else ROWS_MAX
-    opened = await service.scans.begin(
-        name, lambda schema: replace(some(schema), page_bytes_max=STREAM_BYTES, values_only=True)
-    )
+
+    def whole(schema: Schema) -> RowScan:
+        return replace(some(schema), page_bytes_max=STREAM_BYTES, values_only=True)
+
+    opened = await service.scans.begin(name, whole, max_lag_ms)
     first, following = await service.scans.page(opened, opened.scan.start, rows_max)
     rest = PagesAfter(service.scans, opened, following, rows_max)
     try:
@@ -255,7 +262,8 @@ async def _page_apart(
     service: FrontendService, name: Name, make: Callable[[Schema], Scan], params: Asked
 ) -> PageOf:
     cursor = read_token(params["page_token"][0])[1] if "page_token" in params else None
-    return await service.reads.page(name, make, cursor, limit_of(params) or LIMIT)
+    limit, max_lag_ms = limit_of(params) or LIMIT, max_lag_of(params)
+    return await service.reads.page(name, make, cursor, limit, max_lag_ms)
 
 
 def _batches(request: Request, left_s: Callable[[], float]) -> AsyncIterator[pa.RecordBatch]:
@@ -289,23 +297,23 @@ def _op(text: str) -> Op:
 def _statement_id(request: Request) -> str:
     """The same `Idempotency-Key` again is answered by what it did the first time, while regions
     remember it (docs/decisions/0114): a region applies a statement once."""
-    given = request.headers.get("idempotency-key")
-    if given is None:
+    header = request.headers.get("idempotency-key")
+    if header is None:
         return uuid4().hex
-    if not 1 <= len(given) <= KEY_CHARS_MAX or not given.isprintable():
+    if not 1 <= len(header) <= KEY_CHARS_MAX or not header.isprintable():
         raise Refused("bad-idempotency-key")
-    return id_of_key(given)
+    return id_of_key(header)
 
 
 def sent_ms_of(request: Request) -> int:
     """The time at which the first sender made the statement. For a client that does not say it, the
     time of this call, before any wait."""
-    given = request.headers.get(SENT_MS)
-    if given is None:
+    header = request.headers.get(SENT_MS)
+    if header is None:
         return service_of(request).statements.clock.wall_ms()
-    if not _ID.fullmatch(given):
-        raise Refused("invalid-request", found=given[:64], expected=f"{SENT_MS}: milliseconds")
-    return int(given)
+    if not _ID.fullmatch(header):
+        raise Refused("invalid-request", found=header[:64], expected=f"{SENT_MS}: milliseconds")
+    return int(header)
 
 
 def _written(done: WriteOutcome) -> Response:

@@ -16,6 +16,7 @@ from dataplane.frontend.http.sql import SQL
 from dataplane.frontend.statements.parameters import (
     INDEX,
     KEY,
+    LAG,
     NONE,
     OP,
     PAGE,
@@ -70,13 +71,13 @@ class RequestParts:
     body: type[BaseModel] | None = None
     takes_arrow: bool = False
     gives_rows: bool = False
-    """True: answers rows as JSON, NDJSON or Arrow, by `Accept`."""
+    """Whether it answers rows as JSON, NDJSON or Arrow, by `Accept`."""
 
 
 ROUTES: Mapping[tuple[str, str], RequestParts] = {
     ("post", "/rows"): RequestParts(OP, RowsRequest, takes_arrow=True),
     ("get", "/rows"): RequestParts(KEY | INDEX | PAGE, gives_rows=True),
-    ("post", "/rows/get"): RequestParts(body=KeysRequest, gives_rows=True),
+    ("post", "/rows/get"): RequestParts(LAG, KeysRequest, gives_rows=True),
     ("get", "/scan"): RequestParts(SCAN | PAGE, gives_rows=True),
     ("get", "/checksum"): RequestParts(REGION),
 }

@@ -59,9 +59,9 @@ def _json(body: RowSqlBody) -> bytes:
 
 
 def _key(request: Request) -> str:
-    given = request.headers.get("idempotency-key")
-    if given is None:
+    header = request.headers.get("idempotency-key")
+    if header is None:
         return uuid4().hex
-    if not 1 <= len(given) <= KEY_CHARS_MAX or not given.isprintable():
+    if not 1 <= len(header) <= KEY_CHARS_MAX or not header.isprintable():
         raise Refused("bad-idempotency-key")
-    return given
+    return header

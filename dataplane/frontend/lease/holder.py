@@ -77,7 +77,7 @@ class Registration:
     """The number of the last acknowledgement sent."""
     must_have: int = 0
     """The catalog version that the leader had at its last answer."""
-    stands: tuple[int, float] | None = None
+    stalled: tuple[int, float] | None = None
     """The catalog version at which the feed stands still below `must_have`, and the time in ms at
     which the catalog is read anew; None: it does not stand still."""
 
@@ -94,7 +94,7 @@ class HolderLoop:
     world: HolderPorts
     lease: SchemaLease = field(default_factory=SchemaLease)
     now: Registration | None = None
-    """None: it must register, for the first time or anew."""
+    """The registration in effect; None if it must register, for the first time or anew."""
     cluster_id: str | None = None
     _perhaps: tuple[str, ...] = ()
     """Incarnations that the leader may have registered, the newest first."""
@@ -287,12 +287,12 @@ class HolderLoop:
         """A catalog that stands still below what the leader has is read anew, once: a snapshot
         may take its time. The end of the lease is there for what that does not mend."""
         if version >= me.must_have:
-            me.stands = None
-        elif me.stands is None or me.stands[0] != version:
-            me.stands = (version, now_ms + me.acknowledge_ms)
-        elif now_ms >= me.stands[1]:
+            me.stalled = None
+        elif me.stalled is None or me.stalled[0] != version:
+            me.stalled = (version, now_ms + me.acknowledge_ms)
+        elif now_ms >= me.stalled[1]:
             log.warning("catalog_stream_stuck", version=version, leader=me.must_have)
-            me.stands = (version, math.inf)
+            me.stalled = (version, math.inf)
             self.world.reload()
 
     def _pinned(self, now_ms: int) -> tuple[Pin, ...]:

@@ -15,5 +15,5 @@ class Latency:
 
     def taken_p99_ms(self) -> float | None:
         """The time within which 99 of 100 were answered; None: there were none. Begins anew."""
-        taken, self._taken_ms = sorted(self._taken_ms), []
-        return taken[(len(taken) - 1) * 99 // 100] if taken else None
+        times_ms, self._taken_ms = sorted(self._taken_ms), []
+        return times_ms[(len(times_ms) - 1) * 99 // 100] if times_ms else None

@@ -16,7 +16,7 @@ class SchemaLease:
 
     def __init__(self) -> None:
         self.deadline_ms: int | None = None
-        """None: none was ever granted."""
+        """The end of the lease; None if none was ever granted."""
         self.lease_ms = 0
         """The length of the last grant."""
 

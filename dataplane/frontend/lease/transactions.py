@@ -25,6 +25,8 @@ class Transaction:
     began_ms: int
     bound: dict[int, int] = field(default_factory=dict)
     """Table id -> schema version."""
+    max_lag_ms: int | None = None
+    """The age that rows of its reads may have; None: leaders answer."""
 
 
 class Transactions:
@@ -39,17 +41,17 @@ class Transactions:
     def __len__(self) -> int:
         return len(self._open)
 
-    def begin(self, now_ms: int) -> Transaction:
+    def begin(self, now_ms: int, max_lag_ms: int | None = None) -> Transaction:
         """Raises Unavailable when too many are open: back-pressure, not memory."""
         if len(self._open) >= OPEN_MAX:
             raise Unavailable("not-ready", what="the frontend", reason="too many transactions")
-        transaction = Transaction(uuid4().hex, now_ms)
+        transaction = Transaction(uuid4().hex, now_ms, max_lag_ms=max_lag_ms)
         self._open[transaction.id] = transaction
         return transaction
 
     @contextmanager
-    def running(self, now_ms: int) -> Iterator[Transaction]:
-        transaction = self.begin(now_ms)
+    def running(self, now_ms: int, max_lag_ms: int | None = None) -> Iterator[Transaction]:
+        transaction = self.begin(now_ms, max_lag_ms)
         try:
             yield transaction
         finally:

@@ -21,7 +21,7 @@ class Cases:
 
     op: Op
     present: pa.BooleanArray | None
-    """None: it was not looked whether there is a row."""
+    """Whether there is a row for each key; None if it was not looked up."""
     inserted: pa.BooleanArray
     updated: pa.BooleanArray
     deleted: pa.BooleanArray
@@ -41,13 +41,13 @@ class Cases:
             return None
         return pc.fill_null(rows.column("_version"), ABSENT)
 
-    def sets(self, given: RowInput, columns: Iterable[LayoutColumn]) -> pa.BooleanArray:
+    def sets(self, statement_rows: RowInput, columns: Iterable[LayoutColumn]) -> pa.BooleanArray:
         """Returns a mask of the updated rows that set one of *columns*: an upsert sets every
         column."""
         mask = self._all(self.op is not Op.UPDATE)
         for column in columns:
-            if self.op is Op.UPDATE and column.id in given.columns:
-                mask = pc.or_(mask, given.columns[column.id].named)
+            if self.op is Op.UPDATE and column.id in statement_rows.columns:
+                mask = pc.or_(mask, statement_rows.columns[column.id].named)
         return mask
 
     def where(self, does: Behaviour, touched: pa.BooleanArray, act: Act) -> pa.BooleanArray:
@@ -84,7 +84,7 @@ def cases_of(op: Op, count: int, present: pa.BooleanArray | None) -> Cases:
 
 def new_values(
     stored: StoredColumn,
-    given: RowInput,
+    statement_rows: RowInput,
     cases: Cases,
     rows: pa.RecordBatch | None,
     mirrored: pa.Array | None = None,
@@ -93,11 +93,15 @@ def new_values(
     mirrors, converted to its type."""
     does, column = stored.does, stored.column
     named = column if stored.mirror is None else stored.mirror.column
-    values = _Values(stored, given, rows, mirrored)
-    if cases.inserted.true_count == given.count:
+    values = _Values(stored, statement_rows, rows, mirrored)
+    if cases.inserted.true_count == statement_rows.count:
         return values.after(does.insert)
     is_nameable = does.visible or stored.mirror is not None
-    sets = cases.sets(given, [named]) if is_nameable else pa.repeat(False, given.count)
+    sets = (
+        cases.sets(statement_rows, [named])
+        if is_nameable
+        else pa.repeat(False, statement_rows.count)
+    )
     updated = pc.if_else(sets, values.after(does.update), values.after(does.update_elsewhere))
     return pc.if_else(cases.inserted, values.after(does.insert), updated)
 
@@ -107,7 +111,7 @@ class _Values:
     """Values of one column, by the acts that make them."""
 
     stored: StoredColumn
-    given: RowInput
+    statement_rows: RowInput
     rows: pa.RecordBatch | None
     mirrored: pa.Array | None
 
@@ -132,11 +136,15 @@ class _Values:
         return self._repeated(self.stored.origin)
 
     def _put(self) -> pa.Array:
-        said = self.given.columns.get(self.stored.column.id)
-        if said is not None and said.named.true_count == self.given.count:
-            return said.values
+        column_input = self.statement_rows.columns.get(self.stored.column.id)
+        if column_input is not None and column_input.named.true_count == self.statement_rows.count:
+            return column_input.values
         default = self._repeated(self.stored.column.default)
-        return default if said is None else pc.if_else(said.named, said.values, default)
+        return (
+            default
+            if column_input is None
+            else pc.if_else(column_input.named, column_input.values, default)
+        )
 
     def _kept(self, nothing: pa.Array) -> pa.Array:
         field = self.stored.column.field
@@ -146,4 +154,4 @@ class _Values:
 
     def _repeated(self, value: Value | None) -> pa.Array:
         (scalar,) = array_of(self.stored.column, [value])
-        return pa.repeat(scalar, self.given.count)
+        return pa.repeat(scalar, self.statement_rows.count)

@@ -56,7 +56,8 @@ class IndexChange:
         old: Mapping[int, pa.Array] | None,
         new: Mapping[int, pa.Array] | None,
     ) -> "IndexChange":
-        """*old* and *new*: columns by id. Raises Refused `limit-exceeded` for an entry's key."""
+        """Computes the change. *old* and *new* are columns by id. Raises Refused `limit-exceeded`
+        for an entry's key."""
         before = None if old is None else _keys(index, old, rows)
         after = None if new is None else _keys(index, new, rows)
         touched = pa.repeat(False, len(rows))

@@ -19,13 +19,13 @@ from metasrv_base.schema.conversion import ConvertedArray
 Columns = Mapping[int, pa.Array]
 
 
-def check_mirrors(schema: Schema, cases: Cases, given: RowInput, new: Columns) -> None:
+def check_mirrors(schema: Schema, cases: Cases, statement_rows: RowInput, new: Columns) -> None:
     """Raises Refused `constraint-violated` for a value that does not fit a type that comes, and
     Conflict `schema-version-stale` for one that only the old type, which goes, cannot hold."""
     for stored in schema.columns:
         if stored.mirror is None or not {Act.CHECK, Act.MIRROR} & stored.acts:
             continue
-        sets = cases.sets(given, [stored.mirror.column])
+        sets = cases.sets(statement_rows, [stored.mirror.column])
         mirrored = pc.or_(
             cases.where(stored.does, sets, Act.CHECK), cases.where(stored.does, sets, Act.MIRROR)
         )
@@ -38,7 +38,7 @@ def check_mirrors(schema: Schema, cases: Cases, given: RowInput, new: Columns) -
             source, column = stored.mirror.column, stored.column
             raise Refused(
                 "constraint-violated",
-                pointer=f"/rows/{given.place(row)}/{source.name}",
+                pointer=f"/rows/{statement_rows.place(row)}/{source.name}",
                 name=f"{column.type.text}, to which the type of {column.name} is being changed,",
                 reason="the value does not fit",
             )

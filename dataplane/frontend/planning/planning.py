@@ -35,7 +35,7 @@ class Known:
     """One for each row given: `_version`, and `c{id}` of the columns that were read; null where no
     row is."""
     entries: Mapping[int, Mapping[bytes, ReadEntry]] = field(default_factory=dict)
-    """By index, those of the keys asked for that exist."""
+    """Entries that exist for the keys asked for, by index."""
 
 
 def reads_rows(schema: Schema, op: Op) -> bool:
@@ -73,7 +73,7 @@ class RegionStatement:
 
     schema: Schema
     op: Op
-    given: RowInput
+    statement_rows: RowInput
 
     def entries_to_read(self, rows: pa.RecordBatch | None, *, puts: bool) -> dict[int, list[bytes]]:
         """Returns the keys of each unique index whose entries `plan` must know: those that may be
@@ -109,14 +109,14 @@ class RegionStatement:
 
     def _cases(self, rows: pa.RecordBatch | None) -> Cases:
         present = None if rows is None else pc.is_valid(rows.column("_version"))
-        return cases_of(self.op, self.given.count, present)
+        return cases_of(self.op, self.statement_rows.count, present)
 
     def _check_presence(self, cases: Cases) -> None:
         if self.op is Op.INSERT and cases.is_there(True):
-            keys = self._shown(self.given.keys.filter(cases.present).to_pylist())
+            keys = self._shown(self.statement_rows.keys.filter(cases.present).to_pylist())
             raise Conflict("already-exists", what="The row", name=keys[0], keys=keys)
         if self.op is Op.UPDATE and cases.is_there(False):
-            missing = self.given.keys.filter(pc.invert(cases.present))
+            missing = self.statement_rows.keys.filter(pc.invert(cases.present))
             raise Conflict("row-missing", keys=self._shown(missing.to_pylist()))
 
     def _shown(self, keys: Sequence[bytes]) -> list[dict[str, object]]:
@@ -136,7 +136,7 @@ class RegionStatement:
             written, key=lambda stored: stored.mirror is not None
         ):  # what is mirrored first
             mirrored = None if stored.mirror is None else in_its_type(stored, new).values
-            new[stored.column.id] = new_values(stored, self.given, cases, rows, mirrored)
+            new[stored.column.id] = new_values(stored, self.statement_rows, cases, rows, mirrored)
         return new
 
     def _check_values(self, cases: Cases, new: Mapping[int, pa.Array]) -> None:
@@ -144,16 +144,19 @@ class RegionStatement:
         checked for nulls, which users could not mend."""
         for stored in self.schema.columns:
             if stored.does.visible:
-                check_nulls(stored.column, new[stored.column.id], self.given.place)
-        check_rules(self.schema.rules, cases, self.given, new)
-        check_mirrors(self.schema, cases, self.given, new)
+                check_nulls(stored.column, new[stored.column.id], self.statement_rows.place)
+        check_rules(self.schema.rules, cases, self.statement_rows, new)
+        check_mirrors(self.schema, cases, self.statement_rows, new)
 
     def _rows(
         self, cases: Cases, rows: pa.RecordBatch | None, new: Mapping[int, pa.Array]
     ) -> pa.RecordBatch:
         deletes = self.op is Op.DELETE
         code = pa.scalar(OP_DELETE if deletes else OP_PUT, pa.uint8())
-        columns = {"_key": self.given.keys, "_op": pa.repeat(code, self.given.count)}
+        columns = {
+            "_key": self.statement_rows.keys,
+            "_op": pa.repeat(code, self.statement_rows.count),
+        }
         expected = cases.expected(rows)
         if expected is not None:
             columns["_expect"] = expected
@@ -174,7 +177,7 @@ class RegionStatement:
                 for column in index.columns
             }
         )
-        keys = self.given.keys
+        keys = self.statement_rows.keys
         return [IndexChange.of(index, cases, keys, old, new) for index in self.schema.indexes]
 
 

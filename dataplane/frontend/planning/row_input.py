@@ -31,14 +31,14 @@ JsonRows: TypeAlias = "Sequence[Mapping[str, object]]"
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ColumnInput:
     """The values of one column, and the rows in which the request names it."""
 
     values: pa.Array
     named: pa.BooleanArray
 
-    def taken(self, places: pa.Array) -> "Said":
-        return Said(self.values.take(places), self.named.take(places))
+    def taken(self, places: pa.Array) -> "ColumnInput":
+        return ColumnInput(self.values.take(places), self.named.take(places))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class RowInput:
 
     keys: pa.BinaryArray
     """Encoded, each once."""
-    columns: Mapping[int, Said]
+    columns: Mapping[int, ColumnInput]
     """Input by column id: the columns of the key, and those that a row names."""
     places: pa.Int64Array
     """The place of each row in the request; 0 is the first."""
@@ -57,7 +57,7 @@ class RowInput:
         return len(self.keys)
 
     def taken(self, places: pa.Array) -> "RowInput":
-        columns = {id: said.taken(places) for id, said in self.columns.items()}
+        columns = {id: column_input.taken(places) for id, column_input in self.columns.items()}
         return RowInput(self.keys.take(places), columns, self.places.take(places))
 
     def place(self, row: int) -> int:
@@ -73,7 +73,7 @@ def from_rows(layout: Layout, rows: JsonRows, op: Op) -> RowInput:
             _must_fit(layout, name, op, f"/rows/{number}")
     named = dict.fromkeys(name for row in rows for name in row)
     needed = [*layout.key, *(layout.named[name] for name in named)]
-    columns = {column.id: _said(column, rows) for column in dict.fromkeys(needed)}
+    columns = {column.id: _column_input(column, rows) for column in dict.fromkeys(needed)}
     return _keyed(layout, columns)
 
 
@@ -86,25 +86,31 @@ def from_arrow(layout: Layout, rows: pa.RecordBatch, op: Op) -> RowInput:
         raise Refused("invalid-request", pointer="/rows", reason="a column stands twice")
     every = pa.repeat(pa.scalar(True), rows.num_rows)
     columns = {
-        layout.named[name].id: Said(cast_column(layout.named[name], rows.column(name)), every)
+        layout.named[name].id: ColumnInput(
+            cast_column(layout.named[name], rows.column(name)), every
+        )
         for name in names
     }
     return _keyed(layout, columns)
 
 
-def by_region(layout: Layout, given: RowInput) -> Mapping[int, RowInput]:
+def by_region(layout: Layout, statement_rows: RowInput) -> Mapping[int, RowInput]:
     """Divides the rows by the number of their region, in order of region: a statement is atomic in
     each."""
-    if not given.count:
+    if not statement_rows.count:
         return {}
     if layout.router.regions == 1:
-        return {0: given}
-    numbers = layout.router.numbers([given.columns[part.id].values for part in layout.routed_by])
+        return {0: statement_rows}
+    numbers = layout.router.numbers(
+        [statement_rows.columns[part.id].values for part in layout.routed_by]
+    )
     present = sorted(pc.unique(numbers).to_pylist())
     if len(present) == 1:
-        return {present[0]: given}
-    places = _in_order(given.count)
-    return {number: given.taken(places.filter(pc.equal(numbers, number))) for number in present}
+        return {present[0]: statement_rows}
+    places = _in_order(statement_rows.count)
+    return {
+        number: statement_rows.taken(places.filter(pc.equal(numbers, number))) for number in present
+    }
 
 
 def _must_fit(layout: Layout, name: str, op: Op, pointer: str) -> None:
@@ -114,10 +120,10 @@ def _must_fit(layout: Layout, name: str, op: Op, pointer: str) -> None:
         raise Refused("invalid-request", pointer=pointer, found=name, expected=expected)
 
 
-def _said(column: LayoutColumn, rows: JsonRows) -> Said:
+def _column_input(column: LayoutColumn, rows: JsonRows) -> ColumnInput:
     values = [_value(column, row, number) for number, row in enumerate(rows)]
     named = pa.array([column.name in row for row in rows], pa.bool_())
-    return Said(array_of(column, values), named)
+    return ColumnInput(array_of(column, values), named)
 
 
 def _value(column: LayoutColumn, row: Mapping[str, object], number: int) -> Value | None:
@@ -125,11 +131,11 @@ def _value(column: LayoutColumn, row: Mapping[str, object], number: int) -> Valu
     return None if value is None else from_json(column.type, value, f"/rows/{number}/{column.name}")
 
 
-def _keyed(layout: Layout, columns: Mapping[int, Said]) -> RowInput:
+def _keyed(layout: Layout, columns: Mapping[int, ColumnInput]) -> RowInput:
     """Raises Refused for a row without its whole key, and for a key that stands twice."""
     for column in layout.key:
-        said = columns.get(column.id)
-        values = pa.nulls(1) if said is None else said.values
+        column_input = columns.get(column.id)
+        values = pa.nulls(1) if column_input is None else column_input.values
         if values.null_count:
             number = pc.index(values.is_null(), True).as_py()
             raise Refused(

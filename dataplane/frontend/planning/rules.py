@@ -16,11 +16,11 @@ Columns = Mapping[int, pa.Array]
 
 
 def check_rules(
-    rules: Sequence[ConstraintRule], cases: Cases, given: RowInput, new: Columns
+    rules: Sequence[ConstraintRule], cases: Cases, statement_rows: RowInput, new: Columns
 ) -> None:
     """Raises Refused `constraint-violated` with the place of the first row that breaks one."""
     for rule in rules:
-        checked = cases.where(rule.does, cases.sets(given, rule.columns), Act.CHECK)
+        checked = cases.where(rule.does, cases.sets(statement_rows, rule.columns), Act.CHECK)
         if not pc.any(checked).as_py():
             continue
         broken = _BREAKS[rule.kind](rule, new)
@@ -32,7 +32,7 @@ def check_rules(
             is_null = rule.kind == NOT_NULL.name
             raise Refused(
                 "constraint-violated",
-                pointer=f"/rows/{given.place(row)}",
+                pointer=f"/rows/{statement_rows.place(row)}",
                 name=rule.name,
                 reason=f"{names} is null" if is_null else f"its condition on {names} is false",
             )

@@ -39,13 +39,13 @@ class ColumnConditions:
 
 
 def conditions_of(
-    statement: RowStatement, layout: Layout, given: Sequence[Condition]
+    statement: RowStatement, layout: Layout, parsed: Sequence[Condition]
 ) -> ColumnConditions:
     """Raises Refused `invalid-sql` at a constant that does not fit its column, and at a condition
     that says the same of a column as one before it."""
     equal: dict[str, Value] = {}
     ranges: dict[str, ValueRange] = {}
-    for condition in given:
+    for condition in parsed:
         name, comparison = condition.column, condition.comparison
         value = from_json(layout.named[name].type, condition.value, f"{condition.pointer}/value")
         if name in equal or (comparison == "=" and name in ranges):

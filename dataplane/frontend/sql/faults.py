@@ -21,11 +21,15 @@ def with_place(error: MetaError, statement: RowStatement, number: int | None = N
     statements before it are done; clients read the fact so."""
     if error.code == "invalid-sql":
         return error
-    offset = statement.place_of(_pointer(error))
-    line, column = position(statement.text.source, offset)
-    places = {"line": line, "column": column, "excerpt": excerpt(statement.text.source, offset)}
     done = {} if number is None else {"statement": number}
-    return type(error)(error.code, **{**error.facts, **done, **places})
+    return placed(error, statement.text.source, statement.place_of(_pointer(error)), **done)
+
+
+def placed(error: MetaError, source: str, offset: int, **facts: object) -> MetaError:
+    """The same error, with a place in the text and more facts."""
+    line, column = position(source, offset)
+    places = {"line": line, "column": column, "excerpt": excerpt(source, offset)}
+    return type(error)(error.code, **{**error.facts, **facts, **places})
 
 
 def _pointer(error: MetaError) -> str:

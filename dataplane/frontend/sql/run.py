@@ -12,16 +12,15 @@ from dataplane.frontend.planning.row_input import JsonRows, Op
 from dataplane.frontend.service import FrontendService
 from dataplane.frontend.sql.explained_writes import WRITE_EXPLAINED, explained_write
 from dataplane.frontend.sql.faults import with_place
+from dataplane.frontend.sql.read_statements import name_of, read_statements
 from dataplane.frontend.sql.reading import RowQuery, rows_of
 from dataplane.frontend.sql.selection import EXPLAINED, explained, selection
 from metasrv_base.concurrency.run_in_thread import is_small, run_in_thread
 from metasrv_base.errors import Conflict, MetaError, Unavailable
 from metasrv_base.rows.convert import json_column
-from metasrv_base.rows.layout import Layout, LayoutColumn
+from metasrv_base.rows.layout import LayoutColumn
 from metasrv_base.rows.statement_ids import id_of_key
 from metasrv_base.schema.scalars import JsonScalar
-from metasrv_base.sql.commands import QualifiedTable
-from metasrv_base.sql.faults import fault_at
 from metasrv_base.sql.rows.row_commands import (
     DeleteRow,
     ExplainRows,
@@ -31,19 +30,14 @@ from metasrv_base.sql.rows.row_commands import (
     SelectRows,
     UpdateRow,
 )
-from metasrv_base.sql.rows.row_grammar import row_statements
 from metasrv_base.wire.language.row_sql import RowSqlBody, RowSqlRequest, RowStatementResult
 from metasrv_base.wire.language.sql import with_results
 
-STATEMENTS_MAX = 1_000
-"""The most statements of one request."""
 RESULT_BYTES_MAX = 16 << 20
 """The bound on the rows of all results of one request, in bytes of Arrow: a frontend has them in
 memory until the last is there."""
 RUN_MS_MAX = 5_000
 """The time after which no further statement of a request is begun: the rest is sent again."""
-SHORT_CHARS = 2_048
-"""A text that is read on the event loop: within some 5 ms."""
 CATCH_UP_S_MAX = 2.0
 """The longest wait for the version of the catalog that the client has seen, in s."""
 
@@ -70,7 +64,7 @@ async def run(service: FrontendService, request: RowSqlRequest, key: SqlKey) -> 
     """
     service.statements.holder.check()
     await _catch_up(service, request.min_catalog_version)
-    statements = await _read(service, request)
+    statements = await read_statements(service.statements, request)
     clock = service.statements.clock
     until_ms = clock.mono_ms() + RUN_MS_MAX
     results: list[RowStatementResult] = []
@@ -95,38 +89,6 @@ async def _catch_up(service: FrontendService, version: int | None) -> None:
     except TimeoutError as error:
         facts = {"what": "the catalog of this frontend", "wanted": version}
         raise Unavailable("not-ready", **facts) from error
-
-
-async def _read(service: FrontendService, request: RowSqlRequest) -> Sequence[RowStatement]:
-    """Reads the text twice: without its tables, then, where all of them are known, with the types
-    of their columns. Its errors have a place and no number, since nothing is done yet."""
-    is_short = len(request.text) <= SHORT_CHARS
-    statements = await run_in_thread(is_short, _statements, request.text, {})
-    layouts: dict[QualifiedTable, Layout] = {}
-    for statement in statements:
-        if statement.table not in layouts:
-            try:
-                schema = await service.statements.known(name_of(request, statement.table))
-            except MetaError as error:
-                raise with_place(error, statement) from error
-            layouts[statement.table] = schema.layout
-    return await run_in_thread(is_short, _statements, request.text, layouts)
-
-
-def _statements(source: str, layouts: Mapping[QualifiedTable, Layout]) -> Sequence[RowStatement]:
-    statements: list[RowStatement] = []
-    for statement in row_statements(source, layouts.get):
-        if len(statements) == STATEMENTS_MAX:
-            actual = f"more than {STATEMENTS_MAX} statements"
-            raise fault_at(
-                source, statement.text.start, actual=actual, expected="fewer in one text"
-            )
-        statements.append(statement)
-    return statements
-
-
-def name_of(request: RowSqlRequest, table: QualifiedTable) -> Name:
-    return table.catalog or request.catalog, table.schema or request.schema_name, table.table
 
 
 @dataclass(slots=True)
@@ -211,7 +173,7 @@ class _StatementRun:
     async def _select(self, statement: RowStatement, select: SelectRows) -> RowStatementResult:
         """Reads all pages in one transaction, under one version of the schema."""
         statements = self.service.statements
-        with statements.running() as transaction:
+        with statements.running(self.request.max_lag) as transaction:
 
             async def read(schema: Schema) -> tuple[Schema, pa.RecordBatch]:
                 query = RowQuery(statement, select, self.left_bytes)

@@ -21,8 +21,8 @@ from metasrv_base.rows.layout import LayoutColumn
 from metasrv_base.schema.entrycodec import PRESENT, encode_values
 from metasrv_base.schema.keycodec import encode
 from metasrv_base.schema.values import Value, to_json
+from metasrv_base.sql.identifiers import identifier
 from metasrv_base.sql.literals import literal
-from metasrv_base.sql.names import identifier
 from metasrv_base.sql.rows.reserved import column_text
 from metasrv_base.sql.rows.row_commands import RowStatement, SelectRows
 from metasrv_base.sql.rows.row_grammar import BEYOND

@@ -67,7 +67,7 @@ class EntryMerge:
         return [share for share in self._shares if share.waiting is None and not share.is_last]
 
     def filled(self, share: PageShare, rows: pa.Table, *, is_last: bool) -> None:
-        """*rows*: what the region answered."""
+        """Adds the rows that a region answered."""
         share.is_last = is_last
         if rows.num_rows:
             share.waiting = rows.replace_schema_metadata(None)
@@ -76,7 +76,8 @@ class EntryMerge:
             share.bytes_max = min(2 * share.bytes_max, PAGE_BYTES_MAX)
 
     def take(self) -> None:
-        """Up to the lowest of the last entries behind which a region may have more."""
+        """Takes waiting rows up to the lowest of the last entries behind which a region may have
+        more."""
         ends = [share.key for share in self._shares if not share.is_last]
         end = min(ends, default=None)
         parts = []

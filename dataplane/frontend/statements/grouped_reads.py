@@ -40,7 +40,7 @@ class GroupAnswer:
     places: Mapping[bytes, int]
     """Places of rows, by key."""
     is_whole: bool
-    """False: the answer ended at its bound of bytes, and rows may be missing."""
+    """Whether the answer is whole; else it ended at its bound of bytes, and rows may be missing."""
 
     def row(self, key: bytes) -> pa.Table | None:
         """A table of the row, or none; None: it must be asked for again, by itself."""
@@ -54,7 +54,7 @@ class GroupAnswer:
 class _Waiter:
     key: bytes
     turn: asyncio.Future[GroupAnswer | None]
-    """None: it is to send the next group."""
+    """The answer; None if the waiter is to send the next group."""
 
     def tell(self, outcome: GroupAnswer | MetaError) -> None:
         """Unless it has left."""
@@ -98,8 +98,12 @@ class GroupedReads:
         key: bytes,
         ask: Callable[[Sequence[bytes]], Awaitable[GroupAnswer]],
     ) -> pa.Table | None:
-        """As `GroupAnswer.row`. *ask* sends sorted keys. Raises what it raises, to all of a group;
-        Unavailable when who sends for the others was cancelled."""
+        """Returns the row of *key*, as `GroupAnswer.row`; it may be read together with those of
+        other statements.
+
+        *ask* sends sorted keys; its error is raised to all of a group. Raises Unavailable when the
+        task that sends for the others was cancelled.
+        """
         queue = self.lanes.setdefault(lane, _Queue())
         if queue.in_flight < IN_FLIGHT:
             queue.in_flight += 1

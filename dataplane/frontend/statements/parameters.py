@@ -10,7 +10,7 @@ class Parameter:
     """The type as in JSON schema."""
     about: str
     repeated: bool = False
-    """True: it may be given several times, once for each column of a composite."""
+    """Whether it may be given several times, once for each column of a composite."""
 
 
 PARAMETERS: Mapping[str, Parameter] = {
@@ -26,13 +26,19 @@ PARAMETERS: Mapping[str, Parameter] = {
     "columns": Parameter("string", "Names, with commas between. Default: all."),
     "column_ids": Parameter("string", "The same by their ids, whatever they are called."),
     "region": Parameter("integer", "Number of the only region."),
+    "max_lag": Parameter(
+        "integer",
+        "Age in ms that rows may have, 1 to 3,600,000: a copy may answer that has all rows that"
+        " were acknowledged so long before the read. Default: leaders answer, with all rows.",
+    ),
 }
 """Parameters by name."""
 
 OP = frozenset({"op"})
-KEY = frozenset({"key"})
+LAG = frozenset({"max_lag"})
+KEY = frozenset({"key"}) | LAG
 PAGE = frozenset({"page_token", "limit"})
-INDEX = frozenset({"index", "eq", "from", "to", "limit", "apart"})
-SCAN = frozenset({"columns", "column_ids", "from", "to", "region", "limit", "apart"})
+INDEX = frozenset({"index", "eq", "from", "to", "limit", "apart"}) | LAG
+SCAN = frozenset({"columns", "column_ids", "from", "to", "region", "limit", "apart"}) | LAG
 REGION = frozenset({"region"})
 NONE = frozenset[str]()

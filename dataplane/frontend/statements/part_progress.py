@@ -34,7 +34,7 @@ class PartProgress:
     """The answer of the region that applied it; None: not applied so far."""
     error: MetaError | None = None
     careful: bool = False
-    """True: keys that must be absent are looked up before they are written, since a region has
+    """Whether keys that must be absent are looked up before they are written, since a region has
     refused them."""
     conflicts: int = 0
 
@@ -44,7 +44,7 @@ class PartProgress:
 
     @property
     def keys(self) -> pa.BinaryArray:
-        return self.statement.given.keys
+        return self.statement.statement_rows.keys
 
     @contextmanager
     def noted(self) -> Iterator[None]:
@@ -77,21 +77,22 @@ class PartProgress:
         }
         return pa.RecordBatch.from_pydict(columns)
 
-    def fits(self, schema: Schema, given: RowInput) -> bool:
-        """Whether the rows of the part are among *given*, all in the same region as before."""
+    def fits(self, schema: Schema, statement_rows: RowInput) -> bool:
+        """Whether the rows of the part are among *statement_rows*, all in one region as before."""
         layout, before = schema.layout, self.schema.layout
         is_alike = layout.router == before.router and layout.key_types == before.key_types
-        return is_alike and pc.index_in(self.keys, value_set=given.keys).null_count == 0
+        return is_alike and pc.index_in(self.keys, value_set=statement_rows.keys).null_count == 0
 
-    def rebind(self, schema: Schema, given: RowInput) -> None:
-        """Takes the rows of the part out of *given*, the whole statement under a newer schema."""
-        places = pc.index_in(self.keys, value_set=given.keys)
-        self.statement = RegionStatement(schema, self.statement.op, given.taken(places))
+    def rebind(self, schema: Schema, statement_rows: RowInput) -> None:
+        """Takes the rows of the part out of *statement_rows*, those of the whole statement under a
+        newer schema."""
+        places = pc.index_in(self.keys, value_set=statement_rows.keys)
+        self.statement = RegionStatement(schema, self.statement.op, statement_rows.taken(places))
 
     @property
     def outcome(self) -> RegionOutcome:
         id = str(region_id(TableId(self.schema.layout.table_id), self.number))
-        count = self.statement.given.count
+        count = self.statement.statement_rows.count
         if self.error is not None:
             return outcome_of(id, count, self.error, self.sent.perhaps)
         if self.done is None:

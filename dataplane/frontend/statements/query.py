@@ -14,6 +14,7 @@ from metasrv_base.schema.keycodec import encode
 from metasrv_base.schema.values import Value, from_json
 from metasrv_base.wire.frontend.rows import ROWS_MAX
 from metasrv_base.wire.http import strict_json
+from metasrv_base.wire.limits import MAX_LAG_MS_MAX
 
 LIMIT = 1_000
 """Rows of a page, if nothing is said."""
@@ -56,13 +57,24 @@ def read_query(raw: bytes, allowed: frozenset[str]) -> Asked:
 
 
 def limit_of(params: Asked) -> int | None:
-    """None: nothing is said. Raises Refused."""
+    """Reads the parameter `limit`; returns None if there is none. Raises Refused."""
     text = params.get("limit", [None])[0]
     if text is None:
         return None
     if text.isascii() and text.isdecimal() and len(text) <= 5 and 1 <= int(text) <= ROWS_MAX:
         return int(text)
     raise Refused("invalid-request", found=text[:64], expected=f"limit from 1 to {ROWS_MAX}")
+
+
+def max_lag_of(params: Asked) -> int | None:
+    """Reads the parameter `max_lag`, in ms; returns None if there is none. Raises Refused."""
+    text = params.get("max_lag", [None])[0]
+    if text is None:
+        return None
+    if text.isascii() and text.isdecimal() and len(text) <= 7 and 1 <= int(text) <= MAX_LAG_MS_MAX:
+        return int(text)
+    expected = f"max_lag: ms, from 1 to {MAX_LAG_MS_MAX}"
+    raise Refused("invalid-request", found=text[:64], expected=expected)
 
 
 def is_stateless(params: Asked) -> bool:

@@ -36,12 +36,24 @@ class Reads:
     statements: Statements
     regions: RegionClient
 
-    async def by_key(self, name: Name, key_of: Callable[[Layout], Sequence[Value]]) -> PageOf:
-        return await self.by_keys(name, lambda layout: [key_of(layout)], keys=1)
+    async def by_key(
+        self,
+        name: Name,
+        key_of: Callable[[Layout], Sequence[Value]],
+        max_lag_ms: int | None = None,
+    ) -> PageOf:
+        return await self.by_keys(name, lambda layout: [key_of(layout)], 1, max_lag_ms)
 
-    async def by_keys(self, name: Name, keys_of: Callable[[Layout], Keys], keys: int) -> PageOf:
-        """The rows that are there, by region. *keys*: how many there are."""
-        with self.statements.running() as transaction:
+    async def by_keys(
+        self,
+        name: Name,
+        keys_of: Callable[[Layout], Keys],
+        keys: int,
+        max_lag_ms: int | None = None,
+    ) -> PageOf:
+        """The rows that are there, by region. *keys*: how many there are. *max_lag_ms*: the age
+        that rows may have; None: leaders answer."""
+        with self.statements.running(max_lag_ms) as transaction:
 
             async def read(schema: Schema) -> PageOf:
                 short = is_small(keys, 0)
@@ -59,10 +71,16 @@ class Reads:
             return await self.statements.finished(transaction, schema, read)
 
     async def page(
-        self, name: Name, make: Callable[[Schema], Scan], start: Place | None, limit: int
+        self,
+        name: Name,
+        make: Callable[[Schema], Scan],
+        start: Place | None,
+        limit: int,
+        max_lag_ms: int | None = None,
     ) -> PageOf:
-        """One page as a transaction of its own. *start*: where it begins; None: the first row."""
-        with self.statements.running() as transaction:
+        """One page as a transaction of its own. *start*: where it begins; None: the first row.
+        *max_lag_ms*: as of `by_keys`."""
+        with self.statements.running(max_lag_ms) as transaction:
 
             async def read(schema: Schema) -> PageOf:
                 scan = make(schema)

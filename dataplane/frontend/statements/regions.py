@@ -11,6 +11,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from dataplane.frontend.catalog.catalog import LiveCatalog
+from dataplane.frontend.catalog.near_copies import COPY_S_MAX, NearCopies
 from dataplane.frontend.catalog.schema import Schema
 from dataplane.frontend.planning.entries import ReadEntry
 from dataplane.frontend.statements.grouped_reads import GroupAnswer, GroupedReads, ReadGroup
@@ -74,6 +75,7 @@ class RegionClient:
     holder_id: str
     """The name under which regions count the requests that they refuse."""
     together: GroupedReads = field(default_factory=GroupedReads)
+    near: NearCopies = field(default_factory=NearCopies)
 
     async def write(
         self, schema: Schema, number: int, rows: pa.RecordBatch, sent: SendLog, call: "CallBudget"
@@ -114,7 +116,7 @@ class RegionClient:
         columns: Sequence[int] | None = None,
     ) -> pa.Table:
         """The live ones, with those columns; None: with all."""
-        if columns is None and len(keys) == 1:
+        if columns is None and len(keys) == 1 and call.max_lag_ms is None:
             return await self._row(schema, number, keys[0], call)
         options = {} if columns is None else {"columns": list(columns)}
         return await self._by_keys(schema, number, keys, call, options)
@@ -143,7 +145,7 @@ class RegionClient:
 
         async def ask(region: RegionRouteBody, keys: Sequence[bytes]) -> GroupAnswer:
             texts = [key.hex() for key in keys]
-            body = {**_header(schema, region), "keys": texts, "bytes_max": ANSWER_BYTES_MAX}
+            body = {**_header(schema, region, call), "keys": texts, "bytes_max": ANSWER_BYTES_MAX}
             table = await self.nodes.read_rows(region, "get", body, call.left_ms)
             places = {key: offset for offset, key in enumerate(table.column("_key").to_pylist())}
             rows = table.replace_schema_metadata(None)
@@ -185,7 +187,7 @@ class RegionClient:
             def send(
                 region: RegionRouteBody, body: Mapping[str, object] = body
             ) -> Awaitable[pa.Table]:
-                request = {**_header(schema, region), **body}
+                request = {**_header(schema, region, call), **body}
                 return self.nodes.read_rows(region, "get", request, call.left_ms)
 
             table = await self._read(schema, number, call, send)
@@ -199,7 +201,7 @@ class RegionClient:
         self, schema: Schema, number: int, page: "RegionPage", call: "CallBudget"
     ) -> pa.Table:
         async def send(region: RegionRouteBody) -> pa.Table:
-            body = {**_header(schema, region), **page.asked()}
+            body = {**_header(schema, region, call), **page.asked()}
             return await self.nodes.read_rows(region, "scan", body, call.left_ms)
 
         return await self._read(schema, number, call, send)
@@ -208,7 +210,7 @@ class RegionClient:
         """Over all that its live rows have."""
 
         async def send(region: RegionRouteBody) -> ChecksumResult:
-            body = ChecksumRequest.model_validate(_header(schema, region))
+            body = ChecksumRequest.model_validate(_header(schema, region, call))
             return await self.nodes.read(region, "checksum", body, call.left_ms, ChecksumResult)
 
         return await self._read(schema, number, call, send)
@@ -221,13 +223,37 @@ class RegionClient:
         send: Callable[[RegionRouteBody], Awaitable[T]],
     ) -> T:
         """A read changes nothing, so a lost answer is only a late one. It counts only while the
-        lease is held after it was computed."""
+        lease is held after it was computed. What no copy answers, the leader does."""
+        if call.max_lag_ms is not None:
+            send = partial(self._by_copies, schema, number, send)
         try:
             answer = await self._until_final(schema, number, call, send)
         except Unknown as error:
             raise Unavailable("not-ready", **error.facts) from error
         self.check_lease()
         return answer
+
+    async def _by_copies(
+        self,
+        schema: Schema,
+        number: int,
+        send: Callable[[RegionRouteBody], Awaitable[T]],
+        region: RegionRouteBody,
+    ) -> T:
+        """One attempt of a read that a copy may answer: copies near by, then the leader."""
+        loop, near = asyncio.get_running_loop(), self.near
+        copies = self.catalog.copies(schema.layout.table_id, number)
+        for copy in near.order(copies, loop.time(), self.rng) if len(copies) > 1 else ():
+            target = region.model_copy(update={"leader": copy.node, "address": copy.address})
+            try:
+                async with asyncio.timeout(COPY_S_MAX):
+                    answer = await send(target)
+            except (MetaError, TimeoutError) as error:
+                near.failed(copy, error, loop.time())
+            else:
+                near.answered(copy)
+                return answer
+        return await send(region)
 
     async def _until_final(
         self,
@@ -246,7 +272,12 @@ class RegionClient:
                     raise at_the_end(error) from error
                 if pause_s is None:
                     raise
-            await asyncio.sleep(pause_s)
+                led_at = error.facts.get("epoch") if error.code == "stale-epoch" else None
+            if isinstance(led_at, int):
+                table = schema.layout.table_id
+                await self.catalog.until_led_at(table, number, led_at, pause_s)
+            else:
+                await asyncio.sleep(pause_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +289,8 @@ class CallBudget:
     """Seconds of the loop's clock."""
     sent_ms: int | None = None
     """The time at which a writing statement was made; None: its sender did not say."""
+    max_lag_ms: int | None = None
+    """The age that rows may have, so that a copy may answer; None: the leader answers."""
 
     @property
     def left_ms(self) -> int:
@@ -273,7 +306,7 @@ class RegionPage:
     columns: tuple[int, ...]
     limit: int
     index_id: int | None = None
-    """None: the rows themselves."""
+    """The index; None for the rows themselves."""
     bytes_max: int = ANSWER_BYTES_MAX
     values_only: bool = False
 
@@ -303,13 +336,14 @@ def shares_of(keys: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
     yield keys[first:]
 
 
-def _header(schema: Schema, region: RegionRouteBody) -> dict[str, int]:
+def _header(schema: Schema, region: RegionRouteBody, call: CallBudget) -> dict[str, int]:
     """A `ReadHeader`. The region judges it: to make one here would judge it twice."""
-    return {
+    header = {
         "table_id": schema.layout.table_id,
         "schema_version": schema.version,
         "epoch": region.epoch,
     }
+    return header if call.max_lag_ms is None else {**header, "max_lag_ms": call.max_lag_ms}
 
 
 def _again(error: MetaError) -> bool:

@@ -42,11 +42,14 @@ class Scanning:
         opened = await self.begin(name, make)
         return opened, opened.scan.start
 
-    async def begin(self, name: Name, make: Callable[[Schema], Scan]) -> OpenScan:
-        """Opens a scan. It is open until `end`."""
+    async def begin(
+        self, name: Name, make: Callable[[Schema], Scan], max_lag_ms: int | None = None
+    ) -> OpenScan:
+        """Opens a scan. It is open until `end`. *max_lag_ms*: the age that rows of a page may have;
+        None: leaders answer."""
         statements = self.statements
         statements.holder.check()
-        transaction = statements.transactions.begin(statements.clock.mono_ms())
+        transaction = statements.transactions.begin(statements.clock.mono_ms(), max_lag_ms)
         opened: OpenScan | None = None
         try:
             opened = OpenScan(make(await statements.bound(transaction, name)), transaction)

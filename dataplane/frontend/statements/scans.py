@@ -48,7 +48,7 @@ class Found:
     rows: pa.RecordBatch | pa.Table
     """The rows, with the names that users know."""
     following: Place | None
-    """None: it is the last."""
+    """The next place; None if it is the last."""
 
 
 class Scan(Protocol):
@@ -92,7 +92,7 @@ class RowScan:
     columns: tuple[LayoutColumn, ...]
     within: Within = Within()
     page_bytes_max: int | None = None
-    """None: PAGE_BYTES_MAX."""
+    """The most bytes of a page; None for PAGE_BYTES_MAX."""
     values_only: bool = False
     """Pages may exceed their limit of rows: regions answer whole row groups."""
 
@@ -243,7 +243,8 @@ def shown(columns: Sequence[LayoutColumn], parts: Sequence[pa.Table]) -> pa.Reco
 
 
 def shown_in_parts(columns: Sequence[LayoutColumn], parts: Sequence[pa.Table]) -> pa.Table:
-    """As `shown`, with the chunks as they came: nothing is gathered."""
+    """Joins the answers of regions as `shown` does, but keeps their chunks: nothing is copied
+    together."""
     schema = Layout.arrow_of(columns)
     tables = []
     for part in parts:

@@ -29,11 +29,11 @@ class Statements:
     latency: Latency
 
     @contextmanager
-    def running(self) -> Iterator[Transaction]:
-        """A transaction as long as one request."""
+    def running(self, max_lag_ms: int | None = None) -> Iterator[Transaction]:
+        """A transaction as long as one request. *max_lag_ms*: the age that its rows may have."""
         self.holder.check()
         began_ms = self.clock.mono_ms()
-        with self.transactions.running(began_ms) as transaction:
+        with self.transactions.running(began_ms, max_lag_ms) as transaction:
             yield transaction
         self.latency.took(self.clock.mono_ms() - began_ms)
 
@@ -63,8 +63,9 @@ class Statements:
         read: Callable[[Schema], Awaitable[T]],
         must_fit: Callable[[Schema], object] = lambda newer: None,
     ) -> T:
-        """Under the newest schema, if that which it began with has ended meanwhile. *must_fit*
-        raises if it cannot be read under that: then no later one is waited for."""
+        """Finishes a read under the newest schema, if the one that it began with has ended
+        meanwhile. *must_fit* raises if it cannot be read under that: then no later one is waited
+        for."""
         until = self.call(transaction).until
         while True:
             try:
@@ -92,9 +93,8 @@ class Statements:
 
     def call(self, transaction: Transaction) -> CallBudget:
         """The budget of calls until the transaction is too old."""
-        return CallBudget(
-            transaction.id, asyncio.get_running_loop().time() + self.left_s(transaction)
-        )
+        until = asyncio.get_running_loop().time() + self.left_s(transaction)
+        return CallBudget(transaction.id, until, max_lag_ms=transaction.max_lag_ms)
 
     async def _catch_up(self) -> None:
         try:

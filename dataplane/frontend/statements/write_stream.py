@@ -67,8 +67,8 @@ def _from_arrow(batch: pa.RecordBatch, op: Op, layout: Layout) -> RowInput:
 def _is_short(schema: Schema, batch: pa.RecordBatch) -> bool:
     """Entries, rules and the choice of a region are worked out row by row."""
     by_row = schema.indexes or schema.rules or schema.layout.router.regions > 1
-    judge = is_small if by_row else is_short_columnar
-    return judge(batch.num_rows, batch.nbytes)
+    is_short = is_small if by_row else is_short_columnar
+    return is_short(batch.num_rows, batch.nbytes)
 
 
 def _counted(error: MetaError, before: int) -> MetaError:

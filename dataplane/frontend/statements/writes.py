@@ -62,7 +62,8 @@ class WriteRequest:
     bind: Callable[[Schema], None]
     """Called with each schema that the statement is bound to."""
     is_short: bool = False
-    """True: so few rows that a thread does not pay (metasrv_base/concurrency/run_in_thread.py)."""
+    """Whether it has so few rows that a thread does not pay
+    (metasrv_base/concurrency/run_in_thread.py)."""
     sent_ms: int | None = None
     """The time at which its first sender made it; None: the sender did not say."""
 
@@ -117,8 +118,8 @@ class Writes:
         rows as they were read, refuses all of it. Raises what `settle` raises.
         """
         request.bind(schema)
-        given = await run_in_thread(request.is_short, request.read, schema.layout)
-        by_number = await run_in_thread(request.is_short, by_region, schema.layout, given)
+        statement_rows = await run_in_thread(request.is_short, request.read, schema.layout)
+        by_number = await run_in_thread(request.is_short, by_region, schema.layout, statement_rows)
         parts = [
             PartProgress(number, RegionStatement(schema, request.op, rows))
             for number, rows in by_number.items()
@@ -238,8 +239,8 @@ class Writes:
         try:
             async with asyncio.timeout_at(request.until):
                 schema = await self.statements.catalog.newer(part.schema)
-            given = await run_in_thread(request.is_short, request.read, schema.layout)
-            fits = part.fits(schema, given)
+            statement_rows = await run_in_thread(request.is_short, request.read, schema.layout)
+            fits = part.fits(schema, statement_rows)
         except (Refused, TimeoutError) as error:
             if isinstance(error, NotFound):
                 raise
@@ -247,7 +248,7 @@ class Writes:
         if not fits:
             raise stale
         request.bind(schema)
-        part.rebind(schema, given)
+        part.rebind(schema, statement_rows)
 
 
 async def _each(

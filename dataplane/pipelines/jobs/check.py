@@ -20,7 +20,7 @@ from dataplane.pipelines.jobs.backfill_plan import PIECE_ROWS, Survey, cut_outpu
 from dataplane.pipelines.jobs.entry_files import rows_at_mark, survey_file
 from dataplane.pipelines.pace import PaceAddress, PaceClient
 from dataplane.pipelines.tasks import Watch, on_executors, shortly
-from dataplane.region.check.row_checks import Judge
+from dataplane.region.check.row_checks import RowRule
 from dataplane.region.check.table_check import (
     entry_faults,
     family_faults,
@@ -52,8 +52,8 @@ class Rules:
     """The constraints on rows; sent with every task that reads them."""
 
     rows: Snapshot
-    required: tuple[Judge, ...]
-    constraints: tuple[Judge, ...]
+    required: tuple[RowRule, ...]
+    constraints: tuple[RowRule, ...]
     pace: PaceAddress
 
 
@@ -101,13 +101,13 @@ def check(spark: SparkSession, job: CheckJob, watch: Watch) -> CheckResult:
     with watch.paced(total) as pace:
         rules = Rules(
             rows,
-            tuple(Judge.of(rule, columns) for rule in required),
-            tuple(Judge.of(rule, columns) for rule in job.checks),
+            tuple(RowRule.of(rule, columns) for rule in required),
+            tuple(RowRule.of(rule, columns) for rule in job.checks),
             pace,
         )
         pieces = cut_pieces(shortly(spark, partial(_survey, None), rows.files), PIECE_ROWS)
         watch.check()
-        looked = on_executors(spark, partial(_judged, rules), pieces)
+        looked = on_executors(spark, partial(_check_range, rules), pieces)
         _must_be_whole(sum(outcome.rows_read for outcome in looked), rows)
         for spec, index in indexes:
             watch.check()
@@ -190,8 +190,8 @@ def _sizes(disk: Disk, root: str, folder: str = "") -> Iterator[tuple[str, int]]
 # Rows and entries -------------------------------------------------------------------------------
 
 
-def _judged(rules: Rules, keys: KeyRange) -> Looked:
-    named = {c.id for judge in (*rules.required, *rules.constraints) for c in judge.columns}
+def _check_range(rules: Rules, keys: KeyRange) -> Looked:
+    named = {c.id for rule in (*rules.required, *rules.constraints) for c in rule.columns}
     columns = chosen(columns_told(rules.rows.columns), named)
     read = rows = 0
     faults = []

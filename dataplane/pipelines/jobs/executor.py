@@ -209,7 +209,7 @@ def _verify(disk: Disk, root: str, file: DataFile) -> None:
 def verified_rows(
     disk: Disk, root: str, file: DataFile, columns: Sequence[ColumnDef]
 ) -> Iterator[pa.Table]:
-    """Behind a look at the whole file."""
+    """Yields the rows of a file, after its whole body was verified."""
     _verify(disk, root, file)
     reader = FileReader(FileSource(disk, root, BlockCache()), entry_of(file, root))
     return reader.scan(KeyRange(), columns)

@@ -98,7 +98,7 @@ def load(spark: SparkSession, job: LoadJob, watch: Watch) -> LoadJobResult:
     if job.input_digest not in (None, digest):
         given, expected = "other files", "those of which other regions have the rows"
         raise Refused("invalid-request", pointer="/paths", found=given, expected=expected)
-    _ = InputReader(job).judges
+    _ = InputReader(job).row_rules
     rows = sum(file.rows for file in files)
     with watch.paced(rows) as pace:
         run = LoadRun(job, secrets.token_hex(4), pace)
@@ -136,7 +136,8 @@ def _files_of(spark: SparkSession, job: LoadJob) -> list[InputFile]:
 def _straight(
     spark: SparkSession, run: LoadRun, files: Sequence[InputFile], watch: Watch
 ) -> Loaded | None:
-    """None: the input is not known to be in order, or is not."""
+    """Loads an input that is in key order without a sort; returns None if it is not known to be in
+    order, or is not."""
     if len(run.job.regions) != 1 or not InputReader(run.job).has_one_region:
         return None
     pieces = straight_pieces(files, spark.sparkContext.defaultParallelism)
@@ -209,7 +210,7 @@ def _shared(run: LoadRun, outputs: Outputs, piece: Piece) -> PieceTally:
             # A row counts for a half when it is read, and for the other when it is written.
             client.take(_half(part.num_rows))
             rows += part.num_rows
-            violating, count = violations(part, reader.judges, OFFENDERS_MAX - len(named))
+            violating, count = violations(part, reader.row_rules, OFFENDERS_MAX - len(named))
             named.extend(violating)
             total += count
             for output, share in parted(part, outputs):

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dataplane.pipelines.jobs.load_plan import SAMPLE_ROWS, InputFile, Piece, Sample
-from dataplane.region.check.row_checks import Judge
+from dataplane.region.check.row_checks import RowRule
 from dataplane.region.format.columns import KEY, ColumnDef, columns_told
 from metasrv_base.errors import Refused, Unavailable
 from metasrv_base.rows.convert import array_of, cast_column
@@ -116,7 +116,7 @@ class InputReader:
         return columns_told(column.stored for column in self.job.columns)
 
     @cached_property
-    def judges(self) -> tuple[Judge, ...]:
+    def row_rules(self) -> tuple[RowRule, ...]:
         """The constraints that rows must satisfy. Raises Refused for one that does not fit the
         columns."""
         required = [
@@ -124,7 +124,7 @@ class InputReader:
             for column in self.columns
             if not column.nullable and column.id not in self.job.key
         ]
-        return tuple(Judge.of(check, self.columns) for check in (*required, *self.job.checks))
+        return tuple(RowRule.of(check, self.columns) for check in (*required, *self.job.checks))
 
     @property
     def has_one_region(self) -> bool:

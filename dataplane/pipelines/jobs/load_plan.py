@@ -51,7 +51,7 @@ class Piece:
     first: int = 0
     """Rows of the groups that another piece has before it."""
     rows: int | None = None
-    """None: all."""
+    """The number of rows to load; None for all."""
 
 
 @dataclass(frozen=True, slots=True)

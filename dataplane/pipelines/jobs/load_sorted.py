@@ -70,7 +70,7 @@ def write_straight(
 
 
 def _written(run: LoadRun, piece: Piece) -> SortedPiece | None:
-    """None: its keys do not rise; nothing was written."""
+    """Writes a piece whose keys rise; returns None, with nothing written, if they do not."""
     reader = InputReader(run.job)
     named: list[ViolatingRow] = []
     total, last, parts = 0, b"", list[pa.Table]()
@@ -81,7 +81,7 @@ def _written(run: LoadRun, piece: Piece) -> SortedPiece | None:
                 return None
             last = keys[-1].as_py()
             client.take(part.num_rows)
-            some, count = violations(part, reader.judges, OFFENDERS_MAX - len(named))
+            some, count = violations(part, reader.row_rules, OFFENDERS_MAX - len(named))
             named.extend(some)
             total += count
             parts.append(part.drop_columns([REGION]))

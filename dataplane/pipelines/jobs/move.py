@@ -72,7 +72,7 @@ class LeftRuns:
     """The result of one input."""
 
     families: tuple[Left, ...]
-    """In the order of the plan's families."""
+    """Families in the order of the plan."""
     file: ShareFile
 
 

@@ -10,7 +10,7 @@ from dataplane.pipelines.jobs.backfill_plan import PIECE_ROWS, Survey, cut_piece
 from dataplane.pipelines.jobs.entry_files import rows_at_mark, survey_file
 from dataplane.pipelines.pace import PaceAddress, PaceClient
 from dataplane.pipelines.tasks import Watch, on_executors, shortly
-from dataplane.region.check.row_checks import Judge, violations
+from dataplane.region.check.row_checks import RowRule, violations
 from dataplane.region.disk.local_disk import LocalDisk
 from dataplane.region.format.columns import ColumnDef, chosen, columns_told
 from dataplane.region.format.key_range import KeyRange
@@ -30,13 +30,13 @@ class ValidateRun:
     """Goes with every task."""
 
     snapshot: Snapshot
-    judges: tuple[Judge, ...]
+    row_rules: tuple[RowRule, ...]
     pace: PaceAddress
 
     @property
     def columns(self) -> tuple[ColumnDef, ...]:
         """The columns that the constraints name."""
-        named = {column.id for judge in self.judges for column in judge.columns}
+        named = {column.id for rule in self.row_rules for column in rule.columns}
         return chosen(columns_told(self.snapshot.columns), named)
 
 
@@ -56,13 +56,13 @@ def validate(spark: SparkSession, job: ValidateJob, watch: Watch) -> ValidateRes
     Raises Refused for a constraint that makes no sense of the snapshot's columns."""
     snapshot = job.snapshot
     columns = columns_told(snapshot.columns)
-    judges = tuple(Judge.of(check, columns) for check in job.checks)
+    row_rules = tuple(RowRule.of(check, columns) for check in job.checks)
     with watch.paced(snapshot.rows) as pace:
         surveys = shortly(spark, _survey, snapshot.files)
         watch.check()
         pieces = cut_pieces(surveys, PIECE_ROWS) if snapshot.files else ()
         verdicts = on_executors(
-            spark, partial(_judged, ValidateRun(snapshot, judges, pace)), pieces
+            spark, partial(_validate_range, ValidateRun(snapshot, row_rules, pace)), pieces
         )
     read = sum(verdict.read for verdict in verdicts)
     if read != snapshot.rows:
@@ -80,7 +80,7 @@ def _survey(borrowed: BorrowedFile) -> Survey:
     return survey_file(LocalDisk(), borrowed, None)
 
 
-def _judged(run: ValidateRun, keys: KeyRange) -> RangeVerdict:
+def _validate_range(run: ValidateRun, keys: KeyRange) -> RangeVerdict:
     read = rows = total = 0
     named: list[ViolatingRow] = []
     with closing(PaceClient(run.pace)) as client:
@@ -92,7 +92,7 @@ def _judged(run: ValidateRun, keys: KeyRange) -> RangeVerdict:
 
         for part in rows_at_mark(LocalDisk(), run.snapshot, keys, run.columns, seen):
             rows += part.num_rows
-            violating, count = violations(part, run.judges, OFFENDERS_MAX - len(named))
+            violating, count = violations(part, run.row_rules, OFFENDERS_MAX - len(named))
             named += violating
             total += count
     return RangeVerdict(read, rows, tuple(named), total)

@@ -71,33 +71,35 @@ def inspect(disk: Disk, node_root: str, request: InspectRequest) -> Inspection:
 
 
 def inspect_root(disk: Disk, region: WantedRegion, deep: bool) -> InspectedRoot:
-    said = _look(disk, region, deep)
+    inspected = _look(disk, region, deep)
     for _ in range(LOOKS_MAX - 1):
         names = _listed(disk, region.root) or []
         current = manifest_name(manifests(names)[-1]) if manifests(names) else None
-        if current == (said.manifest.name if said.manifest else None):
+        if current == (inspected.manifest.name if inspected.manifest else None):
             break
-        said = _look(disk, region, deep)
-    return said
+        inspected = _look(disk, region, deep)
+    return inspected
 
 
 def _look(disk: Disk, region: WantedRegion, deep: bool) -> InspectedRoot:
     names = _listed(disk, region.root)
-    said = InspectedRoot(region_id=region.region_id, root=region.root, exists=names is not None)
+    inspected = InspectedRoot(
+        region_id=region.region_id, root=region.root, exists=names is not None
+    )
     if names is None:
-        return said
+        return inspected
     found_fences = tuple(
         FoundFence(name=fence_name(fence), epoch=fence.epoch, opening=fence.number)
         for fence in fences(names)
     )
-    said = said.model_copy(update={"fences": found_fences})
+    inspected = inspected.model_copy(update={"fences": found_fences})
     try:
         manifest = read_current_manifest(disk, region.root, int(region.region_id))
     except MetaError as error:
-        return said.model_copy(update={"error": str(error)})
+        return inspected.model_copy(update={"error": str(error)})
     if manifest is None:
-        return said
-    return said.model_copy(update=_content(disk, region, manifest, deep))
+        return inspected
+    return inspected.model_copy(update=_content(disk, region, manifest, deep))
 
 
 def _content(disk: Disk, region: WantedRegion, manifest: Manifest, deep: bool) -> dict[str, object]:
@@ -128,7 +130,7 @@ def _content(disk: Disk, region: WantedRegion, manifest: Manifest, deep: bool) -
         ),
         "error": broken,
         "files": files,
-        "segments": tuple(segment.said for segment in segments),
+        "segments": tuple(segment.inspected for segment in segments),
         "statements": tuple(
             inspect_statements(disk, region.root, entry) for entry in manifest.statement_files
         ),
@@ -251,11 +253,11 @@ def main(args: Sequence[str]) -> int:
         sys.stderr.write(f"the request is not one: {error.error_count()} errors\n")
         return 2
     try:
-        said = inspect(LocalDisk(), posixpath.normpath(args[0]), request)
+        inspected = inspect(LocalDisk(), posixpath.normpath(args[0]), request)
     except MetaError as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    sys.stdout.write(said.model_dump_json())
+    sys.stdout.write(inspected.model_dump_json())
     return 0
 
 

@@ -35,8 +35,8 @@ def reader_of(disk: Disk, root: str, entry: FileEntry) -> FileReader:
 
 def inspect_file(disk: Disk, root: str, entry: FileEntry, deep: bool) -> InspectedFile:
     """Raises nothing: what is wrong is part of what is said. Deeply: with all its values."""
-    said = _inspected(disk, root, entry, deep)
-    return said.model_copy(update={"family": entry.family})
+    inspected = _inspected(disk, root, entry, deep)
+    return inspected.model_copy(update={"family": entry.family})
 
 
 def inspect_statements(disk: Disk, root: str, entry: StatementFile) -> InspectedFile:
@@ -149,9 +149,9 @@ def _follows(before: tuple[bytes, int], after: tuple[bytes, int]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ReadSegment:
-    """`log` None: it could not be read, `said` tells why."""
+    """`log` None: it could not be read, `inspected` tells why."""
 
-    said: InspectedSegment
+    inspected: InspectedSegment
     log: SealedLog | None
     version: int = 0
     """The highest that it has."""
@@ -172,8 +172,8 @@ def inspect_sealed(disk: Disk, own_root: str, entry: SealedEntry) -> ReadSegment
     except NotFound:
         return ReadSegment(InspectedSegment(path=path, sealed=sealed, found=None), None)
     except MetaError as error:
-        said = InspectedSegment(path=path, sealed=sealed, found=None, error=str(error))
-        return ReadSegment(said, None)
+        inspected = InspectedSegment(path=path, sealed=sealed, found=None, error=str(error))
+        return ReadSegment(inspected, None)
     content = content.model_copy(update={"rows": log.rows()})
     return ReadSegment(InspectedSegment(path=path, sealed=sealed, found=content), log, version)
 
@@ -192,8 +192,8 @@ def inspect_growing(
         log = seal_segment(disk, root, region_id, name, is_last)
         version = _version_of(log)
     except MetaError as error:
-        said = InspectedSegment(path=path, sealed=None, found=None, error=str(error))
-        return ReadSegment(said, None)
+        inspected = InspectedSegment(path=path, sealed=None, found=None, error=str(error))
+        return ReadSegment(inspected, None)
     entry = log.entry
     content = SegmentContent(bytes=entry.bytes, crc32=entry.crc32, rows=entry.rows)
     return ReadSegment(InspectedSegment(path=path, sealed=None, found=content), log, version)

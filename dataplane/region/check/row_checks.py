@@ -22,18 +22,19 @@ Values = Mapping[int, pa.Array]
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class RowRule:
     """One constraint, ready to be looked at."""
 
     constraint: int
     columns: tuple[ColumnDef, ...]
     """The columns that the constraint names, in order of id."""
     rule: Check | Conversion | None
-    """None: none of the columns may be null."""
+    """The rule for the columns; None if none of them may be null."""
 
     @classmethod
-    def of(cls, row_check: RowCheck, columns: Sequence[ColumnDef]) -> "Judge":
-        """*columns*: the table's. Raises Refused for a constraint that makes no sense of them."""
+    def of(cls, row_check: RowCheck, columns: Sequence[ColumnDef]) -> "RowRule":
+        """Builds the check of a constraint. *columns* are the table's. Raises Refused for a
+        constraint that makes no sense of them."""
         types = {column.id: parse_type(column.type) for column in columns}
         check = _check(row_check, types)
         ids = row_check.columns if check is None else check.columns
@@ -73,31 +74,31 @@ def _conversion(row_check: RowCheck, types: Mapping[int, ColumnType]) -> Convers
 
 
 def violations(
-    rows: pa.Table, judges: Sequence[Judge], limit: int
+    rows: pa.Table, row_rules: Sequence[RowRule], limit: int
 ) -> tuple[tuple[ViolatingRow, ...], int]:
     """The first *limit* in the order of *rows*, and how many there are: a row that breaks two
     constraints counts twice. *rows*: `_key` and the columns that the constraints name."""
     violating: list[tuple[int, ViolatingRow]] = []
     total = 0
-    for judge in judges:
-        columns = {column.id: whole(rows.column(column.name)) for column in judge.columns}
-        places = pc.indices_nonzero(judge.broken(columns))
+    for rule in row_rules:
+        columns = {column.id: whole(rows.column(column.name)) for column in rule.columns}
+        places = pc.indices_nonzero(rule.broken(columns))
         total += len(places)
         first = places[:limit]
-        violating += zip(first.to_pylist(), _named(judge, rows.take(first)), strict=True)
+        violating += zip(first.to_pylist(), _named(rule, rows.take(first)), strict=True)
     violating.sort(key=lambda pair: pair[0])
     named = (violation for _, violation in violating[:limit])
     return tuple(first_within(named, LISTED_CHARS_MAX)), total
 
 
-def _named(judge: Judge, rows: pa.Table) -> Iterator[ViolatingRow]:
+def _named(rule: RowRule, rows: pa.Table) -> Iterator[ViolatingRow]:
     values = {
         str(column.id): json_column(parse_type(column.type), rows.column(column.name))
-        for column in judge.columns
+        for column in rule.columns
     }
     for position, key in enumerate(rows.column(KEY).to_pylist()):
         yield ViolatingRow(
-            constraint=judge.constraint,
+            constraint=rule.constraint,
             row_key=key.hex(),
             values={name: shown(column[position]) for name, column in values.items()},
         )

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import pyarrow as pa
 from pydantic import JsonValue
 
-from dataplane.region.check.row_checks import Judge, violations
+from dataplane.region.check.row_checks import RowRule, violations
 from dataplane.region.format.columns import KEY
 from dataplane.region.format.families import ROW, ROWS
 from dataplane.region.format.names import is_ours
@@ -52,9 +52,10 @@ def entry_faults(
 
 
 def row_faults(
-    rows: pa.Table, required: Sequence[Judge], constraints: Sequence[Judge]
+    rows: pa.Table, required: Sequence[RowRule], constraints: Sequence[RowRule]
 ) -> DataFaults:
-    """*required*: one for each required column, which bears the column's id for its own."""
+    """Returns the rows that break a rule. *required* has one rule for each required column, which
+    bears the column's id for its own."""
     missing, missing_total = violations(rows, required, FAULTS_MAX)
     broken, broken_total = violations(rows, constraints, FAULTS_MAX)
     return merged(
@@ -66,8 +67,9 @@ def row_faults(
 
 
 def value_faults(file: str, values: Mapping[int, int], owned: Collection[int]) -> DataFaults:
-    """*values*: by column id, how many a file of rows has; *owned*: columns of the table, and those
-    that it had: their values go when the file is merged."""
+    """Returns values of columns that the table does not have. *values* is, by column id, how many a
+    file of rows has; *owned* are columns of the table, and those that it had: their values go when
+    the file is merged."""
     strange = {id: count for id, count in values.items() if count and id not in owned}
     faults = [
         DataFault(rule=DataRule.VALUE_UNOWNED, element=id, file=file, count=count)
@@ -77,7 +79,8 @@ def value_faults(file: str, values: Mapping[int, int], owned: Collection[int]) -
 
 
 def family_faults(files: Iterable[DataFile], indexes: Collection[int]) -> DataFaults:
-    """*files*: all that a region lists."""
+    """Returns files of indexes that the table does not have. *files* are all that a region
+    lists."""
     strange = [file for file in files if file.family != ROWS and file.family not in indexes]
     faults = [
         DataFault(rule=DataRule.ENTRY_UNOWNED, element=file.family, file=file.name, count=file.rows)
@@ -87,8 +90,9 @@ def family_faults(files: Iterable[DataFile], indexes: Collection[int]) -> DataFa
 
 
 def name_faults(sizes: Mapping[str, int]) -> DataFaults:
-    """*sizes*: of all files below a region's root, by name relative to it. A name that a region
-    would write is a part of it, or goes when it next tidies up; no other name ever does."""
+    """Returns files with names that no region writes. *sizes* are of all files below a region's
+    root, by name relative to it. A file with a name that a region writes is a part of it, or is
+    removed by its next sweep; any other would stay for ever."""
     faults = [
         DataFault(rule=DataRule.BYTES_UNEXPLAINED, file=name, count=max(size, 1))
         for name, size in sorted(sizes.items())

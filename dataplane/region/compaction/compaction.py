@@ -35,7 +35,7 @@ class Compaction:
     marks: tuple[int, ...]
     """Row versions as of which somebody still reads."""
     drops_tombstones: bool
-    """True: no older row of their keys is left that they would have to hide."""
+    """Whether no older row of their keys is left that tombstones would have to hide."""
 
     @property
     def inputs(self) -> Run:

@@ -4,6 +4,7 @@ import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dataplane.log.records import LogPosition
 from dataplane.region.compaction.version_retention import KeptVersions
 from dataplane.region.files.file_writer import (
     FileTarget,
@@ -14,7 +15,13 @@ from dataplane.region.files.file_writer import (
 from dataplane.region.format.columns import ColumnDef
 from dataplane.region.format.families import columns_in
 from dataplane.region.format.names import DATA, Numbered, data_name
-from dataplane.region.manifests.manifest import FileEntry, Manifest, Mark, SealedEntry
+from dataplane.region.manifests.manifest import (
+    FileEntry,
+    Manifest,
+    Mark,
+    SealedEntry,
+    StoredPosition,
+)
 from dataplane.region.memory.memory import Memory
 from dataplane.region.memory.memtable import Memtable
 from dataplane.region.place import RegionPlace
@@ -68,18 +75,28 @@ def flushed(
     frozen: Frozen,
     entries: Sequence[FileEntry],
     version: int,
+    position: LogPosition | None = None,
 ) -> Manifest:
-    """The number is the caller's. A family may have died since its file was begun."""
+    """The number is the caller's. *position*: of the last record that is in the files now.
+    A family may have died since its file was begun."""
     living = (entry for entry in entries if entry.family not in manifest.dead_indexes)
     return manifest.model_copy(
         update={
             "version": version,
             "sequence": frozen.sequence,
             "log_from": frozen.log_from,
+            "in_files": stored_position(position),
             "files": (*manifest.files, *living),
             "sealed": covered(manifest.sealed),
         }
     )
+
+
+def stored_position(position: LogPosition | None) -> StoredPosition | None:
+    """None also for a position whose epoch is not known."""
+    if position is None or (position.epoch == 0 and position.sequence > 0):
+        return None
+    return StoredPosition(epoch=position.epoch, sequence=position.sequence)
 
 
 def covered(sealed: Sequence[SealedEntry]) -> tuple[SealedEntry, ...]:

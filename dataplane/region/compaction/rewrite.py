@@ -81,7 +81,8 @@ def _readers(region_place: RegionPlace, plan: Compaction) -> tuple[FileReader, .
 
 
 def _without_tombstones(rows: pa.Table, up_to: int | None) -> pa.Table:
-    """None: no mark is open, and all go; else those above the lowest mark stay (P5)."""
+    """Removes tombstones up to the version *up_to*; those above the lowest mark stay (P5). None: no
+    mark is open, and all go."""
     gone = pc.equal(rows.column(OP), pa.scalar(DELETE, pa.uint8()))
     if up_to is not None:
         gone = pc.and_(gone, pc.less_equal(rows.column(VERSION), pa.scalar(up_to, pa.int64())))

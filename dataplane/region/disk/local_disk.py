@@ -118,14 +118,14 @@ class LocalDisk:
     def copy(self, source: str, target: str) -> int:
         """The kernel copies. What it has made is looked at while the disk writes it."""
         with translated(source, "read"):
-            taken = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+            source_file = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
         try:
             with translated(target, "create"):
                 flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC
                 made = os.open(target, flags, 0o640)
             try:
                 with translated(target, "create"):  # a full disk refuses it
-                    while os.sendfile(made, taken, None, _COPIED_AT_ONCE):
+                    while os.sendfile(made, source_file, None, _COPIED_AT_ONCE):
                         pass
                 with translated(target, "write"), ThreadPoolExecutor(1) as beside:
                     synced = beside.submit(os.fdatasync, made)
@@ -134,7 +134,7 @@ class LocalDisk:
             finally:
                 os.close(made)
         finally:
-            os.close(taken)
+            os.close(source_file)
         return crc
 
     def read(self, path: str, offset: int, length: int) -> bytes:
@@ -177,7 +177,8 @@ class LocalDisk:
         make_durable(path, os.path.isdir, _make, self._sync_if_ours)
 
     def _sync_if_ours(self, path: str) -> None:
-        """In a folder that this process may only pass through it has made nothing."""
+        """Syncs a folder that this process may read; in others, which it may only pass through, it
+        has made nothing."""
         if os.access(path, os.R_OK):
             self.sync_folder(path)
 

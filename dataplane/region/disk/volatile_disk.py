@@ -30,7 +30,8 @@ class VolatileDisk:
     def __init__(
         self, below: Disk, root: str, names: KeptNames, note: Callable[[int], None]
     ) -> None:
-        """*note*: told the bytes of all files in memory, whenever they change."""
+        """Keeps files in memory, and on *below* those with *names*. *note* is told the bytes of all
+        files in memory, whenever they change."""
         self._below = below
         self._root = root
         self._names = names

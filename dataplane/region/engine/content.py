@@ -40,6 +40,8 @@ class RegionContent:
         """Views that have ended, whose files are still to be taken back."""
         self._held: dict[str, list[FileReader]] = {}
         """Files that are kept for whoever reads as of an open mark, by its name."""
+        self._pinned: dict[str, Sequence[FileReader]] = {}
+        """Files that are kept for a copy session, by its id."""
         self.schema = opened.manifest.table_schema
         self.version, self.sequence = opened.manifest.version, opened.manifest.sequence
         """The highest row version given, and the position of the newest group in the log."""
@@ -197,18 +199,37 @@ class RegionContent:
     def hold(self, mark: str, families: Collection[int]) -> None:
         """Keeps the present files until that mark is closed or held anew."""
         with self._lock:
-            taken = [reader for family in families for reader in self._files.take(family)]
+            dropped = [reader for family in families for reader in self._files.take(family)]
             self._files.give_back(self._held.pop(mark, []))
-            self._held[mark] = taken
+            self._held[mark] = dropped
+
+    def pin(self, session: str) -> None:
+        """Keeps the present files of all families for a copy session."""
+        with self._lock:
+            self._pinned[session] = self._files.take_all()
+
+    def unpin(self, session: str) -> None:
+        """Ends `pin`. May be called again."""
+        with self._lock:
+            self._files.give_back(self._pinned.pop(session, ()))
 
     def add(self, group: LoggedGroup, wall_ms: int) -> None:
-        """A group that is durable."""
+        """A group that is durable, the next of the log. Of families that have died since it was
+        written nothing is kept."""
         with self._lock:
-            self.memory.add(group.parts, wall_ms)
-            self.version = group.version
+            dead = self.schema.dead
+            self.memory.add([part for part in group.parts if part.family not in dead], wall_ms)
+            self.version = max(self.version, group.version)
             self.sequence += 1
             remember(group, self.statements)
             self._count()
+
+    def pass_change(self, version: int) -> None:
+        """The next record of the log is a change, which the manifest has. *version*: the highest
+        given before it."""
+        with self._lock:
+            self.version = max(self.version, version)
+            self.sequence += 1
 
     def freeze(self, log_from: int, closed_bytes: int, columns: Sequence[ColumnDef]) -> None:
         """Sends rows to new memtables from now on. Nobody writes meanwhile."""

@@ -38,7 +38,8 @@ class CurrentManifest:
 
     @contextmanager
     def changing(self) -> Iterator[Manifest]:
-        """As `unchanged`, for a region that serves. Raises the reason if it does not."""
+        """Keeps other threads from publishing, as `unchanged` does, if the region serves; else
+        raises the reason."""
         with self._lock:
             self._serving.check()
             yield self._value

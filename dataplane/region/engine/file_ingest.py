@@ -47,7 +47,7 @@ class Prepared:
     version: int
     keys: frozenset[bytes]
     is_whole: bool = True
-    """False: there are more keys. Once these are settled, it must be prepared again."""
+    """Whether these are all keys; if not, it must be prepared again once these are settled."""
 
 
 class FileIngest:
@@ -80,9 +80,9 @@ class FileIngest:
         with self._manifest.changing() as manifest:
             if procedure in manifest.adopted:
                 return False
-            news = adopted(manifest, procedure, attempt, files)
+            new_manifest = adopted(manifest, procedure, attempt, files)
             sync_attempt(self._place.disk, self._place.root, attempt, files)
-            self._manifest.publish(news, replaced=map(entry_of, files))
+            self._manifest.publish(new_manifest, replaced=map(entry_of, files))
             return True
 
     def prepare(self, source: Ingest) -> Prepared:
@@ -125,7 +125,8 @@ class FileIngest:
             return True
 
     def _may_take(self, source: Ingest) -> bool:
-        """False: it was taken before. Raises what is wrong with it; its files are durable then."""
+        """Whether the files are still to be taken; False if they were taken before. Raises what is
+        wrong with them; makes them durable."""
         with self._manifest.changing() as manifest:
             if source.name in manifest.adopted:
                 return False

@@ -32,7 +32,7 @@ class Applied:
     """Row version of all its rows."""
     rows: int
     repeated: bool = False
-    """True: the statement was applied before; nothing was written now."""
+    """Whether the statement was applied before, so that nothing was written now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class BatchRules:
     schema: RegionSchema
     shape: BatchShape
     remembers_more: bool = True
-    """False: the node has no memory for further statements."""
+    """Whether the node has memory for further statements."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,7 +134,8 @@ def _check_sizes(family: int, rows: pa.RecordBatch) -> None:
 
 
 def _expectations(batch: pa.RecordBatch, keys: RowKeys) -> Expectations | None:
-    """*keys*: all those of the batch, in order. None: it has no condition."""
+    """Returns the condition of a batch; None if it has none. *keys* are all those of the batch, in
+    order."""
     if EXPECT not in batch.schema.names:
         return None
     expected = batch.column(EXPECT)

@@ -52,6 +52,11 @@ class RegionMaintenance:
         self._merging = threading.Lock()
         self._flushing = threading.Lock()
 
+    @property
+    def memory_bytes(self) -> int:
+        """The bytes of rows that are in memory, and in no file."""
+        return sum(memory.bytes for memory in self._content.memories)
+
     def needs_flush(self) -> bool:
         """Whether a flush is due, by bytes or by age; the node asks now and then and calls `flush`
         in a thread. Waits for nothing."""
@@ -82,11 +87,17 @@ class RegionMaintenance:
                 ]
                 with self._manifest.changing() as manifest:
                     manifest = self._with_statements(manifest)
-                    manifest = flushed(manifest, frozen, entries, self._content.readable_version())
+                    version = self._content.readable_version()
+                    position = self._log.history.at(frozen.sequence)
+                    manifest = flushed(manifest, frozen, entries, version, position)
                     self._manifest.publish(manifest, frozen, replaced=entries)
             with self._log.writing:
-                self._log.cut(frozen.closed_bytes)
+                self._log.cut(frozen.closed_bytes, frozen.sequence)
             return True
+
+    def freeze(self) -> None:
+        """Closes the memtables and the segment that have the rows so far: `flush` writes them."""
+        self._freeze()
 
     def make_room(self) -> None:
         """Flushes before further rows come, if memory holds too many. Then writers wait."""
@@ -124,9 +135,9 @@ class RegionMaintenance:
                         self._serving.check,
                     )
                 with self._manifest.changing() as current:
-                    news = compacted(current, plan, outputs)
-                    if news is not None:
-                        self._manifest.publish(news, replaced=plan.inputs)
+                    new_manifest = compacted(current, plan, outputs)
+                    if new_manifest is not None:
+                        self._manifest.publish(new_manifest, replaced=plan.inputs)
                     else:
                         self._content.let_go(outputs)
             self.sweep()
@@ -194,14 +205,17 @@ class RegionMaintenance:
         forgotten_ms, tables = self._content.remembered()
         with self._serving.unless_unknown():
             files = self._statement_files.write(tables)
-        news = {"statements": (), "statement_files": files, "forgotten_ms": forgotten_ms}
-        return manifest.model_copy(update=news)
+        new_manifest = {"statements": (), "statement_files": files, "forgotten_ms": forgotten_ms}
+        return manifest.model_copy(update=new_manifest)
 
     def _freeze(self) -> Frozen | None:
-        """Returns the memtable to flush; after a flush that failed, the one that it left."""
+        """Returns the memtable to flush; after a flush that failed, the one that it left. None too
+        while the log has records that are not in memory yet: a file never lets go what it lacks."""
         if self._content.frozen is None and self._content.memory.rows:
             log = self._log
             with log.writing:
+                if log.history.end > self._content.sequence:
+                    return None
                 log.rotate()
                 columns = self._manifest.value.spec.columns
                 self._content.freeze(log.next_segment, log.closed_bytes, columns)

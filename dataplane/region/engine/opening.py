@@ -1,13 +1,15 @@
 """Opens a region: fence, read, seal, replay, publish, look; and only then it serves (P5)."""
 
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
+from dataplane.region.compaction.flush import stored_position
+from dataplane.region.copies.history import START, LogHistory
 from dataplane.region.disk.disk import Disk
 from dataplane.region.disk.lost import lost_if_missing
-from dataplane.region.engine.replay import Replay
+from dataplane.region.engine.replay import Replay, statements_left
 from dataplane.region.engine.takeover import (
     ManifestSource,
     claim_new_root,
@@ -17,13 +19,15 @@ from dataplane.region.engine.takeover import (
 from dataplane.region.files.file_reader import FileReader
 from dataplane.region.format.columns import RegionSpec, ordered
 from dataplane.region.format.names import DATA, Numbered, Opening, segment_name
+from dataplane.region.log.logged_change import with_change
 from dataplane.region.log.sealed_log import (
+    SealedLog,
     read_sealed,
     seal_segment,
     unsealed_segments,
 )
 from dataplane.region.manifests.fence import look, stale_before_wrong
-from dataplane.region.manifests.floor import told
+from dataplane.region.manifests.floor import with_schema
 from dataplane.region.manifests.housekeeping import remove_superseded
 from dataplane.region.manifests.manifest import (
     FileEntry,
@@ -55,13 +59,22 @@ class OpenedRegion:
     share: BudgetShare
     """Counts the memory from its first row on: many regions publish while they hold theirs."""
     statement_share: StatementShare
+    history: LogHistory
+    """The positions of its log."""
 
 
 def create_or_open(
-    region_place: RegionPlace, spec: RegionSpec, epoch: int, replaces: Sequence[str] = ()
+    region_place: RegionPlace,
+    spec: RegionSpec,
+    epoch: int,
+    replaces: Sequence[str] = (),
+    *,
+    forgets: bool = False,
 ) -> OpenedRegion:
     """Makes a region without rows; the same order again opens what it made. Whoever still writes to
-    one of the roots that it *replaces* will not acknowledge it.
+    one of the roots that it *replaces* will not acknowledge it, and what was applied there is not
+    applied again: the region remembers the statements (docs/decisions/0333). One that *forgets*
+    takes all that were made until now for forgotten, beside those that it finds.
 
     Raises Conflict `already-exists` if the root holds a region of another spec or epoch,
     `stale-epoch` behind a higher fence, Unavailable `region-lost` if it holds rows without a
@@ -69,7 +82,8 @@ def create_or_open(
     """
     spec = spec.model_copy(update={"columns": ordered(spec.columns)})
     order = OpenOrder(spec.region_id, epoch, tuple(replaces))
-    mine = claim_new_root(region_place, order).of
+    claim = claim_new_root(region_place, order)
+    mine = claim.mine.of
     manifest = read_current_manifest(region_place.disk, region_place.root, spec.region_id)
     if manifest is None and DATA in region_place.disk.list(region_place.root):
         raise Unavailable("region-lost", root=region_place.root)
@@ -80,6 +94,12 @@ def create_or_open(
             return _open_over(
                 region_place, mine, ManifestSource(region_place.root, manifest), order
             )
+    statements = statements_left(region_place, claim, order) if replaces else None
+    if statements is None:
+        statements = StatementMemory(region_place.limits.statements)
+    if forgets:
+        statements.forgotten_ms = max(statements.forgotten_ms, region_place.clock.wall_ms())
+    statement_files = StatementFiles(region_place.disk, region_place.root, mine)
     empty = Manifest(
         epoch=epoch,
         opening=mine.number,
@@ -91,13 +111,18 @@ def create_or_open(
         log_from=1,
         schema_version=spec.schema_version,
         indexes=tuple(sorted(spec.indexes)),
+        statement_files=statement_files.write(statements.tables),
+        forgotten_ms=statements.forgotten_ms,
+        in_files=stored_position(START),
     )
     publish_manifest(region_place.disk, region_place.root, empty)
     look(region_place.disk, region_place.root, mine)
-    statements = StatementMemory(region_place.limits.statements)
-    files = StatementFiles(region_place.disk, region_place.root, mine)
-    shares = region_place.budget.share(), region_place.budget.statement_share()
-    return OpenedRegion(mine, empty, Memory(spec.columns), statements, files, 0, *shares)
+    share, statement_share = region_place.budget.share(), region_place.budget.statement_share()
+    statement_share.set(statements.size_bytes)
+    return OpenedRegion(
+        *(mine, empty, Memory(spec.columns), statements, statement_files, 0),
+        *(share, statement_share, LogHistory()),
+    )
 
 
 def open_existing(region_place: RegionPlace, order: OpenOrder) -> OpenedRegion:
@@ -115,9 +140,9 @@ def open_existing(region_place: RegionPlace, order: OpenOrder) -> OpenedRegion:
 def _open_over(
     region_place: RegionPlace, mine: Opening, source: ManifestSource, order: OpenOrder
 ) -> OpenedRegion:
-    base = told(source.manifest, order.schema, source.manifest.version)
+    base = with_schema(source.manifest, order.schema, source.manifest.version)
     columns = base.spec.columns
-    inherited = _Inheritance(region_place.root, source.root)
+    inherited = Inheritance(region_place.root, source.root)
     files = [inherited.file(entry) for entry in base.files]
     for entry in files:
         FileReader(region_place.files, entry).verify_present()
@@ -127,10 +152,18 @@ def _open_over(
         replay.add_listed(base.statements)
         for listed in base.statement_files:
             replay.add_statements(read_statements(region_place.disk, source.root, listed))
-        _replay(region_place, replay, base.sealed, source)
+        for log in source_logs(region_place, base.sealed, source):
+            if isinstance(log, SealedLog):
+                replay.add(log)
+            else:
+                replay.add_covered(log)
         still_sealed = replay.finish()
+        history = replay.history
+        if replay.spilled:
+            history = history.flushed_to(history.end)
         statements = StatementFiles(region_place.disk, region_place.root, mine)
-        risen = base.schema_floor > source.manifest.schema_floor
+        base = _with_logged(base, replay, source.manifest.schema_floor)
+        new_files = [*files, *replay.spilled]
         manifest = base.model_copy(
             update={
                 "epoch": mine.epoch,
@@ -139,7 +172,7 @@ def _open_over(
                 "version": replay.version,
                 "sequence": replay.sequence,
                 "log_from": 1,
-                "files": (*files, *replay.spilled),
+                "files": tuple(f for f in new_files if f.family not in base.dead_indexes),
                 "sealed": tuple(
                     log for log in still_sealed if log.root is not None or not log.covered
                 ),
@@ -147,7 +180,7 @@ def _open_over(
                 "statements": (),
                 "statement_files": statements.write(replay.statements.tables),
                 "forgotten_ms": replay.statements.forgotten_ms,
-                "floor_version": replay.version if risen else base.floor_version,
+                "in_files": stored_position(history.base),
             }
         )
         publish_manifest(region_place.disk, region_place.root, manifest)
@@ -162,11 +195,23 @@ def _open_over(
             len(replay.spilled),
             replay.share,
             replay.statement_share,
+            history,
         )
 
 
+def _with_logged(base: Manifest, replay: Replay, floor: int) -> Manifest:
+    """The manifest with the last change of the logs. *base* has what the order brings. *floor*: of
+    the manifest before that. A floor that is the order's alone takes hold now."""
+    if replay.change is not None:
+        base = with_change(base, replay.change)
+        floor = max(floor, replay.change.change.schema_floor)
+    if base.schema_floor == floor:
+        return base
+    return base.model_copy(update={"floor_version": replay.version})
+
+
 @dataclass(frozen=True, slots=True)
-class _Inheritance:
+class Inheritance:
     """Names the entries of another root's manifest as seen from the own root."""
 
     own_root: str
@@ -183,26 +228,28 @@ class _Inheritance:
         return entry.model_copy(update={"root": self.root_of(entry.root)})
 
 
-def _replay(
-    region_place: RegionPlace, replay: Replay, listed: Sequence[SealedEntry], source: ManifestSource
-) -> None:
-    """One segment at a time: what has become files is not in memory while the next is read."""
+def source_logs(
+    region_place: RegionPlace, listed: Sequence[SealedEntry], source: ManifestSource
+) -> Iterator[SealedLog | SealedEntry]:
+    """Yields the logs behind a manifest, oldest first; of one that is covered its entry alone.
+
+    One segment at a time: what has become files is not in memory while the next is read."""
     disk, reading = region_place.disk, region_place.budget.reading
-    inherited = _Inheritance(region_place.root, source.root)
+    inherited = Inheritance(region_place.root, source.root)
     for sealed in map(inherited.segment, listed):
         _verify_segment_present(disk, sealed, region_place.root)
         if sealed.covered:
-            replay.add_covered(sealed)
+            yield sealed
             continue
         with reading(sealed.bytes):
-            replay.add(read_sealed(disk, sealed.root or region_place.root, sealed))
+            yield read_sealed(disk, sealed.root or region_place.root, sealed)
     rest = _synced_rest(disk, source)
     region_id = source.manifest.spec.region_id
     for segment, size in rest.items():
         is_last = segment == max(rest)
         with reading(size):
             log = seal_segment(disk, source.root, region_id, segment, is_last)
-            replay.add(replace(log, entry=inherited.segment(log.entry)))
+            yield replace(log, entry=inherited.segment(log.entry))
 
 
 def _synced_rest(disk: Disk, source: ManifestSource) -> dict[Numbered, int]:

@@ -84,8 +84,8 @@ class RegionReader:
         schema_version: int,
         room: LookupRoom | None = None,
     ) -> pa.Table | None:
-        """As `get`, of a few keys, for an event loop: None where a disk or a lock would have to be
-        waited for, or *room* has not enough."""
+        """Returns a few rows as `get` does, for an event loop: None where a disk or a lock would
+        have to be waited for, or *room* has not enough."""
         self._serving.check()
         view = self._content.resident(ROWS, schema_version)
         if view is None:

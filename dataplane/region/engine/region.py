@@ -15,25 +15,25 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 
 from dataplane.region.compaction.compaction import small_files
+from dataplane.region.copies.history import LogHistory
 from dataplane.region.engine.content import RegionContent
 from dataplane.region.engine.current_manifest import CurrentManifest
 from dataplane.region.engine.file_ingest import FileIngest
 from dataplane.region.engine.maintenance import RegionMaintenance
 from dataplane.region.engine.opening import OpenedRegion, create_or_open, open_existing
 from dataplane.region.engine.reading import RegionReader
-from dataplane.region.engine.region_stats import RegionStats, stats_of
+from dataplane.region.engine.region_changes import RegionChange, RegionChanges
 from dataplane.region.engine.serving import Serving
 from dataplane.region.engine.writer import RegionWriter
 from dataplane.region.format.columns import RegionSpec
 from dataplane.region.format.families import ROWS
 from dataplane.region.format.names import Opening
 from dataplane.region.format.schema import RegionSchema
-from dataplane.region.format.versions import next_version
 from dataplane.region.log.log_writer import LogWriter
 from dataplane.region.manifests.adoption import borrowed_inputs, snapshot_files
-from dataplane.region.manifests.floor import told
 from dataplane.region.manifests.manifest import Manifest, Mark
 from dataplane.region.manifests.marks import marked, unmarked, version_of_mark
+from dataplane.region.memory.region_stats import RegionStats, stats_of
 from dataplane.region.place import OpenOrder, RegionPlace
 from metasrv_base.errors import MetaError, NotFound, Unavailable
 from metasrv_base.wire.node.inputs import Borrowed, Snapshot
@@ -45,8 +45,8 @@ a family, so it has fallen behind, and writes wait for it."""
 
 class Region:
     """A region that is open, made by `Region.create` or `Region.open`. Rows come in by `writer` and
-    go out by `reader`; `maintenance` keeps it small; `file_ingest` takes what jobs made. The region
-    itself is told the table's schema, keeps marks for jobs, and is closed.
+    go out by `reader`; `maintenance` keeps it small; `file_ingest` takes what jobs made;
+    `changes` makes those of its schema and its marks. The region itself is closed.
 
     Behind them stand, each the only owner of its state: whether the opening still serves
     (`Serving`), the rows in memory and files (`RegionContent`), the manifest (`CurrentManifest`)
@@ -68,13 +68,18 @@ class Region:
         content = self._content = RegionContent(region_place, opened)
         manifest = self._manifest = CurrentManifest(serving, content, opened.manifest)
         log = self._log = log_type(
-            region_place.disk, region_place.root, self.spec.region_id, opened.mine
+            region_place.disk,
+            region_place.root,
+            self.spec.region_id,
+            opened.mine,
+            opened.history,
         )
         self.reader = RegionReader(serving, content)
         self.maintenance = RegionMaintenance(
             serving, manifest, content, log, opened.statement_files
         )
         self.writer = RegionWriter(serving, content, log, self.reader, self.maintenance)
+        self.changes = RegionChanges(serving, manifest, content, log)
         self.file_ingest = FileIngest(serving, manifest, content, self.reader, self.writer)
 
     @classmethod
@@ -97,6 +102,11 @@ class Region:
     def manifest(self) -> Manifest:
         """The current one. Frozen: a copy is not needed."""
         return self._manifest.value
+
+    @property
+    def log_history(self) -> LogHistory:
+        """The positions of what is durable in its log."""
+        return self._log.history
 
     @property
     def schema(self) -> RegionSchema:
@@ -147,31 +157,21 @@ class Region:
 
     def set_schema(
         self,
-        news: RegionSchema,
+        newer: RegionSchema,
         mark: str | None = None,
         close: Iterable[str] = (),
         *,
         reserves: bool = False,
     ) -> int:
-        """Joins `news` to what is known: from the return on, batches and reads below the floor are
-        refused, also after a crash and at the next leader, and dead indexes are gone.
+        """Joins *newer* to what is known, in a region without copies: from the return on,
+        batches and reads below the floor are refused, also after a crash and at the next leader,
+        and dead indexes are gone.
 
         Returns the highest row version before the floor took hold; with the name of a mark, the
         mark's: now, unless it stands already. Marks to `close` may be gone already. `reserves`: the
         mark's version is one that no row has or will be given, but those that a job brings.
         """
-        with self._manifest.changing() as before, self._log.writing:
-            self._serving.check()
-            manifest = told(before, news, self._content.version)
-            for name in close:
-                manifest = unmarked(manifest, name) or manifest
-            if mark is not None:
-                standing = version_of_mark(manifest, mark)  # 0: of a region that had no rows
-                version = self._version_now(reserves) if standing is None else standing
-                manifest = marked(manifest, Mark(name=mark, version=version)) or manifest
-            if manifest != before:
-                self._manifest.publish(manifest, replaced=before.files)
-            return manifest.floor_version if mark is None else version
+        return self.changes.publish(RegionChange(newer, mark, tuple(close), reserves))
 
     def open_mark(self, name: str, version: int) -> bool:
         """Opens a mark: rows can be read as of `version` until it is closed (P5).
@@ -188,7 +188,7 @@ class Region:
             return manifest is not None
 
     def close_mark(self, name: str) -> bool:
-        """False: it was not open."""
+        """Closes a mark; returns False if it was not open."""
         with self._manifest.changing() as before:
             manifest = unmarked(before, name)
             if manifest is not None:
@@ -208,7 +208,9 @@ class Region:
         version = self._version_of(mark)
         named = self._content.families() if indexes is None else {ROWS, *indexes}
         while self._content.has_in_memory(named, version):
-            self.maintenance.flush()
+            if not self.maintenance.flush() and self._content.has_in_memory(named, version):
+                what = f"region {self.spec.region_id}"
+                raise Unavailable(what=what, reason="a write waits for its copies")
         with self._manifest.changing() as manifest:
             listed = {file.family for file in manifest.files}
             families = {ROWS, *listed} if indexes is None else named
@@ -218,13 +220,16 @@ class Region:
             self._content.hold(mark, families)
             return snapshot
 
-    def _version_now(self, reserves: bool) -> int:
-        """The highest given; with `reserves` one above it, which is given to nobody. Nobody writes
-        meanwhile."""
-        if reserves:
-            wall_ms = self.place.clock.wall_ms()
-            self._content.raise_version(next_version(self._content.version, wall_ms))
-        return self._content.version
+    def pin_files(self, session: str) -> Manifest:
+        """Returns the current manifest. Its data files stay on disk until `unpin_files`, or until
+        the region is closed; its files of statements may go with the next flush."""
+        with self._manifest.changing() as manifest:
+            self._content.pin(session)
+            return manifest
+
+    def unpin_files(self, session: str) -> None:
+        """Ends a pin. Waits for nothing; may be called again."""
+        self._content.unpin(session)
 
     def _version_of(self, mark: str) -> int:
         version = version_of_mark(self.manifest, mark)

@@ -17,7 +17,7 @@ class Serving:
         self.place = region_place
         self.opening = opening
         self.stopped: MetaError | None = None
-        """None: it serves."""
+        """The error that stopped it; None while it serves."""
 
     def look(self) -> None:
         """Reads the fence: after a write, and before anything is acknowledged or deleted. Raises

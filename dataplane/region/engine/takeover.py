@@ -39,13 +39,13 @@ class ManifestSource:
     manifest: Manifest
 
 
-def claim_new_root(region_place: RegionPlace, order: OpenOrder) -> FenceContent:
+def claim_new_root(region_place: RegionPlace, order: OpenOrder) -> RegionClaim:
     """Raises the own fence for an opening, and then the same in the roots that are left; makes the
     folder if it is not there."""
     region_place.disk.make_folder(region_place.root)
     mine = _raise_own(region_place, order)
-    _raise_in(region_place.disk, order.borrows, mine)
-    return mine
+    left = _raise_in(region_place.disk, order.borrows, mine)
+    return RegionClaim(mine, (region_place.root, *left))
 
 
 def claim_roots(region_place: RegionPlace, order: OpenOrder) -> RegionClaim:

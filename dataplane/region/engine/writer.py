@@ -1,10 +1,11 @@
 """Writes to an open region: batches judged in order, logged together, then readable."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from dataplane.log.records import LogPosition
 from dataplane.region.engine.content import RegionContent
 from dataplane.region.engine.group import (
     Applied,
@@ -21,12 +22,12 @@ from dataplane.region.engine.serving import Serving, unknown_outcome
 from dataplane.region.engine.shape import BatchShape
 from dataplane.region.format.families import ROWS
 from dataplane.region.format.versions import next_version
-from dataplane.region.log.log_writer import LogWriter
-from dataplane.region.log.logged_group import LoggedStatement
+from dataplane.region.log.log_writer import LogWriter, PositionedRecord
+from dataplane.region.log.logged_group import LoggedGroup, LoggedStatement
 from dataplane.region.manifests.floor import check_floor, check_index, check_maintained
 from dataplane.region.memory.statements import StatementMemory
 from dataplane.region.reads.lookup import LookupView, newest_versions
-from metasrv_base.errors import Conflict, MetaError, Refused, Unavailable
+from metasrv_base.errors import Conflict, MetaError, Refused, Unavailable, Unknown
 from metasrv_base.wire.node.batches import ABSENT, BatchHeader
 
 FAILED_KEYS_SHOWN = 10
@@ -62,22 +63,64 @@ class RegionWriter:
         """
         self._maintenance.make_room()
         self._maintenance.forget_statements()
+        wall_ms = self._serving.place.clock.wall_ms()
+        with self._log.writing:
+            group, record, failure = self._written(batches, wall_ms)
+            if record is not None:
+                self._content.add(record.content, wall_ms)
+            return group.results(failure)
+
+    def order(self, batches: Sequence[tuple[BatchHeader, pa.RecordBatch]]) -> "OrderedGroup":
+        """The first half of `apply`, for a region with copies: the group is durable in the own log,
+        and neither readable nor answered. Nothing else is ordered, and no schema, mark or file is
+        taken, before it is settled."""
+        self._maintenance.make_room()
+        self._maintenance.forget_statements()
+        wall_ms = self._serving.place.clock.wall_ms()
+        with self._log.writing:
+            assert not self._has_unsettled, "one group at a time waits for the copies"
+            group, record, failure = self._written(batches, wall_ms)
+            position = LogPosition(self._serving.opening.epoch, self._log.history.end)
+            return OrderedGroup(group, wall_ms, record, position, failure)
+
+    def settle(
+        self, ordered: "OrderedGroup", failure: Unknown | None = None
+    ) -> list[Applied | MetaError]:
+        """The second half: every copy that is required has the group. Returns the answers.
+        *failure*: the group counts, but may not be acknowledged (P5.12)."""
+        with self._log.writing:
+            if ordered.record is not None:
+                self._content.add(ordered.record.content, ordered.wall_ms)
+            return ordered.group.results(ordered.failure or failure)
+
+    def add_logged(self, group: LoggedGroup, wall_ms: int) -> None:
+        """Makes the next group of the log readable, which an earlier opening has written."""
+        with self._log.writing:
+            self._content.add(group, wall_ms)
+
+    @property
+    def _has_unsettled(self) -> bool:
+        """Whether the log has a group that is not in memory."""
+        return self._log.history.end > self._content.sequence
+
+    def _written(
+        self, batches: Sequence[tuple[BatchHeader, pa.RecordBatch]], wall_ms: int
+    ) -> "tuple[WriteGroup, GroupRecord | None, MetaError | None]":
+        """The group, judged; its record, if it is durable in the log; the error of its writing."""
         budget, content = self._serving.place.budget, self._content
-        with self._log.writing, self._reader.view({ROWS} | content.schema.indexes) as views:
+        with self._reader.view({ROWS} | content.schema.indexes) as views:
             remembers = budget.remembers_more
             epoch = self._serving.opening.epoch
             rules = BatchRules(epoch, content.schema, self._shape_now(), remembers)
             group = WriteGroup(rules, views, content.statements)
-            wall_ms, version = self._serving.place.clock.wall_ms(), content.version
+            version = content.version
             for header, batch in batches:
                 version = group.admit(header, batch, version, wall_ms)
             if not group.staged:
-                return group.results()
+                return group, None, None
             record = group_record(group.staged, rules.shape)
             failure = self._write(record)
-            if failure is None:
-                content.add(record.content, wall_ms)
-            return group.results(failure)
+            return group, record if failure is None else None, failure
 
     def _shape_now(self) -> BatchShape:
         """The lock of the log is held."""
@@ -87,7 +130,8 @@ class RegionWriter:
         return self._shape
 
     def _write(self, record: GroupRecord) -> MetaError | None:
-        """None: durable, and nobody had taken over. Otherwise the answer to the group."""
+        """Writes a group. Returns None if it is durable, and nobody had taken over; otherwise the
+        error for the group."""
         try:
             with self._serving.in_doubt():
                 self._log.append(record.payload, record.schemas, self._content.sequence + 1)
@@ -99,6 +143,26 @@ class RegionWriter:
         except MetaError as error:
             return unknown_outcome(error)
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedGroup:
+    """A group that was judged, and written unless nothing of it was admitted."""
+
+    group: "WriteGroup"
+    wall_ms: int
+    record: GroupRecord | None
+    """The record written; None if nothing was written, or its writing failed."""
+    position: LogPosition
+    """The last of the log: that of the record, if there is one."""
+    failure: MetaError | None
+
+    @property
+    def logged(self) -> PositionedRecord | None:
+        """The group as its copies are sent it."""
+        if self.record is None:
+            return None
+        return PositionedRecord(self.position, self.record.payload, self.record.schemas)
 
 
 class WriteGroup:

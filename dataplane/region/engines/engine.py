@@ -15,7 +15,6 @@ from dataplane.region.compaction.compaction import Merged
 from dataplane.region.engine.file_ingest import Prepared
 from dataplane.region.engine.group import Applied
 from dataplane.region.engine.reading import Reserve, ScanBounds
-from dataplane.region.engine.region_stats import RegionStats
 from dataplane.region.format.checksum import RowsDigest
 from dataplane.region.format.columns import RegionSpec
 from dataplane.region.format.key_range import KeyRange
@@ -23,6 +22,7 @@ from dataplane.region.format.names import Opening
 from dataplane.region.format.room import LookupRoom
 from dataplane.region.format.schema import RegionSchema
 from dataplane.region.manifests.adoption import Ingest
+from dataplane.region.memory.region_stats import RegionStats
 from dataplane.region.place import OpenOrder, RegionPlace
 from dataplane.region.reads.value_scan import ValueRows
 from metasrv_base.errors import MetaError
@@ -32,7 +32,7 @@ from metasrv_base.wire.node.orders import DataFile
 
 
 class RegionWrites(Protocol):
-    """As `dataplane.region.engine.writer.RegionWriter`."""
+    """The writes of a region, as `dataplane.region.engine.writer.RegionWriter`."""
 
     def apply(
         self, batches: Sequence[tuple[BatchHeader, pa.RecordBatch]]
@@ -40,7 +40,7 @@ class RegionWrites(Protocol):
 
 
 class RegionReads(Protocol):
-    """As `dataplane.region.engine.reading.RegionReader`."""
+    """The reads of a region, as `dataplane.region.engine.reading.RegionReader`."""
 
     def get(
         self,
@@ -111,8 +111,8 @@ class RegionReads(Protocol):
 
 
 class RegionUpkeep(Protocol):
-    """As `dataplane.region.engine.maintenance.RegionMaintenance`: each call in a thread, but those
-    that say that they wait for nothing."""
+    """The maintenance of a region, as `dataplane.region.engine.maintenance.RegionMaintenance`: each
+    call in a thread, but those that say that they wait for nothing."""
 
     def needs_flush(self) -> bool: ...
 
@@ -134,7 +134,7 @@ class RegionUpkeep(Protocol):
 
 
 class RegionIngest(Protocol):
-    """As `dataplane.region.engine.file_ingest.FileIngest`."""
+    """The ingest of files, as `dataplane.region.engine.file_ingest.FileIngest`."""
 
     def adopt(self, procedure: str, attempt: str, files: Sequence[DataFile]) -> bool: ...
 
@@ -145,13 +145,8 @@ class RegionIngest(Protocol):
     def ingest(self, source: Ingest, prepared: Prepared | None = None) -> bool: ...
 
 
-class ServedRegion(Protocol):
-    """A region that is open in this process, whatever its engine. Safe for threads; what waits for
-    a disk runs in one. After an error that leaves its state in doubt, or behind a higher fence, it
-    answers nothing but that error (`stopped`)."""
-
-    @property
-    def place(self) -> RegionPlace: ...
+class ReadableRegion(Protocol):
+    """A region whose rows can be read: one that is served, or a copy. Safe for threads."""
 
     @property
     def spec(self) -> RegionSpec: ...
@@ -160,10 +155,19 @@ class ServedRegion(Protocol):
     def schema(self) -> RegionSchema: ...
 
     @property
-    def writer(self) -> RegionWrites: ...
+    def reader(self) -> RegionReads: ...
+
+
+class ServedRegion(ReadableRegion, Protocol):
+    """A region that is open in this process, whatever its engine. Safe for threads; what waits for
+    a disk runs in one. After an error that leaves its state in doubt, or behind a higher fence, it
+    answers nothing but that error (`stopped`)."""
 
     @property
-    def reader(self) -> RegionReads: ...
+    def place(self) -> RegionPlace: ...
+
+    @property
+    def writer(self) -> RegionWrites: ...
 
     @property
     def maintenance(self) -> RegionUpkeep: ...
@@ -201,7 +205,7 @@ class ServedRegion(Protocol):
 
     def set_schema(
         self,
-        news: RegionSchema,
+        newer: RegionSchema,
         mark: str | None = None,
         close: Iterable[str] = (),
         *,

@@ -20,13 +20,13 @@ class LsmEngine:
         replaces: Sequence[str],
         options: Options,
     ) -> Region:
-        return Region.create(_limited(region_place, options), spec, epoch, replaces)
+        return Region.create(limited(region_place, options), spec, epoch, replaces)
 
     def open(self, region_place: RegionPlace, order: OpenOrder, options: Options) -> Region:
-        return Region.open(_limited(region_place, options), order)
+        return Region.open(limited(region_place, options), order)
 
 
-def _limited(region_place: RegionPlace, options: Options) -> RegionPlace:
+def limited(region_place: RegionPlace, options: Options) -> RegionPlace:
     """The node's memory bounds what a table may ask for."""
     limits = region_place.limits
     if (memtable := options.get("memtable_bytes")) is not None:

@@ -89,8 +89,8 @@ class MemoryRegion(Region):
             raise Unavailable(what=what, reason=reason, limit_bytes=limit)
 
     def snapshot(self, mark: str, indexes: Iterable[int] | None = ()) -> Snapshot:
-        """As `Region.snapshot`. The files are laid out on the disk for the process that asks; they
-        stay there as long as those in memory."""
+        """Returns a snapshot, as `Region.snapshot`. The files are laid out on the disk for the
+        process that asks; they stay there as long as those in memory."""
         snapshot = super().snapshot(mark, indexes)
         for borrowed in snapshot.files:
             self._disk.lay_out(posixpath.join(borrowed.root, borrowed.file.name))

@@ -20,7 +20,7 @@ class BlockKey(NamedTuple):
 
     path: str
     row_group: int | None
-    """None: the footer."""
+    """The row group; None for the footer."""
     columns: tuple[str, ...] = ()
 
 
@@ -52,7 +52,8 @@ class BlockCache:
     def __init__(
         self, bytes_max: int = CACHE_BYTES, count_beyond: Callable[[int], None] = _uncounted
     ) -> None:
-        """*count_beyond*: told the bytes of the footer that is kept beyond *bytes_max*; 0: none."""
+        """Caches nothing yet. *count_beyond* is told the bytes of the footer that is kept beyond
+        *bytes_max*; 0: none."""
         self._bytes_max = bytes_max
         self._count_beyond = count_beyond
         self._large: tuple[BlockKey, Block] | None = None

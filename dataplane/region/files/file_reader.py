@@ -288,9 +288,9 @@ class FileReader:
     def _open(
         self, footer: Footer, stream_bytes: int = 0, groups: Sequence[int] = ()
     ) -> Iterator[pq.ParquetFile]:
-        """*stream_bytes*: of each column at a time; 0: all that a row group has of it. *groups*:
-        neighbours that are read at once, unless they are large; none: each part when its turn
-        comes."""
+        """Opens the Parquet file. *stream_bytes* of each column are read at a time; 0: all that a
+        row group has of it. *groups* are neighbours that are read at once, unless they are large;
+        with none, each part is read in its turn."""
         with (
             _reading(self),
             pq.ParquetFile(

@@ -41,7 +41,7 @@ class KeyFilter:
         return int(self.bits.nbytes)
 
     def may_hold(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
-        """False: a key with that hash is certainly not there."""
+        """Returns, for each hash, whether the file may have a key with it; False is certain."""
         if len(hashes) <= FEW:
             return np.array([self._may_hold_one(key_hash) for key_hash in hashes.tolist()], bool)
         places = _places(hashes, 8 * len(self.bits))

@@ -51,6 +51,10 @@ class OpenFiles:
         self._users.update(reader.path for reader in readers)
         return readers
 
+    def take_all(self) -> Readers:
+        """All files as they are now; to be given back."""
+        return tuple(reader for family in self._readers for reader in self.take(family))
+
     def resident(self, family: int) -> Readers:
         """The same as far as they are in memory; nothing is to be given back."""
         return tuple(reader.resident for reader in self._readers.get(family, ()))

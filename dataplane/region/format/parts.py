@@ -36,10 +36,10 @@ def gathered(tables: Iterable[pa.Table], size: PartSize) -> Iterator[pa.Table]:
                 yield pa.concat_tables(waiting)
                 waiting, room = [], size
                 continue
-            taken = rest.slice(0, max(rows, 1))
-            waiting.append(taken)
-            room = PartSize(room.rows - taken.num_rows, room.bytes - taken.nbytes)
-            rest = rest.slice(taken.num_rows)
+            head = rest.slice(0, max(rows, 1))
+            waiting.append(head)
+            room = PartSize(room.rows - head.num_rows, room.bytes - head.nbytes)
+            rest = rest.slice(head.num_rows)
     if waiting:
         yield pa.concat_tables(waiting)
 

@@ -20,15 +20,15 @@ class RegionSchema:
     """Families that were removed, and are never taken again."""
 
 
-def joined(schema: RegionSchema, told: RegionSchema) -> RegionSchema:
-    """Returns the schema that is known after `told`. The order of two calls does not change the
+def joined(schema: RegionSchema, newer: RegionSchema) -> RegionSchema:
+    """Returns the schema that is known after `news`. The order of two calls does not change the
     result."""
-    is_newer = told.columns is not None and told.version >= schema.version
-    dead = schema.dead | told.dead
+    is_newer = newer.columns is not None and newer.version >= schema.version
+    dead = schema.dead | newer.dead
     return RegionSchema(
-        version=max(schema.version, told.version),
-        floor=max(schema.floor, told.floor),
-        columns=told.columns if is_newer else schema.columns,
-        indexes=(schema.indexes | told.indexes) - dead,
+        version=max(schema.version, newer.version),
+        floor=max(schema.floor, newer.floor),
+        columns=newer.columns if is_newer else schema.columns,
+        indexes=(schema.indexes | newer.indexes) - dead,
         dead=dead,
     )

@@ -41,7 +41,8 @@ class IndexDef:
     def of(
         cls, family: int, ids: Sequence[int], columns: Sequence[ColumnDef], *, unique: bool
     ) -> "IndexDef":
-        """*columns*: the table's. Raises Refused for an id that is not among them."""
+        """Builds the definition. *columns* are the table's. Raises Refused for an id that is not
+        among them."""
         by_id = {column.id: column for column in columns}
         unknown = [column_id for column_id in ids if column_id not in by_id]
         if unknown or not ids:
@@ -120,7 +121,8 @@ def rows_at(entries: pa.Table, key: pa.Scalar) -> list[bytes]:
 
 
 def duplicate(index: IndexDef, key: bytes, rows: Iterable[bytes]) -> Duplicate:
-    """*rows*: keys of two at least that have the entry with this key."""
+    """Describes a duplicate. *rows* are keys of two rows at least that have the entry with this
+    key."""
     values = zip(index.types, decode_values(index.types, key), strict=True)
     return Duplicate(
         values=[None if value is None else shown(to_json(type, value)) for type, value in values],

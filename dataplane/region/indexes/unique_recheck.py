@@ -77,7 +77,7 @@ def contested(snapshot: Seen) -> Iterator[bytes]:
     sources = merge_sources(_all_entries(snapshot), KeyRange(), ENTRY_COLUMNS)
     for window in merge_versions(sources):
         for entries in repeated([window]):
-            yield from (wrong.key for wrong in judged(entries, snapshot))
+            yield from (wrong.key for wrong in wrong_keys(entries, snapshot))
 
 
 def _all_entries(snapshot: Seen) -> LookupView:
@@ -137,7 +137,7 @@ def settle_some(keys: Iterable[bytes], snapshot: Seen, rivals: Rivals) -> Settle
     for part in _parts_of(keys):
         tables = [reader.rows_of(part, ENTRY_COLUMNS) for reader in snapshot.made]
         tables.append(newest_rows(snapshot.entries, part, ENTRY_COLUMNS, as_seen=True))
-        for wrong in judged(sorted_by_key(pa.concat_tables(tables)), snapshot):
+        for wrong in wrong_keys(sorted_by_key(pa.concat_tables(tables)), snapshot):
             if len(wrong.rows) > 1:
                 rivals.add(wrong)
             else:
@@ -162,8 +162,9 @@ def _parts_of(keys: Iterable[bytes]) -> Iterator[list[bytes]]:
         yield part
 
 
-def judged(entries: pa.Table, snapshot: Seen) -> Iterator[Wrong]:
-    """*entries*: all that stand with some keys, the job's too, by key and newest first."""
+def wrong_keys(entries: pa.Table, snapshot: Seen) -> Iterator[Wrong]:
+    """Yields the keys that would be wrong. *entries* are all that stand with some keys, the job's
+    too, by key and newest first."""
     puts = entries.filter(pc.equal(entries.column(OP), pa.scalar(PUT, pa.uint8())))
     key_of = _keys_of_rows(pc.unique(whole(puts.column(ROW))).to_pylist(), snapshot)
     columns = (entries.column(name).to_pylist() for name in (KEY, OP, ROW))

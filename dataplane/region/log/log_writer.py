@@ -3,19 +3,43 @@
 import posixpath
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 from dataplane.log.records import LogPosition, RecordType, SegmentHeader
 from dataplane.log.segment import Segment, SegmentRecords, begin
+from dataplane.region.copies.history import LogHistory
 from dataplane.region.disk.disk import AppendFile, Disk
 from dataplane.region.format.names import Numbered, Opening, segment_name
-from dataplane.region.log.logged_group import LoggedSchema
+
+
+class EncodableSchema(Protocol):
+    """A schema with its payload: made here, as `LoggedSchema`, or as a leader sent it."""
+
+    @property
+    def id(self) -> bytes: ...
+
+    def encode(self) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PositionedRecord:
+    """The payload of a group or a change, its place in the log, and all schemas that it needs."""
+
+    position: LogPosition
+    payload: bytes | memoryview
+    schemas: Sequence[EncodableSchema] = ()
+    """None of a change."""
+    type: RecordType = RecordType.GROUP
 
 
 class LogWriter:
     """Writes the log of a region. Not safe for two threads: whoever calls a method holds `writing`.
     After an error it must not be used: what is on disk is unknown."""
 
-    def __init__(self, disk: Disk, root: str, region_id: int, opening: Opening) -> None:
+    def __init__(
+        self, disk: Disk, root: str, region_id: int, opening: Opening, history: LogHistory
+    ) -> None:
         self.writing = threading.Lock()
         """The lock of the region's only writer, from the choice of a row version to the memtable;
         held without a write, it keeps all versions as they are."""
@@ -31,6 +55,8 @@ class LogWriter:
         """The newest segment's; 0: none yet."""
         self.closed_bytes = 0
         """Bytes in finished segments that may still be needed."""
+        self.history = history
+        """The positions of what is durable, through all openings."""
 
     @property
     def size_bytes(self) -> int:
@@ -41,25 +67,39 @@ class LogWriter:
         """The lowest number whose segment has no record yet, if nothing is written meanwhile."""
         return self._number + 1
 
-    def append(self, group: bytes, schemas: Sequence[LoggedSchema], sequence: int) -> None:
+    def append(self, group: bytes, schemas: Sequence[EncodableSchema], sequence: int) -> None:
         """Writes a group durably, behind those of its schemas that the segment does not have.
 
         Returns after the fsync: the caller still has to look at the fence.
         """
+        position = LogPosition(self._opening.epoch, sequence)
+        self.append_records([PositionedRecord(position, group, schemas)])
+
+    def append_records(self, records: Sequence[PositionedRecord]) -> None:
+        """Writes records that have positions already and follow each other, as `append` does: one
+        write and one fsync."""
         if self._segment is None:
             self._segment = self._new_segment()
-        position = LogPosition(self._opening.epoch, sequence)
-        missing = [schema for schema in schemas if schema.id not in self._schemas]
-        contents = [
-            SegmentRecords(RecordType.SCHEMA, position, schema.encode()) for schema in missing
-        ]
-        self._segment.append([*contents, SegmentRecords(RecordType.GROUP, position, group)])
+        history, schemas = self.history, set(self._schemas)
+        contents: list[SegmentRecords] = []
+        for record in records:
+            history = history.extended(record.position)
+            for schema in record.schemas:
+                if schema.id not in schemas:
+                    schemas.add(schema.id)
+                    encoded = schema.encode()
+                    contents.append(SegmentRecords(RecordType.SCHEMA, record.position, encoded))
+            contents.append(SegmentRecords(record.type, record.position, record.payload))
+        self._segment.append(contents)
         self._segment.sync()
-        self._schemas.update(schema.id for schema in missing)
+        self._schemas, self.history = schemas, history
 
-    def cut(self, size_bytes: int) -> None:
-        """Forgets so many bytes of finished segments, which a manifest has let go."""
+    def cut(self, size_bytes: int, sequence: int) -> None:
+        """Forgets so many bytes of finished segments, which a manifest has let go, with the
+        records up to that sequence."""
         self.closed_bytes -= size_bytes
+        if self.history.at(sequence) is not None:
+            self.history = self.history.flushed_to(sequence)
 
     def rotate(self) -> None:
         """Closes the current segment, when its rows are to be flushed or nobody writes.

@@ -158,6 +158,14 @@ def rows_in(payload: bytes | memoryview, source: str) -> int:
         raise _undecodable(source) from error
 
 
+def schema_ids(payload: bytes | memoryview, source: str) -> tuple[bytes, ...]:
+    """Ids of the schemas that a group needs. Raises as `decode_group`; reads no rows."""
+    try:
+        return tuple(dict.fromkeys(part.schema_id for part in _parsed(payload).parts))
+    except _UNDECODABLE as error:
+        raise _undecodable(source) from error
+
+
 def take_schema(
     payload: bytes | memoryview, schemas: MutableMapping[bytes, pa.Schema], source: str
 ) -> None:

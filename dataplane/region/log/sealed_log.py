@@ -3,11 +3,14 @@
 import posixpath
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby, takewhile
 
 import pyarrow as pa
 
 from dataplane.log.records import (
+    HEADER_BYTES,
+    RECORD_HEADER_BYTES,
     TAKE_NONE,
     LogPosition,
     RecordType,
@@ -26,6 +29,7 @@ from dataplane.region.format.families import ROWS
 from dataplane.region.format.names import Numbered, segment_name, segments
 from dataplane.region.log import log_format_v1
 from dataplane.region.log.log_format_v1 import decode_batch
+from dataplane.region.log.logged_change import PositionedChange, decode_change
 from dataplane.region.log.logged_group import (
     JOINED_MAX,
     LoggedGroup,
@@ -49,9 +53,13 @@ class SealedLog:
     path: str
 
     def groups(self) -> Iterator[LoggedGroup]:
-        """Yields groups in order, decoded as they are asked for; small ones are joined. None keeps
-        the segment in memory. Raises Corrupt for a record that cannot be replayed, or that does not
-        follow the one before it."""
+        """Yields the groups of `records`."""
+        return (record for record in self.records() if isinstance(record, LoggedGroup))
+
+    def records(self) -> Iterator[LoggedGroup | PositionedChange]:
+        """Yields groups and changes in order, decoded as they are asked for; small groups that
+        follow each other are joined. None keeps the segment in memory. Raises Corrupt for a record
+        that cannot be replayed, or that does not follow the one before it."""
         schemas: dict[bytes, pa.Schema] = {}
         last: LogPosition | None = None
         waiting: list[bytes] = []
@@ -65,6 +73,12 @@ class SealedLog:
                 take_schema(record.payload, schemas, self.path)
                 continue
             last = record.position
+            if record.type == RecordType.CHANGE:
+                yield from decode_groups(waiting, schemas, self.path)
+                waiting, waiting_bytes = [], 0
+                change = decode_change(record.payload, self.path)
+                yield PositionedChange(record.position.sequence, change)
+                continue
             if self.scan.format == log_format_v1.FORMAT:
                 yield decode_batch(bytes(record.payload), self.path)
                 continue
@@ -81,6 +95,16 @@ class SealedLog:
         taking = (record for record in reversed(self.scan.records) if record.type not in TAKE_NONE)
         return next((record.position.sequence for record in taking), 0)
 
+    def runs(self) -> Iterator[tuple[int, int, int]]:
+        """Yields epoch, first and last sequence of records that follow each other in one epoch.
+        None of log format 1, whose sequences begin again with each epoch."""
+        if self.scan.format == log_format_v1.FORMAT:
+            return
+        taking = (record for record in self.scan.records if record.type not in TAKE_NONE)
+        for epoch, records in groupby(taking, key=lambda record: record.position.epoch):
+            sequences = [record.position.sequence for record in records]
+            yield epoch, sequences[0], sequences[-1]
+
     def rows(self) -> int:
         """Counts the rows of all groups, superseded ones and entries included. Reads no values,
         except in log format 1, whose groups it decodes. Raises Corrupt for an unknown record."""
@@ -92,7 +116,7 @@ class SealedLog:
         return sum(rows_in(record.payload, self.path) for record in groups)
 
 
-_KNOWN = (RecordType.SCHEMA, RecordType.GROUP)
+_KNOWN = (RecordType.SCHEMA, RecordType.GROUP, RecordType.CHANGE)
 
 
 def seal_segment(disk: Disk, root: str, region_id: int, name: Numbered, is_last: bool) -> SealedLog:
@@ -134,6 +158,25 @@ def read_sealed(disk: Disk, root: str, entry: SealedEntry) -> SealedLog:
     if scan.length != entry.bytes:
         raise Corrupt(segment=path, damaged_at=scan.length, sealed=entry.bytes)
     return SealedLog(entry, scan, path)
+
+
+def cut_log(disk: Disk, own_root: str, log: SealedLog, sequence: int) -> SealedLog | None:
+    """The log without records behind that sequence: sealed shorter, the segment itself stays as it
+    is. None: nothing is left of it. Raises Corrupt for log format 1, which numbers anew in each
+    epoch."""
+    if log.scan.format == log_format_v1.FORMAT:
+        raise Corrupt(segment=log.path, format=log.scan.format, reason="it cannot be cut")
+    kept = tuple(takewhile(lambda record: record.position.sequence <= sequence, log.scan.records))
+    if len(kept) == len(log.scan.records):
+        return log if kept else None
+    if not kept:
+        return None
+    length = HEADER_BYTES + sum(RECORD_HEADER_BYTES + len(record.payload) for record in kept)
+    data = _read(disk, log.entry.root or own_root, log.entry.name, length)
+    shorter = replace(log, scan=replace(log.scan, records=kept, length=length))
+    crc32 = f"{zlib.crc32(data):08x}"
+    update = {"bytes": length, "crc32": crc32, "rows": shorter.rows()}
+    return replace(shorter, entry=log.entry.model_copy(update=update))
 
 
 def sealed_rows(log: SealedLog, columns: Sequence[ColumnDef], family: int = ROWS) -> pa.Table:

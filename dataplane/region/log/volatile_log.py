@@ -6,19 +6,18 @@ later knows that rows were acknowledged here, and never takes the region for an 
 
 from collections.abc import Sequence
 
-from dataplane.region.log.log_writer import LogWriter
-from dataplane.region.log.logged_group import LoggedSchema
+from dataplane.region.log.log_writer import EncodableSchema, LogWriter
 
 
 class VolatileLog(LogWriter):
-    """As LogWriter, with one segment that never grows."""
+    """A LogWriter with one segment that never grows."""
 
     @property
     def next_segment(self) -> int:
         """The only segment: no manifest lets it go."""
         return 1
 
-    def append(self, group: bytes, schemas: Sequence[LoggedSchema], sequence: int) -> None:
+    def append(self, group: bytes, schemas: Sequence[EncodableSchema], sequence: int) -> None:
         if self._number == 0 or self._begun is not None:
             self._new_segment().close()
 

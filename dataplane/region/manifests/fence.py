@@ -106,7 +106,8 @@ def stop_if_behind(mine: Opening, highest: Opening | None, within_epoch: bool = 
 
 
 def read_fence(disk: Disk, root: str, fence: Opening) -> FenceContent | None:
-    """None: torn or gone, so its opener had not finished raising it and never served."""
+    """Reads a fence; returns None if it is torn or gone, so that its opener had not finished
+    raising it and never served."""
     try:
         data = disk.read(posixpath.join(root, fence_name(fence)), 0, FENCE_BYTES_MAX)
         return FenceContent.model_validate_json(data)

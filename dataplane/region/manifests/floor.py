@@ -6,11 +6,11 @@ from dataplane.region.manifests.manifest import Manifest
 from metasrv_base.errors import Conflict, Refused, Unavailable
 
 
-def told(manifest: Manifest, news: RegionSchema, version: int) -> Manifest:
+def with_schema(manifest: Manifest, newer: RegionSchema, version: int) -> Manifest:
     """The same if it knows all of it. The number is the caller's, and that nothing is ordered
     between `version`, the highest given, and this manifest."""
     old_schema = manifest.table_schema
-    schema = joined(old_schema, news)
+    schema = joined(old_schema, newer)
     if schema == old_schema:
         return manifest
     assert schema.columns is not None, "every manifest has columns"

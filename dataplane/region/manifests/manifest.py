@@ -11,7 +11,7 @@ import posixpath
 import zlib
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from dataplane.region.disk.disk import Disk
 from dataplane.region.format.columns import RegionSpec
@@ -49,7 +49,8 @@ class FileEntry(ManifestModel):
     """One immutable Parquet file. Keys and checksums are hexadecimal."""
 
     root: str | None
-    """None: the region's own; else a borrowed root, absolute, and the file is read-only."""
+    """The root of the file; None for the region's own. Else it is a borrowed root, absolute, and
+    the file is read-only."""
     name: str
     """Relative to the root."""
     family: Annotated[int, BeforeValidator(_family)] = ROWS
@@ -70,7 +71,8 @@ class FileEntry(ManifestModel):
     """The name of the first file of the merge that wrote this one beside others; no two of them
     have a key in common. None: it wrote one file."""
     decoded: Decoded | None = None
-    """None: a job has written the file, or an older version; the footer says it."""
+    """The size of the decoded rows; None if a job has written the file, or an older version: the
+    footer says it."""
 
 
 class SealedEntry(ManifestModel):
@@ -83,7 +85,7 @@ class SealedEntry(ManifestModel):
     """The checksum of the sealed bytes."""
     rows: int
     covered: bool = False
-    """True: its rows stand in own files too, so that opening need not replay it."""
+    """Whether its rows stand in own files too, so that opening need not replay it."""
 
 
 class ListedStatement(ManifestModel):
@@ -109,6 +111,13 @@ class Mark(ManifestModel):
 
     name: str
     version: int
+
+
+class StoredPosition(ManifestModel):
+    """A `dataplane.log.records.LogPosition`, stored."""
+
+    epoch: int
+    sequence: int
 
 
 class Manifest(ManifestModel):
@@ -147,6 +156,12 @@ class Manifest(ManifestModel):
     """Families whose ids are never taken again: their tombstones, through all openings."""
     floor_version: int = 0
     """The highest row version given before `schema_floor` took hold."""
+    in_files: StoredPosition | None = None
+    """The last position up to which files hold all records. None: of older manifests, and where
+    records came without a position."""
+    change_sequence: int = Field(default=0, exclude_if=lambda sequence: sequence == 0)
+    """The sequence of the last CHANGE record that has taken effect here: those up to it do not do
+    so again. 0: none has."""
 
     @property
     def id(self) -> Numbered:

@@ -5,12 +5,15 @@ from metasrv_base.errors import Conflict
 
 
 def marked(manifest: Manifest, mark: Mark) -> Manifest | None:
-    """None: it stands already. Raises Conflict for a moment of which versions may be gone: what a
-    manifest has named was merged without it. The number is the caller's."""
+    """Opens a mark; returns None if it stands already. The number of the manifest is the caller's.
+
+    Raises Conflict for a version below those that a manifest has named: rows of that version may be
+    gone, since they were merged without the mark.
+    """
     if mark in manifest.marks:
         return None
-    taken = any(other.name == mark.name for other in manifest.marks)
-    if taken or mark.version < manifest.version:
+    is_taken = any(other.name == mark.name for other in manifest.marks)
+    if is_taken or mark.version < manifest.version:
         newest = manifest.version
         raise Conflict("version-mismatch", mark=mark.name, version=mark.version, found=newest)
     marks = tuple(sorted((*manifest.marks, mark), key=lambda other: (other.version, other.name)))
@@ -18,11 +21,11 @@ def marked(manifest: Manifest, mark: Mark) -> Manifest | None:
 
 
 def version_of_mark(manifest: Manifest, name: str) -> int | None:
-    """None: there is none of that name."""
+    """Returns the version of a mark; None if there is none of that name."""
     return next((mark.version for mark in manifest.marks if mark.name == name), None)
 
 
 def unmarked(manifest: Manifest, name: str) -> Manifest | None:
-    """None: there is none of that name."""
+    """Closes a mark; returns None if there is none of that name."""
     kept = tuple(mark for mark in manifest.marks if mark.name != name)
     return None if kept == manifest.marks else manifest.model_copy(update={"marks": kept})

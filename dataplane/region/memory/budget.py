@@ -183,9 +183,9 @@ class MemoryBudget:
             self._set(holder, size)
 
     def claim(self, holder: int, size: int) -> bool:
-        """As `set`, for the rows of a replay. False, with nothing changed: it must write them to
-        files, under pressure unless they are few, and above `SPILL` whatever they are, since many
-        replays have few each."""
+        """Reserves memory for the rows of a replay, as `set`. False, with nothing changed: it must
+        write them to files, under pressure unless they are few, and above `SPILL` whatever they
+        are, since many replays have few each."""
         with self._changed:
             more = size - self._held.get(holder, 0)
             rows = self._moving_bytes + more - self._reading - self.statement_bytes
@@ -252,5 +252,5 @@ class BudgetShare:
         self._budget.set(self._holder, size)
 
     def claim(self, size: int) -> bool:
-        """As `MemoryBudget.claim`."""
+        """Reserves memory, as `MemoryBudget.claim`."""
         return self._budget.claim(self._holder, size)

@@ -48,7 +48,7 @@ class Memory:
         return frozenset(self._memtables)
 
     def of(self, family: int) -> Memtable | None:
-        """None: it has nothing in memory."""
+        """Returns the memtable of a family; None if it has nothing in memory."""
         return self._memtables.get(family)
 
     def memtables(self) -> Sequence[Memtable]:
@@ -56,7 +56,7 @@ class Memory:
         return [memtable for _, memtable in sorted(self._memtables.items())]
 
     def reshape(self, columns: Sequence[ColumnDef]) -> None:
-        """As `Memtable.reshape`, of the table's rows."""
+        """Gives the table's rows other columns, as `Memtable.reshape`."""
         self._columns = columns
         if rows := self._memtables.get(ROWS):
             rows.reshape(columns)

@@ -197,7 +197,8 @@ class Memtable:
         ]
 
     def _position(self, key: bytes, row: int | None, rows: int) -> VersionPosition | None:
-        """*row*: the row of its newest version."""
+        """Finds a version of *key* below position *rows*. *row* is the position of its newest
+        version."""
         if row is not None and row >= rows:
             versions = self._versions.get(key, ())
             count = bisect_left(versions, rows)

@@ -27,7 +27,7 @@ class _Written:
 
     name: str
     file: AppendFile | None
-    """None: it is closed."""
+    """The open file; None if it is closed."""
     length: int = 0
     crc32: int = 0
 

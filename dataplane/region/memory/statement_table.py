@@ -48,7 +48,7 @@ class StatementTable:
     """
 
     def __init__(self, records: bytes = b"") -> None:
-        """*records*: as `records` returned them."""
+        """Loads *records*, as `records()` returned them."""
         assert len(records) % RECORD_BYTES == 0, "records are whole"
         self._records = bytearray(records)
         self._nexts = array("I")

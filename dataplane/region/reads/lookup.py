@@ -117,7 +117,8 @@ def live_rows(
 def merge_sources(
     view: LookupView, keys: KeyRange, columns: Sequence[ColumnDef], rows_at_once: int = SCAN.rows
 ) -> list[MergeSource]:
-    """*rows_at_once*: of a file, decoded together. Bytes are bounded in any case."""
+    """Returns the files and memtables to merge. *rows_at_once* rows of a file are decoded together;
+    bytes are bounded in any case."""
     schema = file_schema(columns)
     files = files_with(view, keys)
     share = PartSize(rows_at_once, share_of_window(most_together(files)))

@@ -114,18 +114,18 @@ class _SourceRun:
 
         Where the boundary's own key goes on in the next tables, those are older rows of it.
         """
-        taken: list[pa.Table] = []
+        slices: list[pa.Table] = []
         rest = self._table
         assert rest is not None
         while rest is not None:
             count = rows_below(rest, key_after(boundary))
-            taken.append(rest.slice(0, count))
+            slices.append(rest.slice(0, count))
             rest = rest.slice(count)
             if rest.num_rows:
                 break
             rest = next(self._tables, None)
         self._table = rest
-        return taken[0] if len(taken) == 1 else pa.concat_tables(taken)
+        return slices[0] if len(slices) == 1 else pa.concat_tables(slices)
 
 
 def _admit(waiting: list[MergeSource], runs: list[_SourceRun]) -> None:

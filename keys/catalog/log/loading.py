@@ -40,10 +40,10 @@ class LogEnd:
     pin: HeldPin | None = None
     """Keeps the revision from being compacted, as long as it is renewed."""
 
-    def takes_long(self, taken: int) -> bool:
-        """Whether a server that has version *taken* reads for more than some seconds."""
-        base = taken
-        if self.snapshots is not None and (not taken or taken < self.snapshots.floor):
+    def takes_long(self, own_version: int) -> bool:
+        """Whether a server that has version *own_version* reads for more than some seconds."""
+        base = own_version
+        if self.snapshots is not None and (not own_version or own_version < self.snapshots.floor):
             if self.snapshots.newest.size_bytes >= PINNED_BYTES:
                 return True
             base = self.snapshots.newest.version
@@ -59,8 +59,8 @@ class HeadReader:
     pins: RevisionPins | None = None
 
     @asynccontextmanager
-    async def head(self, taken: int) -> AsyncGenerator[LogEnd]:
-        """The end of the log for a server that has version *taken*. A pin ends with the block.
+    async def head(self, own_version: int) -> AsyncGenerator[LogEnd]:
+        """The end of the log for a server at version *own_version*. A pin ends with the block.
 
         Nothing is written where there is no cluster: an empty prefix stays empty, and so does one
         that a restore fills. Raises as reads.
@@ -68,7 +68,7 @@ class HeadReader:
         page = await self.kv.range(HEAD[0], deadline_ms=self.deadline_ms)
         stored = await self.kv.range(HEAD[1], deadline_ms=self.deadline_ms, revision=page.revision)
         head = _head(page.revision, page.items, stored.items)
-        if self.pins is None or not head.takes_long(taken) or not await self._has_cluster():
+        if self.pins is None or not head.takes_long(own_version) or not await self._has_cluster():
             yield head
             return
         pinned = await self.pins.take("a server that loads", HEAD)
@@ -124,7 +124,7 @@ class Retries:
                     compacted += 1
                     self._begins_again(error, compacted)
                 elif error.code != last:
-                    log.info("catalog_load_waits", reason=error.code)
+                    log.info("catalog_load_deferred", reason=error.code)
                 last = error.code
                 await self.clock.sleep_ms(PAUSE_MS)
 
@@ -132,7 +132,7 @@ class Retries:
         """Notes that a watch has ended by *error*; what was missed is read by a load."""
         if is_compacted(error):
             self.restarts["watch"] += 1
-            log.info("catalog_watch_begins_again", reason=str(error))
+            log.info("catalog_watch_restarted", reason=str(error))
 
     def _begins_again(self, error: MetaError, compacted: int) -> None:
         if compacted > RESTARTS_MAX:
@@ -141,4 +141,4 @@ class Retries:
                 "not-ready", what="the catalog", reason="etcd is compacted while it is read"
             ) from error
         self.restarts["load"] += 1
-        log.warning("catalog_load_begins_again", reason=str(error), attempt=compacted)
+        log.warning("catalog_load_restarted", reason=str(error), attempt=compacted)

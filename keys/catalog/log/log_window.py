@@ -4,9 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from keys.catalog.catalog import Catalog
+from keys.commit.staged_parts import WholeItem
 from keys.model.log import CatalogUpdate
-from keys.store.kv import KeyValue
-from keys.value import decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +42,12 @@ class LogWindow:
         return self.updates[version - self.base - 1]
 
 
-def window_of(base: Catalog, items: Iterable[KeyValue]) -> LogWindow:
-    """*items*: the stored updates above *base*, in order. Raises Corrupt for one that cannot
+def window_of(base: Catalog, items: Iterable[WholeItem]) -> LogWindow:
+    """Applies *items*, the stored updates above *base* in order. Raises Corrupt for one that cannot
     follow."""
     catalogs, updates = [base], list[CatalogUpdate]()
     for item in items:
-        update = decode(CatalogUpdate, item.value, key=item.key.decode())
-        catalogs.append(catalogs[-1].apply(update, item.mod_revision))
+        update = item.decoded()
+        catalogs.append(catalogs[-1].apply(update, item.item.mod_revision))
         updates.append(update)
     return LogWindow(tuple(catalogs), tuple(updates))

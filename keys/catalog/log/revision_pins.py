@@ -14,7 +14,7 @@ import structlog
 
 from keys.model.snapshot.pins import RevisionPin, RevisionPinKey
 from keys.store.kv import Compare, Delete, Get, KeyValue, Kv, Put, Request
-from keys.store.readable import readable, untold
+from keys.store.readable import readable, skip_silently
 from keys.store.scan import scan
 from keys.value import encode
 from metasrv_base.clock import Clock
@@ -159,7 +159,7 @@ async def revision_pins(kv: Kv, *, deadline_ms: int) -> tuple[StoredRevisionPin,
     created = {item.key: item.create_revision for item in items}
     pins = [
         StoredRevisionPin(row.key, row.value, row.revision, created[bytes(row.key)] - 1)
-        for row in readable(RevisionPinKey, RevisionPin, items, untold)
+        for row in readable(RevisionPinKey, RevisionPin, items, skip_silently)
     ]
     return tuple(sorted(pins, key=lambda pin: (pin.revision, pin.key.reader)))
 

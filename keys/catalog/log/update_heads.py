@@ -1,4 +1,4 @@
-"""As much of an update as groups and filters of the history look at. Pure."""
+"""The head of an update: the fields that groups and filters of the history use. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple

@@ -327,11 +327,11 @@ class UpdateLog:
             try:
                 watch = self._kv.watch(*WATCHED, start_revision=revision + 1)
                 async for watched in watch:
-                    await self._learn_floor(news := news_of(watched))
+                    await self._learn_floor(log_news := news_of(watched))
                     updates = await updates_in(
-                        self._kv, news, after=self.taken, deadline_ms=self._deadline_ms
+                        self._kv, log_news, after=self.taken, deadline_ms=self._deadline_ms
                     )
-                    self._take(news, updates)
+                    self._take(log_news, updates)
                     await self._settle(_left_beside(updates))
             except Corrupt:
                 raise
@@ -360,34 +360,36 @@ class UpdateLog:
             self.close(stored.at_ms)
         self.heard_at_ms = before
 
-    async def _learn_floor(self, news: LogNews) -> None:
+    async def _learn_floor(self, log_news: LogNews) -> None:
         """Reads the floor where an update above it was deleted: a watch of etcd 3.4 may have lost
         the event that raised it."""
-        if news.snapshots is not None:
-            self._note(news.snapshots)
-        if news.newest_deleted > self.floor:
+        if log_news.snapshots is not None:
+            self._note(log_news.snapshots)
+        if log_news.newest_deleted > self.floor:
             self._note(await read_snapshots(self._kv, deadline_ms=self._deadline_ms))
-        if news.newest_deleted > self.floor:
-            raise Corrupt(log="deleted", key=str(CatalogUpdateKey(news.newest_deleted)))
+        if log_news.newest_deleted > self.floor:
+            raise Corrupt(log="deleted", key=str(CatalogUpdateKey(log_news.newest_deleted)))
 
-    def _take(self, news: LogNews, updates: Sequence[CatalogUpdate]) -> None:
+    def _take(self, log_news: LogNews, updates: Sequence[CatalogUpdate]) -> None:
         """The updates of one revision, up to the version that the same revision declares."""
-        if news.stored is None:
-            if news.added:
-                raise Corrupt(log="update without version", revision=news.revision)
+        if log_news.stored is None:
+            if log_news.added:
+                raise Corrupt(log="update without version", revision=log_news.revision)
             return
-        for version, raw in news.added:
+        for version, raw in log_news.added:
             self.sizes.note(version, logged_bytes(raw))
-        if news.stored.version > self.taken:  # else a leader's own: its committer handed it over
-            newest = news.added[-1][0] if news.added else news.stored.version
-            if newest != news.stored.version:
-                raise Corrupt(log="version", declared=news.stored.version, found=newest)
+        if (
+            log_news.stored.version > self.taken
+        ):  # else a leader's own: its committer handed it over
+            newest = log_news.added[-1][0] if log_news.added else log_news.stored.version
+            if newest != log_news.stored.version:
+                raise Corrupt(log="version", declared=log_news.stored.version, found=newest)
             for update in updates:
-                self.offer(update, news.revision)
-        if news.stored.version <= self.version:
-            self.close(news.stored.at_ms)
+                self.offer(update, log_news.revision)
+        if log_news.stored.version <= self.version:
+            self.close(log_news.stored.at_ms)
         else:
-            self._closing[news.stored.version] = news.stored.at_ms
+            self._closing[log_news.stored.version] = log_news.stored.at_ms
 
 
 def _left_beside(updates: Iterable[CatalogUpdate]) -> int:

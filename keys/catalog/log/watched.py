@@ -52,13 +52,13 @@ def news_of(watched: Watched) -> LogNews:
 
 
 async def updates_in(
-    kv: ReadableStore, news: LogNews, *, after: int, deadline_ms: int
+    kv: ReadableStore, log_news: LogNews, *, after: int, deadline_ms: int
 ) -> Sequence[CatalogUpdate]:
     """The updates above version *after*, whole, in order. Raises Corrupt, and Unavailable where
     parts of one have gone since: the log begins above it."""
     new = [
         decode(CatalogUpdate, raw, key=str(CatalogUpdateKey(version)))
-        for version, raw in news.added
+        for version, raw in log_news.added
         if version > after
     ]
     try:

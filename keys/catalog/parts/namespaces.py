@@ -85,8 +85,8 @@ def catalog_dropped(catalog: C, entry: CatalogDropped, version: int) -> C:
 
 def schema_created(catalog: C, entry: SchemaCreated, version: int) -> C:
     name = (entry.info.catalog, entry.info.name)
-    taken = name in catalog.schemas or name in catalog.leaving
-    if taken or entry.info.catalog not in catalog.catalogs:
+    is_taken = name in catalog.schemas or name in catalog.leaving
+    if is_taken or entry.info.catalog not in catalog.catalogs:
         raise Corrupt(entry=entry.op, schema=name)
     return replace(
         catalog,
@@ -110,8 +110,8 @@ def schema_dropping(catalog: C, entry: SchemaDropping, version: int) -> C:
 
 def schema_dropped(catalog: C, entry: SchemaDropped, version: int) -> C:
     name = (entry.catalog, entry.name)
-    stands = name in catalog.schemas or name in catalog.leaving
-    if not stands or catalog.names.get(name):
+    exists = name in catalog.schemas or name in catalog.leaving
+    if not exists or catalog.names.get(name):
         raise Corrupt(entry=entry.op, schema=name)
     return replace(
         catalog,

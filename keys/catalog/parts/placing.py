@@ -1,6 +1,6 @@
 """Placements and tablespaces of a catalog, and the tables that use them: an immutable value."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -29,17 +29,22 @@ from keys.model.placing.placements import (
 from keys.model.placing.tablespaces import DEFAULT_TABLESPACE, TablespaceInfo
 from keys.model.tables import TableInfo
 from metasrv_base.errors import Corrupt, NotFound
+from metasrv_base.values.frozen import frozen
 
 Spaces = Map[str, TablespaceInfo]
 PlacementUse = tuple[int, str]
 """A placement, and one of its storage profiles."""
+CopyUse = tuple[int, int | None, frozenset[str]]
+"""`replicas` and `min_in_sync` of a table, and those of the two that it names itself."""
+USUAL_COPIES: CopyUse = 1, None, frozenset()
 BUILT_IN = default_placement(0)
 """The default of a cluster whose log has none yet."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlacingNames:
-    """Where a table is kept, by the names that count now; None: that is gone (a dropped table)."""
+    """The current names of a table's placement, storage profile and tablespace; None if that object
+    is gone, which only happens for a dropped table."""
 
     placement: str | None
     storage_profile: str | None
@@ -60,13 +65,16 @@ class Placing:
     that name a profile."""
     grouped: Map[int, Map[int, None]] = field(default_factory=Map)
     """Tablespace that is no default -> living tables in it."""
+    copied: Map[int, CopyUse] = field(default_factory=Map)
+    """Living tables with other numbers of copies than USUAL_COPIES -> these numbers."""
 
     @property
     def default(self) -> PlacementInfo:
         return self.placements.get(DEFAULT_PLACEMENT, BUILT_IN)
 
     def placement(self, placement_id: int | None) -> PlacementInfo | None:
-        """*placement_id*: as a table has it; None: the default. None: it does not exist."""
+        """Returns the placement that a table names, the default one for None. Returns None if it
+        does not exist."""
         if placement_id is None:
             return self.default
         name = self.placement_names.get(placement_id)
@@ -90,8 +98,8 @@ class Placing:
         return PlacingNames(placement.name if placement else None, profile, tablespace)
 
     def uses_of(self, info: TableInfo) -> PlacingNames:
-        """As `names_of`, without the names of what every table uses. Raises NotFound for what is
-        gone."""
+        """Returns the names of `names_of`, without those that every table uses. Raises NotFound for
+        an object that is gone."""
         names, use = self.names_of(info), placement_used(info.placement_id, info.storage_profile)
         if use is not None and names.placement is None:
             raise NotFound(what="placement", name=f"{use[0]}, which the table used")
@@ -113,7 +121,7 @@ class Placing:
 
     def unused(self) -> "Placing":
         """The same, as if no table used any."""
-        return replace(self, placed=Map(), grouped=Map())
+        return replace(self, placed=Map(), grouped=Map(), copied=Map())
 
     def must_have(self, placements: Iterable[int], tablespaces: Iterable[int]) -> None:
         """Raises Corrupt, with ids that tables use and that do not exist."""
@@ -129,16 +137,22 @@ class Placing:
         return self._tablespace(entry)
 
     def used_by(self, info: TableInfo) -> "Placing":
-        """With *info* as a living table. Raises Corrupt for what it uses and does not exist."""
+        """Adds the use by *info*, a living table. Raises Corrupt if it uses what does not exist."""
         if info.dropping is not None:
             return self
         placement = placement_used(info.placement_id, info.storage_profile)
-        return self.with_use(info.table_id, placement, info.tablespace_id)
+        copies = copy_use(info.replicas, info.min_in_sync, info.own_copies, info.dropping)
+        return self.with_use(info.table_id, placement, info.tablespace_id, copies)
 
     def with_use(
-        self, table_id: int, placement: PlacementUse | None, tablespace_id: int | None
+        self,
+        table_id: int,
+        placement: PlacementUse | None,
+        tablespace_id: int | None,
+        copies: CopyUse | None = None,
     ) -> "Placing":
-        """With a living table that uses these. Raises Corrupt if they do not exist."""
+        """Adds the use by a living table. Raises Corrupt if the placement or tablespace does not
+        exist."""
         state = self
         if placement is not None:
             number, profile = placement
@@ -151,10 +165,12 @@ class Placing:
                 raise Corrupt(table_id=table_id, tablespace_id=tablespace_id)
             others = self.grouped.get(tablespace_id, Map[int, None]()).set(table_id, None)
             state = replace(state, grouped=self.grouped.set(tablespace_id, others))
+        if copies is not None:
+            state = replace(state, copied=self.copied.set(table_id, copies))
         return state
 
     def unused_by(self, info: TableInfo) -> "Placing":
-        """Without *info*, which was a living table."""
+        """Removes the use by *info*, which was a living table."""
         if info.dropping is not None:
             return self
         state, table_id = self, info.table_id
@@ -163,6 +179,8 @@ class Placing:
             tables = self.placed[placement_id].delete(table_id)
             left = self.placed.set(placement_id, tables)
             state = replace(state, placed=left if tables else left.delete(placement_id))
+        if table_id in state.copied:
+            state = replace(state, copied=state.copied.delete(table_id))
         if info.tablespace_id is not None:
             others = self.grouped[info.tablespace_id].delete(table_id)
             rest = self.grouped.set(info.tablespace_id, others)
@@ -247,6 +265,14 @@ def placement_used(placement_id: int | None, storage_profile: str | None) -> Pla
     if placement_id is None and storage_profile is None:
         return None
     return placement_id or DEFAULT_PLACEMENT_ID, storage_profile or DEFAULT_PROFILE
+
+
+def copy_use(
+    replicas: int, min_in_sync: int | None, own: Collection[str], dropping: str | None
+) -> CopyUse | None:
+    """The numbers of copies of a living table with these fields; None: as most tables have."""
+    use = replicas, min_in_sync, frozenset(own)
+    return None if dropping is not None or use == USUAL_COPIES else use
 
 
 def _must(entry: PlacingEntry, holds: bool, **facts: object) -> None:

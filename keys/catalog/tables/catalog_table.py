@@ -1,13 +1,14 @@
 """A table of the catalog: its definition, its route, and the sets of columns that it had."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from keys.catalog.schema_versions import SchemaVersion, are_alike, followed
 from keys.catalog.tables.heads import TableHead, head_of
 from keys.model.tables import TableInfo, TableRoute
+from metasrv_base.values.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CatalogTable:
     """A table and where it is, as of the update that last changed either."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from keys.catalog.parts.placing import PlacementUse, placement_used
+from keys.catalog.parts.placing import CopyUse, PlacementUse, copy_use, placement_used
 from keys.model.tables import RegionState, TableInfo, TableRoute
 from metasrv_base.ids import RegionId, number_of
 
@@ -26,6 +26,8 @@ class HeldRegion(NamedTuple):
     epoch: int
     state: RegionState
     is_leader: bool
+    copies_version: int = 0
+    """The version of the region's copies; 0: it never had more than one."""
 
 
 HeldRegions = tuple[HeldRegion, ...]
@@ -42,12 +44,14 @@ class TableHead(NamedTuple):
     is_dropped: bool
     catalog_version: int
     held: Mapping[str, HeldRegions]
-    """By node."""
+    """Regions by node."""
     states: tuple[RegionState, ...]
     """The state of each region."""
     placement: PlacementUse | None = None
     """The placement in use (keys/catalog/parts/placing.py); None: as every table."""
     tablespace_id: int | None = None
+    copies: CopyUse | None = None
+    """Its numbers of copies; None: as most tables."""
 
 
 def head_of(
@@ -63,6 +67,7 @@ def head_of(
         held_regions(route),
         tuple(region.state for region in route.region_routes),
         *_uses(info.placement_id, info.storage_profile, info.tablespace_id, info.dropping),
+        copy_use(info.replicas, info.min_in_sync, info.own_copies, info.dropping),
     )
 
 
@@ -83,11 +88,18 @@ def head_in(item: RawItem) -> TableHead:
                 number_of(RegionId(int(region["region_id"]))),
                 region["epoch"],
                 RegionState(region["state"]),
+                region.get("copies_version", 0),
             )
             for region in regions
         ),
         tuple(RegionState(region["state"]) for region in regions),
         *_uses(*map(info.get, USE_FIELDS)),
+        copy_use(
+            info["replicas"],
+            info.get("min_in_sync"),
+            info.get("own_copies", ()),
+            info.get("dropping"),
+        ),
     )
 
 
@@ -103,19 +115,25 @@ def _uses(
 def held_regions(route: TableRoute) -> Mapping[str, HeldRegions]:
     """The regions that each node has a copy of."""
     return _by_node(
-        ((region.leader, region.other_nodes), region.number, region.epoch, region.state)
+        (
+            (region.leader, region.other_nodes),
+            region.number,
+            region.epoch,
+            region.state,
+            region.copies_version,
+        )
         for region in route.region_routes
     )
 
 
 def _by_node(
-    regions: Iterable[tuple[tuple[str, Iterable[str]], int, int, RegionState]],
+    regions: Iterable[tuple[tuple[str, Iterable[str]], int, int, RegionState, int]],
 ) -> Mapping[str, HeldRegions]:
     held: dict[str, list[HeldRegion]] = {}
-    for (leader, others), number, epoch, state in regions:
-        held.setdefault(leader, []).append(HeldRegion(number, epoch, state, is_leader=True))
+    for (leader, others), number, epoch, state, version in regions:
+        held.setdefault(leader, []).append(HeldRegion(number, epoch, state, True, version))
         for node in others:
-            held.setdefault(node, []).append(HeldRegion(number, epoch, state, is_leader=False))
+            held.setdefault(node, []).append(HeldRegion(number, epoch, state, False, version))
     return {node: _shared(tuple(regions_of_node)) for node, regions_of_node in held.items()}
 
 

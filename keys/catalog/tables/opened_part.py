@@ -16,7 +16,7 @@ from keys.model.snapshot.snapshots import EarlierColumnsItem, SnapshotPart, Tabl
 from keys.model.tables import TableInfo, TableRoute
 from keys.value import P, StoredModel, decode_json, json_of
 from metasrv_base.errors import Corrupt
-from metasrv_base.intern_fields import intern_fields
+from metasrv_base.values.intern_fields import intern_fields
 
 FIRST_FIELD = b'{"what":"'
 """The beginning of each item. Inside an item it stands behind no comma: texts have their quotes
@@ -33,7 +33,7 @@ class OpenedPart:
 
     @classmethod
     def of(cls, key: str, raw: bytes) -> "OpenedPart":
-        """*raw*: as stored. Raises NewerFormat for a newer packing, and Corrupt."""
+        """Unpacks the stored part *raw*. Raises NewerFormat for a newer packing, and Corrupt."""
         return cls(key, json_of(SnapshotPart, raw, key=key))
 
     def items(self, version: int, number: int) -> Iterator[tuple[int, RawItem]]:

@@ -16,7 +16,7 @@ from keys.catalog.tables.table_map import TablePack
 from keys.model.snapshot.snapshots import SnapshotPartKey
 from keys.model.tables import Column
 from metasrv_base.byte_cache import ByteCache
-from metasrv_base.intern_fields import Shapes
+from metasrv_base.values.intern_fields import Shapes
 
 DECODED_BYTES_MAX = 16 << 20
 """JSON of the tables that are kept decoded: some 8,000 of eight columns, of 2 KB each where they
@@ -37,9 +37,9 @@ class TableCaches:
     def __init__(self) -> None:
         self.shapes: Shapes[Column] = Shapes()
         self.decoded: ByteCache[tuple[int, int], CatalogTable] = ByteCache(DECODED_BYTES_MAX)
-        """By pack and table."""
+        """Decoded tables by pack and table."""
         self.inflated: ByteCache[tuple[int, int], OpenedPart] = ByteCache(INFLATED_BYTES_MAX)
-        """By pack and part."""
+        """Inflated parts by pack and part."""
         self.packs = count()
         """Numbers of packs: a key holds none that is gone."""
 
@@ -54,8 +54,8 @@ class PackedTables(TablePack):
         locations: Map[int, int],
         caches: TableCaches | None = None,
     ) -> None:
-        """*parts*: all of the snapshot of that version, as stored. *locations*: of each table.
-        *caches*: of the packs beside it; None: its own."""
+        """Packs the tables of one snapshot. *parts* are all its parts, as stored; *locations* has
+        that of each table; *caches* are shared with other packs, None: its own."""
         self._version = version
         self._parts = parts
         self._locations = locations

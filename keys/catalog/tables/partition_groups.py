@@ -10,7 +10,7 @@ TABLES_LOOKED_AT = 64
 """Tables of a tablespace by whose routes a region is placed: a bound on the work, some 3 ms. A
 group is a preference, and is where most of these are."""
 Groups = Mapping[int, Mapping[str, int]]
-"""Region number -> node -> regions of that group which it leads."""
+"""Region number -> node -> regions of that group which it leads, or of which it has a copy."""
 
 
 def groups_of(routes: Iterable[TableRoute]) -> Groups:
@@ -19,4 +19,14 @@ def groups_of(routes: Iterable[TableRoute]) -> Groups:
     for route in islice(routes, TABLES_LOOKED_AT):
         for region in route.region_routes:
             groups.setdefault(region.number, Counter())[region.leader] += 1
+    return groups
+
+
+def copy_groups_of(routes: Iterable[TableRoute]) -> Groups:
+    """The same of copies beside the leaders."""
+    groups: dict[int, Counter[str]] = {}
+    for route in islice(routes, TABLES_LOOKED_AT):
+        for region in route.region_routes:
+            if region.copies:
+                groups.setdefault(region.number, Counter()).update(region.other_nodes)
     return groups

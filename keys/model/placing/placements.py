@@ -14,7 +14,7 @@ DEFAULT_PLACEMENT_ID = 1024
 DEFAULT_PROFILE = "default"
 DEFAULT_ENGINE = "lsm"
 PLACEMENTS_MAX = 1_000
-"""In one cluster. Concurrent creates may pass it by as many as run at once."""
+"""Placements of one cluster. Concurrent creates may pass it by as many as run at once."""
 
 
 class LabelCondition(StoredPart):
@@ -42,12 +42,17 @@ class StorageProfile(StoredPart):
 
 
 class PlacementInfo(StoredModel):
+    """Format 2 has `min_in_sync`; a placement without it is written in format 1."""
+
+    newest_format: ClassVar[int] = 2
+
     placement_id: int
     """Never reused; tables keep it, so a rename changes no table."""
     name: str
     version: int = 1
     """Rises by one at every change of this value."""
     replicas: int = 1
+    """Copies of each region of a table that names no number of its own."""
     partitions: int = 1
     """Regions of a table that says nothing of its partitions. Never changes."""
     storage_profiles: tuple[StorageProfile, ...]
@@ -55,6 +60,9 @@ class PlacementInfo(StoredModel):
     node_filter: NodeFilter = NodeFilter()
     comment: str | None = None
     created_at_ms: int
+    min_in_sync: int | None = Field(default=None, exclude_if=is_none)
+    """Copies in sync without which regions of its tables acknowledge nothing. None: a majority of
+    `replicas`."""
 
     def profile(self, name: str) -> StorageProfile | None:
         return next((each for each in self.storage_profiles if each.name == name), None)
@@ -74,7 +82,7 @@ class PlacedTable(StoredModel):
 
     table_id: int
     storage_profile: str | None = Field(default=None, exclude_if=is_none)
-    """None: the profile `default` of the placement `default`."""
+    """The storage profile; None for the profile `default` of the placement `default`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from keys.value import StoredModel
 DEFAULT_TABLESPACE = "default"
 """The tablespace of tables that name none. Every catalog has it, under this name."""
 TABLESPACES_MAX = 100
-"""In one catalog; all of them go in one transaction with it."""
+"""Tablespaces of one catalog; all of them go in one transaction with it."""
 
 
 class TablespaceInfo(StoredModel):

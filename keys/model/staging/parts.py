@@ -89,7 +89,8 @@ class LargeUpdate(StoredModel):
 
 @dataclass(frozen=True, slots=True)
 class LargeUpdateKey(Key[LargeUpdate]):
-    """It sorts before the snapshots, so followers do not watch it."""
+    """The key of a large version's update. It sorts before the snapshots, so followers do not watch
+    it."""
 
     template: ClassVar[str] = "__catalog/large/{version:020}"
     value_type: ClassVar[type[StoredModel]] = LargeUpdate

@@ -12,8 +12,8 @@ from metasrv.api.http.request_context import AskedFor, AskedToDrop, InSchema, Na
 from metasrv.api.http.respond import executed
 from metasrv.service.catalog import listing, tables
 from metasrv.service.ddl import ddl_catalogs
-from metasrv.service.ddl.ddl_schemas import create_schema as wish_to_create
-from metasrv.service.ddl.ddl_schemas import drop_schema as wish_to_drop
+from metasrv.service.ddl.ddl_schemas import create_schema as create_schema_request
+from metasrv.service.ddl.ddl_schemas import drop_schema as drop_schema_request
 from metasrv_base.wire.api.tables import (
     CatalogBody,
     CatalogList,
@@ -115,7 +115,7 @@ async def create_schema(
     state: Server, context: AskedFor, catalog: Name, spec: SchemaSpec
 ) -> Response:
     """Make a schema."""
-    return await executed(state, context, wish_to_create(context, catalog, spec))
+    return await executed(state, context, create_schema_request(context, catalog, spec))
 
 
 @router.get(
@@ -137,4 +137,4 @@ async def get_schema(
 )
 async def drop_schema(state: Server, context: AskedToDrop, name: InSchema) -> Response:
     """Drop a schema: one that holds no table, or (`cascade`) with its tables."""
-    return await executed(state, context, wish_to_drop(context, name))
+    return await executed(state, context, drop_schema_request(context, name))

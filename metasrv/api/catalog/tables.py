@@ -75,8 +75,8 @@ async def undrop_table(
     state: Server, context: AskedFor, name: OfTable, undrop: UndropRequest | None = None
 ) -> Response:
     """Bring a dropped table back, under its name or another one."""
-    wish = ddl_tables.undrop_table(context, name, undrop or UndropRequest())
-    return await changed(state, context, await make(state, wish))
+    request = ddl_tables.undrop_table(context, name, undrop or UndropRequest())
+    return await changed(state, context, await make(state, request))
 
 
 @router.post(TABLE + "/truncate", response_model=None, responses=table_answers.TRUNCATE_TABLE)
@@ -112,7 +112,7 @@ async def restore_table(
     and options. `not_restored` of the plan and of the answer tells what does not come back, as the
     values of a column that was dropped."""
     table = await restore.restore_table(state, context, name, request)
-    return await restored(state, context, await make(state, table.wish), table.not_restored)
+    return await restored(state, context, await make(state, table.request), table.not_restored)
 
 
 @router.post(TABLE + "/check", response_model=None, responses=table_answers.CHECK_TABLE)

@@ -13,7 +13,8 @@ from metasrv_base.wire.api.placing.placements import PlacementBody, TablespaceBo
 from metasrv_base.wire.api.tables import CatalogBody, SchemaBody
 from metasrv_base.wire.api.tenants import TenantUsage
 from metasrv_base.wire.model import WireModel
-from metasrv_base.wire.problem.problems import FieldError, fault_of, field_errors
+from metasrv_base.wire.problem.fault_words import fault_of
+from metasrv_base.wire.problem.problems import FieldError, field_errors
 from serving.answers import answer_errors
 
 VERSION_HEADER = "Catalog-Version"
@@ -84,7 +85,7 @@ def install(app: FastAPI) -> None:
     answer_errors(app, faults=_faults, shown=_shown)
 
 
-def told(error: MetaError, path: str) -> MetaError:
+def visible_error(error: MetaError, path: str) -> MetaError:
     """Returns an error in the form that a client may see.
 
     Only nodes are told to ask the leader themselves; for everybody else servers forward.
@@ -99,7 +100,7 @@ def told(error: MetaError, path: str) -> MetaError:
 def _shown(error: MetaError, path: str) -> MetaError:
     if isinstance(error, Corrupt):
         log.error("metadata_corrupt", error=str(error))
-    return told(error, path)
+    return visible_error(error, path)
 
 
 def _faults(error: RequestValidationError) -> tuple[FieldError, ...]:
@@ -115,5 +116,5 @@ def _faults(error: RequestValidationError) -> tuple[FieldError, ...]:
 
 def _parameter(loc: tuple[str | int, ...], message: str) -> FieldError:
     source, *name = loc
-    said = message.removeprefix("Value error, ")
-    return FieldError(pointer="", detail=f"{source} parameter {'.'.join(map(str, name))}: {said}")
+    detail = message.removeprefix("Value error, ")
+    return FieldError(pointer="", detail=f"{source} parameter {'.'.join(map(str, name))}: {detail}")

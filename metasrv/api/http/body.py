@@ -5,6 +5,7 @@ from typing import Any
 
 from metasrv.api.http.route_table import Met
 from metasrv_base.errors import Refused
+from metasrv_base.values.frozen import frozen
 from metasrv_base.wire.api.batches import BATCH_BYTES_MAX
 from metasrv_base.wire.http import strict_json
 from metasrv_base.wire.http.asgi import Receive, Scope, read_body, replaying
@@ -29,11 +30,11 @@ class BodyLimits:
     body_timeout_ms: int = strict_json.BODY_TIMEOUT_MS
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JsonBody:
     raw: bytes
     value: Any
-    """None: there was no body."""
+    """The value of the body; None if there was no body."""
 
     def replay(self, receive: Receive) -> Receive:
         """Gives the body to the application."""

@@ -16,6 +16,7 @@ from metasrv.api.http.holder_metrics import HolderMetrics
 from metasrv.api.http.tenant_metrics import TenantMetrics
 from metasrv.api.http.watcher_metrics import WatcherMetrics
 from metasrv.leadership.term import Term
+from metasrv.nodes.copy_risk import CopyRisk
 from metasrv.nodes.status import NodeState
 from metasrv.service.cluster.failover_plan import FAILOVERS
 from metasrv.service.state.state import ServerState
@@ -80,6 +81,7 @@ class ServerMetrics:
         self._maintenance = self._gauge("maintenance", "1: maintenance stops automatic failover")
         self._paused = self._gauge("procedures_paused", "1: no procedure begins a step")
         self._skew = self._gauge("region_skew_ratio", "Regions of the fullest node over the mean")
+        self._at_risk = self._gauge("regions_at_risk", "Regions short of copies in sync", "risk")
         self._stalled = self._gauge(
             "procedure_oldest_stalled_seconds",
             "Longest time without progress of a stalled one; 0: none",
@@ -213,6 +215,10 @@ class ServerMetrics:
         self._held.set(len(held))
         since_ms = min((hold.since_ms for hold in held), default=now_ms)
         self._held_for.set((now_ms - since_ms) / 1000)
+        risk = term.copy_risk if term else CopyRisk()
+        self._at_risk.labels("below_min_in_sync").set(risk.below_minimum)
+        self._at_risk.labels("on_one_disk").set(risk.on_one_disk)
+        self._at_risk.labels("min_in_sync_lowered").set(risk.minimum_lowered)
         self._history.set(term.tally.size_bytes if term else 0)
         self._early.set(term.tally.early if term else 0)
         settings = term.settings if term else None

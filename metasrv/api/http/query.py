@@ -164,7 +164,7 @@ class ProceduresQuery(Query):
     since: str | None = Field(default=None, max_length=64, examples=["2013-01-31T23:59:59Z"])
     """An RFC 3339 time in UTC: only procedures whose ids were made then or later."""
     until: str | None = Field(default=None, max_length=64, examples=["2013-02-01T00:00:00Z"])
-    """As `since`: only procedures submitted before this time."""
+    """The end, as `since`: only procedures submitted before this time."""
     stalled: Flag | None = None
     """Only those that have, or have not, gone without progress for long."""
     page_size: Whole = Field(default=PAGE_SIZE, ge=1, le=PAGE_SIZE_MAX)

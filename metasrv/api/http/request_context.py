@@ -4,7 +4,7 @@ waits.
 All of them are `async`, though none waits: FastAPI would call them in threads, one hop for each.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import Depends, Header, Path, Request
@@ -21,6 +21,7 @@ from metasrv.service.requests.request_context import (
     prefer_wait,
 )
 from metasrv.service.state.state import ServerState
+from metasrv_base.values.frozen import frozen
 
 NOTHING_MORE = ChangeQuery()
 IDENTIFIER = "^[A-Za-z_][A-Za-z0-9_-]{0,127}$"
@@ -54,7 +55,7 @@ Prefer = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Conditions:
     """The conditions in the headers of a change."""
 
@@ -114,12 +115,12 @@ async def request_context(
 def plainly_asked(request: Request) -> RequestContext:
     """The context of a request without a query, past the framework. Raises as `conditions`."""
     headers = request.headers
-    given = Conditions(
+    headers_read = Conditions(
         idempotency_key(headers.get("idempotency-key")),
         if_match(headers.get("if-match")),
         prefer_wait(headers.get("prefer")),
     )
-    return _asked(request, NOTHING_MORE, given, _principal(request))
+    return _asked(request, NOTHING_MORE, headers_read, _principal(request))
 
 
 async def asked_to_drop_table(

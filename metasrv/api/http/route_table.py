@@ -2,17 +2,17 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from fastapi import APIRouter
 from fastapi.routing import APIRoute
 
 from metasrv_base.errors import NotFound, Refused
+from metasrv_base.values.frozen import frozen
 
 UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Met:
     """A route as the outer middleware needs it."""
 

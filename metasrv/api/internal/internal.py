@@ -8,14 +8,16 @@ from metasrv.api.documents.documented import BODY, problems
 from metasrv.api.http.answers import answer
 from metasrv.api.http.query import Query as NoQuery
 from metasrv.api.http.request_context import Holder, Server
-from metasrv.service.cluster import internal, settings
+from metasrv.service.cluster import copy_changes, internal, settings, silences
 from metasrv_base.wire.api.cluster import SettingList
+from metasrv_base.wire.node.copy_changes import CopyChangesAnswer, CopyChangesRequest
 from metasrv_base.wire.node.nodes import (
     HeartbeatAnswer,
     HeartbeatRequest,
     RegisterAnswer,
     RegisterRequest,
 )
+from metasrv_base.wire.node.silences import SilenceAnswer, SilenceReport
 
 HEARTBEAT = "/nodes/{node_id}/heartbeat"
 LEADER = ("not-leader", "no-leader", "not-ready")
@@ -70,6 +72,56 @@ async def heartbeat(
 ) -> Response:
     """Renews leases, and is told what to do. One that is not newer changes nothing."""
     return answer(await internal.heartbeat(state, node_id, request, by))
+
+
+@router.post(
+    "/nodes/{node_id}/copies",
+    response_model=CopyChangesAnswer,
+    responses=problems(
+        *LEADER,
+        *BODY,
+        "invalid-identifier",
+        "wrong-cluster",
+        "node-bound",
+        "stale-incarnation",
+    ),
+)
+async def change_copies(
+    state: Server,
+    node_id: str,
+    query: Annotated[NoQuery, Query()],
+    request: CopyChangesRequest,
+    by: Holder,
+) -> Response:
+    """Has copies join the sets of regions that the node leads, or leave them. Each change is done
+    once, however often it is sent; results come once all have ended, or after two seconds."""
+    return answer(await copy_changes.change_copies(state, node_id, request, by))
+
+
+@router.post(
+    "/nodes/{node_id}/silent-leaders",
+    response_model=SilenceAnswer,
+    responses=problems(
+        *LEADER,
+        *BODY,
+        "invalid-identifier",
+        "wrong-cluster",
+        "node-bound",
+        "stale-incarnation",
+        "outcome-unknown",
+        "storage-full",
+    ),
+)
+async def report_silence(
+    state: Server,
+    node_id: str,
+    query: Annotated[NoQuery, Query()],
+    request: SilenceReport,
+    by: Holder,
+) -> Response:
+    """Reports a leader that asks the copies of a node for no promise any more. The leader itself
+    and another copy are asked at once; if nobody hears it, copies lead its regions next."""
+    return answer(await silences.report(state, node_id, request, by))
 
 
 @router.get(

@@ -67,7 +67,8 @@ class Values(Mapping[K, V]):
 
 
 def item_of(raw: KeyValue, parts: Mapping[str, Sequence[KeyValue]]) -> Item:
-    """*parts*: those of large versions, by the name that refers to them."""
+    """Decodes a stored key and value. *parts* are those of large versions, by the name that refers
+    to them."""
     try:
         key = parse_any(raw.key)
     except Corrupt as error:

@@ -86,7 +86,8 @@ def with_entries(update: CatalogUpdate, parts: Mapping[str, Sequence[KeyValue]])
 
 
 def fold(base: Catalog, updates: Iterable[StoredUpdate], passing: frozenset[int]) -> Fold:
-    """*updates*: in order of their versions; those up to the version of *base* are skipped."""
+    """Applies *updates*, in order of their versions, to *base*; skips those up to the version of
+    *base*."""
     catalog, passed = base, dict[int, Catalog]()
     for key, update, revision in updates:
         if key.version <= base.version:

@@ -49,9 +49,9 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
             dry_run=dry_run,
             idempotency_key=idempotency_key,
         )
-    said = f"{sum(body.applied)} of {counted(len(body.applied), 'command')} changed something"
+    summary = f"{sum(body.applied)} of {counted(len(body.applied), 'command')} changed something"
     version = "" if body.catalog_version is None else f", at version {body.catalog_version}"
-    show(body, as_json, lambda: typer.echo(f"{said}{version}"))
+    show(body, as_json, lambda: typer.echo(f"{summary}{version}"))
 
 
 def read_commands(path: Path) -> tuple[list[Any], Places]:

@@ -10,6 +10,7 @@ import typer
 from metasrv.cli.catalog.compact import compact, pin, pins, unpin
 from metasrv.cli.catalog.namespaces import Namespace, commands
 from metasrv.cli.catalog.versions import catalog_versions
+from metasrv.cli.complete import catalog_names
 from metasrv.cli.forms import Form, Output, form_of, show_form
 from metasrv.cli.options import (
     WAIT_S,
@@ -30,13 +31,20 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
 CatalogName = Annotated[
-    str, typer.Argument(metavar="CATALOG", help="Name of the catalog.", callback=one_id)
+    str,
+    typer.Argument(
+        metavar="CATALOG",
+        help="Name of the catalog.",
+        autocompletion=catalog_names,
+        callback=one_id,
+    ),
 ]
 Limits = Annotated[
     list[str] | None,
     typer.Option(
         "--limit",
-        help="A limit as `tables=100`, `regions=400` or `procedures=8`; null: none. Repeated.",
+        help="A limit as `tables=100`, `regions=400` or `procedures=8`; null: none. May be "
+        "repeated.",
         metavar="LIMIT=VALUE",
     ),
 ]
@@ -44,7 +52,7 @@ TenantSettings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
-        help="A setting as `drop_retention_ms=86400000`; null: the default. Repeated.",
+        help="A setting as `drop_retention_ms=86400000`; null: the default. May be repeated.",
         metavar="SETTING=VALUE",
     ),
 ]
@@ -57,6 +65,7 @@ app = commands(
         "no table, and no schema but `public`",
         "Name of the catalog, e.g. `main`.",
         lambda client: client.catalogs,
+        catalog_names,
     )
 )
 

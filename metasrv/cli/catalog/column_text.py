@@ -56,7 +56,7 @@ TYPE_NAMES = (
     *("boolean", "int8", "int16", "int32", "int64", "float32", "float64", "string", "binary"),
     *("date", "decimal(p,s)", "timestamp(s|ms|us|ns)"),
 )
-"""As in metasrv_base/schema/types.py, which imports Arrow."""
+"""Names of types, as in metasrv_base/schema/types.py, which imports Arrow."""
 TYPES = " ".join(TYPE_NAMES)
 
 
@@ -77,8 +77,8 @@ def column_of(text: str, option: str) -> dict[str, Any]:
     """The column that *text* describes, as a ColumnSpec. *option*: named in errors."""
     match = _COLUMN.fullmatch(text.strip())
     if match is None:
-        said = "NAME:TYPE, then ! for not null, then =DEFAULT, as 'price:decimal(10,2)!=1.5'"
-        raise typer.BadParameter(f"{option} {text}: a column is {said}")
+        format_text = "NAME:TYPE, then ! for not null, then =DEFAULT, as 'price:decimal(10,2)!=1.5'"
+        raise typer.BadParameter(f"{option} {text}: a column is {format_text}")
     type = type_of(match["type"], f"{option} {text}")
     column = {"name": match["name"], "type": type.text, "nullable": match["required"] is None}
     if match["default"] is not None:

@@ -52,15 +52,18 @@ def pin(  # noqa: PLR0913  # a parameter is an option of the command
     name: PinArg,
     version: Annotated[int, typer.Argument(min=1, metavar="VERSION")],
     reason: Annotated[
-        str, typer.Option(help="The reason, for those who list pins.", metavar="TEXT")
+        str, typer.Option(help="A reason, shown in the list of pins.", metavar="TEXT")
     ],
     seconds: Annotated[
-        int, typer.Option("--for", min=1, max=86_400, metavar="SECONDS", help="Its life from now.")
+        int,
+        typer.Option(
+            "--for", min=1, max=86_400, metavar="SECONDS", help="Seconds until the pin expires."
+        ),
     ] = 600,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Keep a version of the catalog until the pin expires; again, to renew it."""
+    """Pin a version of the catalog until the pin expires. Repeat the command to renew the pin."""
     with service(metasrv, as_json) as client:
         done = client.catalogs.pin(name, version, reason, expires_in_s=seconds)
     show(done, as_json, lambda: show_table(HEAD, [_row(done)]))

@@ -14,14 +14,16 @@ def history(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="TABLE", help="The name, or the id of any.", autocompletion=table_names
+            metavar="TABLE",
+            help="Name of a table; or an id, also of a dropped table.",
+            autocompletion=table_names,
         ),
     ],
     limit: Annotated[int, typer.Option(min=1, metavar="N")] = 50,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the changes of a table, newest first, under whatever name they were made."""
+    """List the procedures that changed a table, newest first, also under earlier names."""
     with service(metasrv, as_json) as client:
         table_id = int(name) if name.isdecimal() else client.tables.get(name).id
         procedures = client.procedures.list(limit, resource=f"table:{table_id}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from metasrv.cli.complete import column_names, index_names
 from metasrv.cli.forms import Form, Output, form_of, show_form
 from metasrv.cli.options import (
     WAIT_S,
@@ -38,7 +39,9 @@ INDEX_PLACES = {
     "/if_not_exists": "--if-not-exists",
 }
 """The options that describe an IndexSpec."""
-IndexArg = Annotated[str, typer.Argument(metavar="INDEX", help="Name of the index.")]
+IndexArg = Annotated[
+    str, typer.Argument(metavar="INDEX", help="Name of the index.", autocompletion=index_names)
+]
 
 
 @app.command("create")
@@ -48,7 +51,9 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
     column: Annotated[
         list[str],
         typer.Option(
-            help="A column, in the order of the index. May be repeated.", metavar="COLUMN"
+            help="A column, in the order of the index. May be repeated.",
+            metavar="COLUMN",
+            autocompletion=column_names,
         ),
     ],
     unique: Annotated[
@@ -67,7 +72,7 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create an index while rows are written. Statements use it when this returns."""
+    """Create an index without blocking writes. Statements use it once the command has returned."""
     fields = {"name": index, "columns": column, "unique": unique}
     spec = {**fields, "not_valid": not_valid, "if_not_exists": if_not_exists}
     with service(metasrv, as_json, INDEX_PLACES) as client, procedure_bar("create") as tell:
@@ -174,7 +179,7 @@ def undrop(
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring an index back in the grace time of its drop."""
+    """Restore an index within the grace time of its drop."""
     with service(metasrv, as_json) as client:
         procedure = client.indexes.undrop(table, index, wait_s=wait)
     show(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol, Unpack
 
 import typer
 
+from metasrv.cli.complete import Completing
 from metasrv.cli.forms import Form, Output, form_of, show_form
 from metasrv.cli.options import (
     WAIT_S,
@@ -64,6 +65,7 @@ class Namespace:
     argument: str
     """The help of its name argument."""
     of: Callable[["Client"], NamespaceClient]
+    names: Completing
 
 
 def commands(namespace: Namespace) -> typer.Typer:
@@ -115,7 +117,8 @@ def _add_get(app: typer.Typer, namespace: Namespace) -> None:
 def _add_drop(app: typer.Typer, namespace: Namespace) -> None:
     @app.command(
         "drop",
-        help=f"Drop a {namespace.word} that holds {namespace.empty}; with --cascade, any.",
+        help=f"Drop a {namespace.word} that holds {namespace.empty}; "
+        "with --cascade, all that it holds too.",
     )
     def drop(  # noqa: PLR0913  # a parameter is an option of the command
         name: Annotated[str, _argument(namespace)],
@@ -145,7 +148,7 @@ def _add_drop(app: typer.Typer, namespace: Namespace) -> None:
 
 def _argument(namespace: Namespace) -> typer.models.ArgumentInfo:
     argument: typer.models.ArgumentInfo = typer.Argument(
-        metavar=namespace.word.upper(), help=namespace.argument
+        metavar=namespace.word.upper(), help=namespace.argument, autocompletion=namespace.names
     )
     return argument
 

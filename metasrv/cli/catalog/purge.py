@@ -4,20 +4,28 @@ from typing import Annotated
 
 import typer
 
+from metasrv.cli.complete import dropped_table_names
 from metasrv.cli.options import WAIT_S, AsJson, DryRun, IdempotencyKey, Url, WaitS, service
 from metasrv.cli.progress import procedure_bar
 
 
 def purge(  # noqa: PLR0913  # a parameter is an option of the command
     table: Annotated[
-        str, typer.Argument(metavar="TABLE", help="The name or the id of a dropped table.")
+        str,
+        typer.Argument(
+            metavar="TABLE",
+            help="The name or the id of a dropped table.",
+            autocompletion=dropped_table_names,
+        ),
     ],
     reason: Annotated[
         str, typer.Option(help="A reason, stored with the procedure.", metavar="TEXT")
     ],
     table_id: Annotated[
         int | None,
-        typer.Option(help="The id, if several dropped tables have the name.", metavar="ID"),
+        typer.Option(
+            help="Id of the table, needed if several dropped tables have the name.", metavar="ID"
+        ),
     ] = None,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from metasrv.cli.catalog.namespaces import Namespace, commands
+from metasrv.cli.complete import catalog_names, schema_names
 from metasrv.cli.forms import Form, Output, form_of, show_form
 from metasrv.cli.options import AsJson, AsOf, Url, service
 from metasrv.cli.output import show_table
@@ -13,7 +14,13 @@ NAMED = "`public` or `main.public`"
 
 app = commands(
     Namespace(
-        "schema", "table", " without a table", "no table", NAMED, lambda client: client.schemas
+        "schema",
+        "table",
+        " without a table",
+        "no table",
+        NAMED,
+        lambda client: client.schemas,
+        schema_names,
     )
 )
 
@@ -21,7 +28,10 @@ app = commands(
 @app.command("list")
 def list_(
     catalog: Annotated[
-        str, typer.Argument(metavar="CATALOG", help="Name of the catalog.")
+        str,
+        typer.Argument(
+            metavar="CATALOG", help="Name of the catalog.", autocompletion=catalog_names
+        ),
     ] = "main",
     as_of: AsOf = None,
     metasrv: Url = None,

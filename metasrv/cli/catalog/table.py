@@ -19,15 +19,21 @@ from metasrv.cli.catalog.table_options import (
     AlterUnsetOption,
     Checks,
     Column,
+    DroppedTableArg,
     File,
     Key,
+    MinInSync,
     Name,
     NewDefaults,
+    NewMinInSync,
+    NewReplicas,
     NewTypes,
     NotNull,
     NotValid,
     Option,
     Partitions,
+    Reason,
+    Replicas,
     Schema,
     UndropNewName,
     UndropTableId,
@@ -36,6 +42,7 @@ from metasrv.cli.catalog.table_options import (
 from metasrv.cli.catalog.table_words import (
     column_operations,
     constraint_operations,
+    copies_operations,
     must_be_sure,
     named,
     option_operations,
@@ -47,6 +54,8 @@ from metasrv.cli.catalog.table_words import (
     typed_defaults,
 )
 from metasrv.cli.catalog.versions import restore, table_diff, table_versions
+from metasrv.cli.cluster.copies_text import copies_text
+from metasrv.cli.complete import schema_names
 from metasrv.cli.errors.places import columns_and_key
 from metasrv.cli.forms import Form, Output, form_of, show_form
 from metasrv.cli.options import (
@@ -66,7 +75,7 @@ from metasrv.cli.options import (
     confirm,
     etag_at,
     service,
-    told,
+    show_errors,
 )
 from metasrv.cli.output import counted, show, show_changed, show_dropped, show_table
 from metasrv.cli.progress import procedure_bar
@@ -85,6 +94,8 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
     column: Column = None,
     key: Key = None,
     partitions: Partitions = 1,
+    replicas: Replicas = None,
+    min_in_sync: MinInSync = None,
     option: Option = None,
     schema: Schema = "main.public",
     if_not_exists: IfNotExists = False,
@@ -94,17 +105,18 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a table. It takes rows when this returns."""
+    """Create a table. It accepts rows once the command has returned."""
     if (name is None) == (file is None):
         raise typer.BadParameter("give either a TABLE with --column and --key, or --file")
     if file is not None:
         spec, places = read_spec(file)
     else:
         assert name is not None
-        with told(as_json):
+        with show_errors(as_json):
             within = TableName.parse(name)
         schema = str(within.within)
         spec = spec_of(within.table, column or [], key or [], partitions)
+        spec |= {"replicas": replicas, "min_in_sync": min_in_sync}
         spec["options"] = dict(pair(text, "NAME=VALUE", "--option") for text in option or [])
         places = columns_and_key(column or [], key or [], option or [])
     spec["if_not_exists"] = if_not_exists or spec.get("if_not_exists", False)
@@ -147,7 +159,11 @@ def rename(  # noqa: PLR0913  # a parameter is an option of the command
     ],
     new_schema: Annotated[
         str | None,
-        typer.Option(help="Move the table to this schema of the catalog.", metavar="SCHEMA"),
+        typer.Option(
+            help="Move the table to this schema of the catalog.",
+            metavar="SCHEMA",
+            autocompletion=schema_names,
+        ),
     ] = None,
     exchange: Annotated[
         bool, typer.Option("--exchange", help="Exchange names with the table of that name.")
@@ -160,7 +176,7 @@ def rename(  # noqa: PLR0913  # a parameter is an option of the command
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give a table another name, or two tables each other's."""
+    """Rename a table, or exchange the names of two tables."""
     places = {"/new_name": "NEW_NAME", "/new_schema": "--new-schema"}
     with service(metasrv, as_json, places) as client, procedure_bar("rename") as tell:
         body = client.tables.rename(
@@ -195,6 +211,9 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
     drop_constraint: AlterDropConstraint = None,
     set_option: AlterSetOption = None,
     unset_option: AlterUnsetOption = None,
+    replicas: NewReplicas = None,
+    min_in_sync: NewMinInSync = None,
+    reason: Reason = None,
     grace: GraceS = 0,
     if_exists: IfExists = False,
     yes: Yes = False,
@@ -205,7 +224,8 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change a table: all of it or nothing, in the order file, columns, constraints, options."""
+    """Change a table, all or nothing, in the order file, columns, constraints, options,
+    copies."""
     operations, of_file = read_operations(file) if file is not None else ([], {})
     from_file = len(operations)
     operations += column_operations(rename_column, add_column, drop_column, alter_type, set_default)
@@ -214,6 +234,7 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
         set_not_null or [], check or [], validate or [], drop_constraint or [], not_valid=not_valid
     )
     operations += option_operations(set_option or [], unset_option or [])
+    operations += copies_operations(replicas, min_in_sync, reason)
     if not operations:
         raise typer.BadParameter("give at least one change, such as --add-column")
     places = {**of_file, **places_of(operations, from_file)}
@@ -247,7 +268,7 @@ def drop(  # noqa: PLR0913  # a parameter is an option of the command
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Drop a table; `undrop` brings it back within the drop retention."""
+    """Drop a table; `undrop` restores it within the drop retention."""
     with service(metasrv, as_json) as client, procedure_bar("drop") as tell:
         dropped = client.tables.drop(
             name,
@@ -263,7 +284,7 @@ def drop(  # noqa: PLR0913  # a parameter is an option of the command
 
 @app.command("undrop")
 def undrop(  # noqa: PLR0913  # a parameter is an option of the command
-    name: TableArg,
+    name: DroppedTableArg,
     table_id: UndropTableId = None,
     new_name: UndropNewName = None,
     wait: WaitS = WAIT_S,
@@ -272,7 +293,7 @@ def undrop(  # noqa: PLR0913  # a parameter is an option of the command
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring a dropped table back, with its rows."""
+    """Restore a dropped table with its rows."""
     with service(metasrv, as_json) as client, procedure_bar("undrop") as tell:
         body = client.tables.undrop(
             name,
@@ -297,7 +318,7 @@ def undrop_column(
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring back a column within the grace time of its drop; undo the rest of that alter."""
+    """Restore a column within the grace time of its drop, and undo the rest of that alter."""
     with service(metasrv, as_json) as client:
         procedure = client.tables.undrop_column(name, column, wait_s=wait)
     show(
@@ -316,7 +337,7 @@ def truncate(  # noqa: PLR0913  # a parameter is an option of the command
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Delete all rows of a table. Nothing brings them back."""
+    """Delete all rows of a table. They cannot be restored."""
     confirm(f"All rows of {name} go, for good.", yes=yes or dry_run)
     with service(metasrv, as_json) as client, procedure_bar("truncate") as tell:
         body = client.tables.truncate(
@@ -345,6 +366,7 @@ def route(name: TableArg, as_of: AsOf = None, metasrv: Url = None, as_json: AsJs
 
 
 def show_route(body: "RouteBody") -> None:
+    """The column of copies is there if a region has more than its leader's."""
     rows = [
         (
             region.number,
@@ -357,11 +379,17 @@ def show_route(body: "RouteBody") -> None:
         )
         for region in body.regions
     ]
-    show_table(("number", "region", "leader", "epoch", "state", "address", "borrows"), rows)
+    head = ["number", "region", "leader", "epoch", "state", "address", "borrows"]
+    if not any(region.copies for region in body.regions):
+        show_table(head, rows)
+        return
+    copies = [copies_text(region.copies) for region in body.regions]
+    show_table([*head, "copies"], [(*row, text) for row, text in zip(rows, copies, strict=True)])
 
 
 def _done(body: "TableBody | None", as_json: bool, what: str, missed: str = "") -> None:
-    """*missed*: the name of the table, where None means that it does not exist."""
+    """Prints the result of a change. *missed* is the table's name, printed if *body* is None: no
+    such table."""
 
     def show_done(body: "TableBody") -> None:
         name = f"{body.catalog}.{body.schema_name}.{body.name}"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from metasrv.cli.output import said, show_facts, show_table
+from metasrv.cli.output import show_facts, show_table, value_text
 
 if TYPE_CHECKING:
     from metasrv_base.wire.api.tables import (
@@ -30,6 +30,8 @@ def show_table_body(body: "TableBody") -> None:
             "primary key": ", ".join(body.primary_key),
             "partitions": partition_words(body.partition),
             "colocation": ", ".join(body.colocation_columns or ()) or None,
+            "replicas": _number(body, "replicas", body.replicas),
+            "min in sync": _number(body, "min_in_sync", body.min_in_sync),
             "placement": body.placement,
             "storage profile": body.storage_profile,
             "tablespace": body.tablespace,
@@ -42,6 +44,10 @@ def show_table_body(body: "TableBody") -> None:
     _section(("column", "type", "null", "default", "state"), map(_column, body.columns))
     _section(("index", "columns", "unique", "state"), map(_index, body.indexes))
     _section(("constraint", "holds for", "condition", "state"), map(_constraint, body.constraints))
+
+
+def _number(body: "TableBody", name: str, number: int) -> str:
+    return f"{number} (default)" if name in body.inherited else str(number)
 
 
 def partition_words(partition: "PartitionSpec | None") -> str:
@@ -72,14 +78,23 @@ def _section(head: Sequence[str], rows: Iterator[tuple[object, ...]]) -> None:
 
 
 def _column(column: "ColumnBody") -> tuple[object, ...]:
-    default = None if column.default is None else json.dumps(column.default, ensure_ascii=False)
     return (
         column.name,
         column.type,
         "" if column.nullable else "not null",
-        default or "",
+        _default(column),
         str(column.state),
     )
+
+
+def _default(column: "ColumnBody") -> str:
+    """Empty without one. Text is quoted; other values that travel as text, as of a decimal, are
+    not."""
+    if column.default is None:
+        return ""
+    if isinstance(column.default, str) and column.type != "string":
+        return column.default
+    return json.dumps(column.default, ensure_ascii=False)
 
 
 def _index(index: "IndexBody") -> tuple[object, ...]:
@@ -88,7 +103,7 @@ def _index(index: "IndexBody") -> tuple[object, ...]:
 
 def _constraint(constraint: "ConstraintBody") -> tuple[object, ...]:
     condition = (
-        constraint.expression or f"{said(list(constraint.columns))} {SIGNS[constraint.kind]}"
+        constraint.expression or f"{value_text(list(constraint.columns))} {SIGNS[constraint.kind]}"
     )
     return (
         constraint.name,

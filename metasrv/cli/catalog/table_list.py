@@ -1,13 +1,13 @@
 """`metasrv table list`; wide, with what the leaders of its regions last reported."""
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from metasrv.cli.complete import schema_names
 from metasrv.cli.forms import Form, Output, form_of, show_form
-from metasrv.cli.options import AsJson, AsOf, Url, service, service_url, token_of
+from metasrv.cli.options import AsJson, AsOf, Url, asked_service, service
 from metasrv.cli.output import plain, show_table
 from metasrv.cli.plain_read import listed
 from metasrv.sdk.control.names import SchemaName
@@ -23,7 +23,10 @@ HEAD = ("id", "table", "version", "created", "dropped")
 
 def list_tables(  # noqa: PLR0913  # a parameter is an option of the command
     schema: Annotated[
-        str, typer.Argument(metavar="SCHEMA", help="`public` or `main.public`")
+        str,
+        typer.Argument(
+            metavar="SCHEMA", help="`public` or `main.public`", autocompletion=schema_names
+        ),
     ] = "main.public",
     prefix: Annotated[
         str, typer.Option(help="List only names with this prefix.", metavar="PREFIX")
@@ -56,7 +59,8 @@ def list_tables(  # noqa: PLR0913  # a parameter is an option of the command
 def _listed_plainly(
     url: str | None, schema: str, prefix: str, dropped: bool
 ) -> list[Document] | None:
-    """None: the SDK is to be asked, which says what is wrong."""
+    """Lists tables without the SDK; returns None if the name is invalid, which the SDK then
+    explains."""
     params = {"prefix": prefix} if prefix else {}
     if dropped:
         params["include_dropped"] = "true"
@@ -64,7 +68,8 @@ def _listed_plainly(
         path = f"{SchemaName.parse(schema).path}/tables"
     except Refused:
         return None
-    return listed(service_url(url), path, "tables", params, token_of(os.environ))
+    asked = asked_service(url)
+    return listed(asked.url, path, "tables", params, asked.token)
 
 
 def _row(table: Document) -> tuple[object, ...]:

@@ -87,13 +87,37 @@ def constraint_operations(
     ]
 
 
-def option_operations(given: Sequence[str], unset: Sequence[str]) -> list[dict[str, Any]]:
-    """The operation of an alter that sets all options. *given*: NAME=VALUE."""
+def option_operations(texts: Sequence[str], unset: Sequence[str]) -> list[dict[str, Any]]:
+    """The operation of an alter that sets all options. *texts*: NAME=VALUE."""
     options: dict[str, str | None] = dict(
-        pair(text, "NAME=VALUE", "--set-option") for text in given
+        pair(text, "NAME=VALUE", "--set-option") for text in texts
     )
     options.update(dict.fromkeys(unset))
     return [{"op": "set_options", "options": options}] if options else []
+
+
+def copies_operations(
+    replicas: str | None, min_in_sync: str | None, reason: str | None
+) -> list[dict[str, Any]]:
+    """The operation of an alter that changes numbers of copies."""
+    named = {"replicas": replicas, "min_in_sync": min_in_sync}
+    numbers = {
+        name: number_or_default(text, f"--{name.replace('_', '-')}")
+        for name, text in named.items()
+        if text is not None
+    }
+    if not numbers:
+        return []
+    return [{"op": "set_copies", **numbers, **({} if reason is None else {"reason": reason})}]
+
+
+def number_or_default(text: str, option: str) -> int | str:
+    """A positive whole number, or `default`."""
+    if text == "default":
+        return text
+    if not (text.isascii() and text.isdecimal() and int(text) > 0):
+        raise typer.BadParameter(f"{option} {text}: it is a number from 1, or default")
+    return int(text)
 
 
 def places_of(operations: Sequence[Mapping[str, Any]], first: int) -> Places:
@@ -116,6 +140,8 @@ def _option(operation: Mapping[str, Any]) -> str:
             return f"--validate {name}"
         case "set_options":
             return "--set-option"
+        case "set_copies":
+            return "--replicas" if "replicas" in operation else "--min-in-sync"
     return f"--{op.replace('_', '-')} {name}"
 
 
@@ -156,9 +182,11 @@ def named(client: "Client", name: str, if_exists: bool) -> "TableBody | None":
 
 def must_be_sure(body: "TableBody", dropped: Sequence[str], *, yes: bool) -> None:
     """Asks before a dropped column takes indexes along."""
-    taken = [index.name for index in body.indexes if not set(dropped).isdisjoint(index.columns)]
-    if taken:
-        confirm(f"{', '.join(dropped)} takes {', '.join(taken)} along.", yes=yes)
+    lost_indexes = [
+        index.name for index in body.indexes if not set(dropped).isdisjoint(index.columns)
+    ]
+    if lost_indexes:
+        confirm(f"{', '.join(dropped)} takes {', '.join(lost_indexes)} along.", yes=yes)
 
 
 def read_spec(path: Path) -> tuple[dict[str, Any], Places]:

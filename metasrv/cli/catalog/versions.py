@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from metasrv.cli.complete import catalog_names, schema_names
 from metasrv.cli.options import (
     WAIT_S,
     AsJson,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 SETS_HEAD = ("version", "schema version", "time", "columns")
 HEAD = ("version", "time", "by", "change")
 Transitions = Annotated[
-    bool, typer.Option("--transitions", help="List each version, not each request.")
+    bool, typer.Option("--transitions", help="Print a line for each version, not for each request.")
 ]
 
 
@@ -37,12 +38,12 @@ def table_versions(  # noqa: PLR0913  # a parameter is an option of the command
     limit: Limit = 50,
     transitions: Transitions = False,
     columns: Annotated[
-        bool, typer.Option("--columns", help="List the sets of columns that it had.")
+        bool, typer.Option("--columns", help="List the sets of columns that the table had.")
     ] = False,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """List what changed a table, newest first, under whatever name it had."""
+    """List changes of a table, newest first, also those under earlier names."""
     with service(metasrv, as_json) as client:
         if columns:
             sets = client.tables.schema_versions(name)
@@ -76,20 +77,25 @@ def table_diff(
 
 def catalog_versions(  # noqa: PLR0913  # a parameter is an option of the command
     operation: Annotated[
-        str | None, typer.Option(help="Only such changes, as add_column.", metavar="OPERATION")
+        str | None,
+        typer.Option(help="List only changes of this kind, e.g. add_column.", metavar="OPERATION"),
     ] = None,
-    catalog: Annotated[str | None, typer.Option(metavar="CATALOG")] = None,
-    schema: Annotated[str | None, typer.Option(metavar="SCHEMA")] = None,
+    catalog: Annotated[
+        str | None, typer.Option(metavar="CATALOG", autocompletion=catalog_names)
+    ] = None,
+    schema: Annotated[
+        str | None, typer.Option(metavar="SCHEMA", autocompletion=schema_names)
+    ] = None,
     table_id: Annotated[int | None, typer.Option(min=0, metavar="ID")] = None,
     by: Annotated[
-        str | None, typer.Option(help="Only changes of this principal.", metavar="PRINCIPAL")
+        str | None, typer.Option(help="List only changes of this principal.", metavar="PRINCIPAL")
     ] = None,
     limit: Limit = 50,
     transitions: Transitions = False,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """List what changed the catalogs, newest first: a line for each request."""
+    """List changes of the catalogs, newest first, a line for each request."""
     with service(metasrv, as_json) as client:
         changes = client.catalogs.versions(
             limit,
@@ -129,7 +135,7 @@ def restore(  # noqa: PLR0913  # a parameter is an option of the command
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring the definition back that a table had, and say what does not come back."""
+    """Restore an earlier definition of a table, and show what cannot be restored."""
     with service(metasrv, as_json) as client, procedure_bar("restore") as tell:
         table = client.tables.restore(
             name,

@@ -59,12 +59,14 @@ def maintenance(
     ] = None,
     expires_in: Annotated[
         int | None,
-        typer.Option(min=1, help="Switch it off after this many seconds.", metavar="SECONDS"),
+        typer.Option(
+            min=1, help="Seconds after which maintenance mode ends by itself.", metavar="SECONDS"
+        ),
     ] = None,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Switch maintenance: no automatic failover, and `failover run` needs --force."""
+    """Switch maintenance mode: no failover begins by itself, and `failover run` needs --force."""
     with service(metasrv, as_json) as client:
         if switch is Switch.SHOW:
             body = client.cluster.maintenance()
@@ -88,7 +90,7 @@ def pause(
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Pause all procedures: no change begins a step, and no failover either."""
+    """Pause all procedures, also failovers: none begins another step."""
     with service(metasrv, as_json) as client:
         if switch is Switch.SHOW:
             body = client.cluster.pause()

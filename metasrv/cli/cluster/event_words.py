@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 
+from metasrv.cli.cluster.copies_text import copies_text
 from metasrv_base.wire.api.tables import ColumnBody, RegionLocation
 from metasrv_base.wire.events import element_events as element
 from metasrv_base.wire.events import namespace_events as namespace
@@ -55,12 +56,15 @@ def _of_table(event: table.OfTableEvent) -> str:
 
 
 def _places(regions: Sequence[RegionLocation]) -> str:
-    shown = [
-        f"region {each.number} {each.state} on {each.leader or 'no node'}, epoch {each.epoch}"
-        for each in regions[:REGIONS_SHOWN]
-    ]
+    shown = [_place(region) for region in regions[:REGIONS_SHOWN]]
     left = len(regions) - len(shown)
     return "; ".join([*shown, f"and {left} more"] if left else shown)
+
+
+def _place(region: RegionLocation) -> str:
+    leader = region.leader or "no node"
+    copies = f", copies {copies_text(region.copies)}" if region.copies else ""
+    return f"region {region.number} {region.state} on {leader}, epoch {region.epoch}{copies}"
 
 
 def _of_element(event: table.OfTableEvent) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from metasrv.cli.columns import printable
+from metasrv.cli.complete import catalog_names, schema_names, table_names
 from metasrv.cli.options import Url, service
 from metasrv.cli.output import plain
 
@@ -21,7 +22,8 @@ TYPE_WIDTH = 19  # of the longest type
 
 def command(  # noqa: PLR0913  # a parameter is an option of the command
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on until ^C; servers may die meanwhile.")
+        bool,
+        typer.Option("--follow", "-f", help="Follow events until Ctrl-C, also when a server dies."),
     ] = False,
     since: Annotated[
         int | None,
@@ -32,22 +34,33 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
             f"--follow, otherwise the newest {SHOWN} versions.",
         ),
     ] = None,
-    catalog: Annotated[str | None, typer.Option(metavar="CATALOG")] = None,
+    catalog: Annotated[
+        str | None, typer.Option(metavar="CATALOG", autocompletion=catalog_names)
+    ] = None,
     schema: Annotated[
-        str | None, typer.Option(help="Its name, or CATALOG.SCHEMA.", metavar="SCHEMA")
+        str | None,
+        typer.Option(
+            help="Only events of this schema: its name, or CATALOG.SCHEMA.",
+            metavar="SCHEMA",
+            autocompletion=schema_names,
+        ),
     ] = None,
     table: Annotated[
         str | None,
         typer.Option(
-            help="Its name, before or after a rename; or SCHEMA.TABLE, or CATALOG.SCHEMA.TABLE.",
+            help="Only events of this table: its name, before or after a rename; or "
+            "SCHEMA.TABLE, or CATALOG.SCHEMA.TABLE.",
             metavar="TABLE",
+            autocompletion=table_names,
         ),
     ] = None,
     table_id: Annotated[int | None, typer.Option(min=0, metavar="ID")] = None,
     metasrv: Url = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object a line.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object on each line.")
+    ] = False,
 ) -> None:
-    """Show events of the catalog, oldest first, a line for each."""
+    """Show events of the catalog, oldest first, one on each line."""
     from metasrv.sdk.control.events import EventFilters
 
     with service(metasrv, as_json) as client, suppress(KeyboardInterrupt):

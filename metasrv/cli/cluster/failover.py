@@ -8,6 +8,7 @@ import typer
 
 from metasrv.cli.cluster.node import held_lines
 from metasrv.cli.cluster.procedure_text import show_procedures
+from metasrv.cli.complete import node_ids, region_ids
 from metasrv.cli.options import WAIT_S, AsJson, DryRun, IdempotencyKey, Limit, Url, WaitS, service
 from metasrv.cli.output import show_json
 from metasrv.cli.progress import procedure_bar
@@ -21,16 +22,25 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.command("run")
 def run(  # noqa: PLR0913  # a parameter is an option of the command
-    node: Annotated[str | None, typer.Argument(metavar="[NODE]", help="Id of a node.")] = None,
+    node: Annotated[
+        str | None, typer.Argument(metavar="[NODE]", help="Id of a node.", autocompletion=node_ids)
+    ] = None,
     region: Annotated[
-        list[str] | None, typer.Option(help="Id of a region. May be repeated.", metavar="REGION")
+        list[str] | None,
+        typer.Option(
+            help="Id of a region. May be repeated.", metavar="REGION", autocompletion=region_ids
+        ),
     ] = None,
     reason: Annotated[
         str, typer.Option(help="A reason, stored with the procedure.", metavar="TEXT")
     ] = "asked for by hand",
     to: Annotated[
         list[str] | None,
-        typer.Option(help="A node that may take the regions. May be repeated.", metavar="NODE"),
+        typer.Option(
+            help="A node that may take the regions. May be repeated.",
+            metavar="NODE",
+            autocompletion=node_ids,
+        ),
     ] = None,
     force: Annotated[
         bool,
@@ -42,7 +52,7 @@ def run(  # noqa: PLR0913  # a parameter is an option of the command
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fail over all regions of a NODE, or those of --region; waits for the end."""
+    """Fail over all regions of NODE, or those of --region, and wait for the end."""
     if (node is None) == (not region):
         raise typer.BadParameter("name either a NODE or regions with --region")
     from metasrv_base.wire.api.procedures import FailoverRequest

@@ -98,7 +98,7 @@ def get(
 
 @app.command("cordon")
 def cordon(node: NodeArg, reason: Reason, metasrv: Url = None, as_json: AsJson = False) -> None:
-    """Place no new regions on a node; those it has stay."""
+    """Cordon a node: it gets no new regions, and keeps those that it has."""
     with service(metasrv, as_json) as client:
         body = client.nodes.cordon(node, reason)
     _show(body, as_json)
@@ -106,7 +106,7 @@ def cordon(node: NodeArg, reason: Reason, metasrv: Url = None, as_json: AsJson =
 
 @app.command("uncordon")
 def uncordon(node: NodeArg, metasrv: Url = None, as_json: AsJson = False) -> None:
-    """Place new regions on a node again."""
+    """Uncordon a node: it may get new regions again."""
     with service(metasrv, as_json) as client:
         body = client.nodes.uncordon(node)
     _show(body, as_json)
@@ -122,7 +122,7 @@ def label(
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change labels of a node, which node filters of placements go by. Its regions stay."""
+    """Change labels of a node, which node filters of placements match. No region moves."""
     labels = _labels(changes)
     with service(metasrv, as_json) as client:
         body = client.nodes.label(node, labels)
@@ -163,11 +163,16 @@ def rebind(
 def adopt(  # noqa: PLR0913  # a parameter is an option of the command
     node: NodeArg,
     address: Annotated[
-        str | None, typer.Option(help="Its URL, if the backup has another.", metavar="URL")
+        str | None,
+        typer.Option(help="URL of the node, if it is not that of the backup.", metavar="URL"),
     ] = None,
     without: Annotated[
         list[str] | None,
-        typer.Option(help="A node that will not come back: do not wait for it.", metavar="NODE"),
+        typer.Option(
+            help="A node that will not come back: do not wait for it.",
+            metavar="NODE",
+            autocompletion=node_ids,
+        ),
     ] = None,
     dry_run: DryRun = False,
     metasrv: Url = None,
@@ -214,7 +219,12 @@ def drain(  # noqa: PLR0913  # a parameter is an option of the command
     node: NodeArg,
     reason: Reason,
     to: Annotated[
-        list[str] | None, typer.Option(help="A node that may take them.", metavar="NODE")
+        list[str] | None,
+        typer.Option(
+            help="A node that may take the regions. May be repeated.",
+            metavar="NODE",
+            autocompletion=node_ids,
+        ),
     ] = None,
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
@@ -222,7 +232,7 @@ def drain(  # noqa: PLR0913  # a parameter is an option of the command
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Cordon a node and move its regions away while it is alive; waits for the end."""
+    """Cordon a node, move its regions away while it is alive, and wait for the end."""
     with service(metasrv, as_json) as client:
         started = client.nodes.drain(
             node, reason, to or (), dry_run=dry_run, idempotency_key=idempotency_key
@@ -250,7 +260,7 @@ def decommission(  # noqa: PLR0913  # a parameter is an option of the command
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Remove a node from the cluster. Refused, with a list, while anything names it."""
+    """Remove a node from the cluster. The error lists what still names the node."""
     with service(metasrv, as_json) as client:
         if lost and not dry_run:
             with procedure_bar("decommission") as tell:
@@ -274,8 +284,8 @@ def _show_nodes(
 
 
 def _node_row(node: NodeBody) -> tuple[object, ...]:
-    heard = _heard(node)
-    return node.id, _state(node), node.address, node.zone, node.leads, heard, f"{node.phi:.1f}"
+    age = _heard(node)
+    return node.id, _state(node), node.address, node.zone, node.leads, age, f"{node.phi:.1f}"
 
 
 def _wide_row(node: NodeBody) -> tuple[object, ...]:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import re
 from getpass import getuser
-from typing import TYPE_CHECKING, Annotated, cast, get_args
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from metasrv.cli.cluster.procedure_text import (
     KINDS,
+    STATES,
     TRANSITIONS,
     facts_of,
     show_findings,
     show_procedures,
     transition_row,
 )
-from metasrv.cli.complete import procedure_ids
+from metasrv.cli.complete import procedure_ids, words_of
 from metasrv.cli.forms import Form, Output, form_of, show_form
 from metasrv.cli.near import must_be_among
 from metasrv.cli.options import WAIT_S, AsJson, Limit, Url, WaitS, one_id, service
@@ -45,6 +46,22 @@ Reason = Annotated[
 By = Annotated[
     str, typer.Option(help="Your name, stored in the history of the procedure.", metavar="NAME")
 ]
+States = Annotated[
+    str,
+    typer.Option(
+        help="States, e.g. `running`; separated by commas.",
+        metavar="STATE",
+        autocompletion=words_of(STATES),
+    ),
+]
+Kinds = Annotated[
+    str,
+    typer.Option(
+        help="Kinds, e.g. `create_table`; separated by commas.",
+        metavar="KIND",
+        autocompletion=words_of(KINDS),
+    ),
+]
 USER = getuser()
 SEARCHED_MAX = 1_000
 """Procedures among which the beginning of an id is looked up, newest first."""
@@ -53,23 +70,24 @@ LOOK_S = 0.001
 """The least that `watch` waits, in seconds: it started nothing, and its exit code says whether the
 procedure is over."""
 PERCENT_MAX = 95
-"""As in metasrv_base/wire/api/control.py."""
+"""The bound of metasrv_base/wire/api/control.py."""
 _BEGINNING = re.compile(r"[0-9a-f]{4}[0-9a-f-]*")
 
 
 @app.command("list")
 def list_(  # noqa: PLR0913  # a parameter is an option of the command
-    state: Annotated[
-        str, typer.Option(help="States, e.g. `running`; separated by commas.", metavar="STATE")
-    ] = "",
-    kind: Annotated[
-        str, typer.Option(help="Kinds, e.g. `create_table`; separated by commas.", metavar="KIND")
-    ] = "",
+    state: States = "",
+    kind: Kinds = "",
     resource: Annotated[
         str,
         typer.Option(help="A resource, e.g. `main.public.t` or `table:1024`.", metavar="RESOURCE"),
     ] = "",
-    parent: Annotated[str, typer.Option(help="Id of the parent procedure.", metavar="ID")] = "",
+    parent: Annotated[
+        str,
+        typer.Option(
+            help="Id of the parent procedure.", metavar="ID", autocompletion=procedure_ids
+        ),
+    ] = "",
     since: Annotated[
         str,
         typer.Option(
@@ -89,13 +107,11 @@ def list_(  # noqa: PLR0913  # a parameter is an option of the command
     as_json: AsJson = False,
 ) -> None:
     """List procedures, newest first."""
-    from metasrv_base.wire.api.procedures import ProcedureState
-
     for state_name in filter(None, state.split(",")):
-        must_be_among(state_name, get_args(ProcedureState), "--state", "state")
+        must_be_among(state_name, STATES, "--state", "state")
     for kind_name in filter(None, kind.split(",")):
         must_be_among(kind_name, KINDS, "--kind", "kind")
-    given = {
+    filter_options = {
         "state": state,
         "kind": kind,
         "resource": resource,
@@ -104,7 +120,7 @@ def list_(  # noqa: PLR0913  # a parameter is an option of the command
         "until": until,
         "stalled": stalled,
     }
-    filters = {name: value for name, value in given.items() if value not in ("", None)}
+    filters = {name: value for name, value in filter_options.items() if value not in ("", None)}
     only = cast("ProcedureFilters", filters)
     form = form_of(output, as_json)
     with service(metasrv, form is Form.JSON) as client:
@@ -172,11 +188,11 @@ def full_id(client: Client, text: str) -> str:
 def _control(
     id: str,
     action: str,
-    said: tuple[str, str | None, ThrottleRequest | None],
+    options: tuple[str, str | None, ThrottleRequest | None],
     url: str | None,
     as_json: bool,
 ) -> None:
-    by, reason, throttle = said
+    by, reason, throttle = options
     with service(url, as_json) as client:
         procedure = client.procedures.control(full_id(client, id), action, by, reason, throttle)
     show(procedure, as_json, lambda: typer.echo(f"{procedure.id}: {procedure.state}"))
@@ -186,7 +202,7 @@ def _control(
 def cancel(
     id: IdArg, reason: Reason = None, by: By = USER, metasrv: Url = None, as_json: AsJson = False
 ) -> None:
-    """Cancel a procedure and undo it. Refused past its point of no return."""
+    """Cancel a procedure and undo it. The service refuses this past the point of no return."""
     _control(id, "cancel", (by, reason, None), metasrv, as_json)
 
 
@@ -222,14 +238,16 @@ def throttle(  # noqa: PLR0913  # a parameter is an option of the command
         typer.Argument(
             min=0,
             max=PERCENT_MAX,
-            help="Percentage of time to rest; 0: no rest.",
+            help="Percentage of the time for which a step rests; 0: no rest.",
             metavar="PERCENT",
         ),
     ] = 0,
     rows_per_s: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Rows per second of a reorg. Default: it adapts its rate.", metavar="N"
+            min=1,
+            help="Rows per second that a reorg reads. Default: the reorg adapts its rate.",
+            metavar="N",
         ),
     ] = None,
     by: By = USER,
@@ -262,7 +280,7 @@ def locks(metasrv: Url = None, as_json: AsJson = False) -> None:
 
 @app.command("poisons")
 def poisons(metasrv: Url = None, as_json: AsJson = False) -> None:
-    """List resources that failed changes left half changed."""
+    """List poisoned resources, which a failed change left half changed."""
     with service(metasrv, as_json) as client:
         poisoned = client.procedures.poisons()
     if as_json:
@@ -288,12 +306,12 @@ def clear(
             help="A resource as `poisons` shows it, e.g. `table:1024`.", metavar="RESOURCE"
         ),
     ],
-    reason: Annotated[str, typer.Option(help="The repair that was made, and how.", metavar="TEXT")],
+    reason: Annotated[str, typer.Option(help="A description of the repair.", metavar="TEXT")],
     by: By = USER,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Clear a poison, after the undo was finished by hand."""
+    """Clear a poison after the undo was finished by hand."""
     with service(metasrv, as_json) as client:
         procedure = client.procedures.clear_poison(resource, reason, by)
     show(procedure, as_json, lambda: typer.echo(f"{procedure.id}: {procedure.state}"))

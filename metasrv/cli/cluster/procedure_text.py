@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from metasrv.cli.errors.offenders import offending_rows
-from metasrv.cli.output import said, show_table
+from metasrv.cli.output import show_table, value_text
 from metasrv.cli.progress import ID_LENGTH, SHORT, wait_name
 
 if TYPE_CHECKING:
@@ -30,9 +30,15 @@ KINDS = (
     *("undrop_table", "purge_table", "import_table", "check_table"),
     *("create_index", "validate_index", "drop_index"),
     *("failover_node", "failover_table", "lose_regions", "decommission_node", "batch"),
+    *("change_copies", "add_copy", "remove_copy", "switch_leader"),
 )
-"""As in procedures/kinds/registry.py, which needs the packages of a server."""
+"""Kinds, as in procedures/kinds/registry.py, which needs the packages of a server."""
 PAUSED = "paused"
+STATES = (
+    *("queued", "waiting", "running", "retrying", PAUSED, "cancelling", "rolling_back"),
+    *("poisoned", "parked", "succeeded", "cancelled", "rolled_back", "failed"),
+)
+"""States, as in metasrv_base/wire/api/procedures.py, whose models a TAB need not import."""
 TRANSITIONS = ("schema", "published", "what", "regions", "drained after", "holders", "late")
 
 
@@ -67,7 +73,7 @@ def show_procedures(procedures: list[ProcedureBody], *, is_wide: bool = False) -
         (
             id,
             procedure.kind,
-            procedure.resource.name,
+            _object_words(procedure),
             procedure.state,
             procedure.step,
             procedure.submitted_at,
@@ -77,6 +83,11 @@ def show_procedures(procedures: list[ProcedureBody], *, is_wide: bool = False) -
         for id, procedure in zip(ids, procedures, strict=True)
     ]
     show_table((*head, "finished") if is_wide else head, rows, optional=("by", "submitted"))
+
+
+def _object_words(procedure: ProcedureBody) -> str:
+    """`main.public.cities by_name`"""
+    return " ".join(filter(None, (procedure.resource.name, procedure.change)))
 
 
 def short_ids(ids: Sequence[str]) -> list[str]:
@@ -118,9 +129,9 @@ def request_words(statement: dict[str, object] | None) -> str | None:
         return None
     body = statement["body"] if "method" in statement else statement
     if not isinstance(body, dict):
-        return None if body is None else said(body)
+        return None if body is None else value_text(body)
     chosen = {name: value for name, value in body.items() if value not in (None, False, [], {})}
-    return said(chosen) if chosen else None
+    return value_text(chosen) if chosen else None
 
 
 def control_words(control: ControlBody) -> str:
@@ -147,8 +158,8 @@ def show_findings(procedure: ProcedureBody) -> None:
 
         for fault in TableCheckBody.model_validate(procedure.result).faults:
             facts = fault.model_dump(mode="json", exclude={"rule"}).items()
-            told = {name: fact for name, fact in facts if fact}
-            lines.append(f"  {fault.rule}: {said(told)}")
+            facts_shown = {name: fact for name, fact in facts if fact}
+            lines.append(f"  {fault.rule}: {value_text(facts_shown)}")
     if lines:
         typer.echo("\n" + "\n".join(lines))
 
@@ -159,6 +170,7 @@ def facts_of(procedure: ProcedureBody) -> dict[str, object]:
         "id": procedure.id,
         "kind": procedure.kind,
         "resource": f"{resource.type} {resource.name} ({resource.id})",
+        "change": procedure.change,
         "state": f"{procedure.state}{', stalled' if procedure.stalled else ''}",
         "step": f"{procedure.step}, attempt {procedure.attempt}",
         "progress": progress_words(progress, procedure.state) if progress else None,

@@ -6,24 +6,53 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from metasrv.cli.complete import node_ids, table_names
+from metasrv.cli.cluster.copies_text import copies_text
+from metasrv.cli.cluster.procedure_text import show_procedures
+from metasrv.cli.complete import node_ids, region_ids, table_names
 from metasrv.cli.forms import Form, Output, form_of, show_form
-from metasrv.cli.options import AsJson, AsOf, Url, one_id, service
+from metasrv.cli.options import (
+    WAIT_S,
+    AsJson,
+    AsOf,
+    DryRun,
+    IdempotencyKey,
+    Url,
+    WaitS,
+    one_id,
+    service,
+)
 from metasrv.cli.output import show_facts, show_json, show_table
+from metasrv.cli.progress import procedure_bar
 
 if TYPE_CHECKING:
+    from metasrv.sdk.control.service import ChangeOptions
+    from metasrv.sdk.sync import Client
     from metasrv_base.wire.api.cluster import RegionBody
+    from metasrv_base.wire.api.procedures import ProcedureBody
 
 app = typer.Typer(no_args_is_help=True)
 HEAD = ("region", "table", "number", "leader", "epoch", "state", "rows")
-WIDE_HEAD = ("bytes", "log bytes", "files", "address", "root")
+RegionArg = Annotated[
+    str,
+    typer.Argument(
+        metavar="REGION",
+        help="Id of the region, decimal.",
+        callback=one_id,
+        autocompletion=region_ids,
+    ),
+]
+Reason = Annotated[str, typer.Option(help="A reason, stored with the procedure.", metavar="TEXT")]
+BY_HAND = "asked for by hand"
+WIDE_HEAD = ("bytes", "log bytes", "files", "address", "root", "copies")
 
 
 @app.command("list")
 def list_(  # noqa: PLR0913  # a parameter is an option of the command
     node: Annotated[
         str | None,
-        typer.Option(help="Only regions that it leads.", autocompletion=node_ids, metavar="NODE"),
+        typer.Option(
+            help="Only regions that this node leads.", autocompletion=node_ids, metavar="NODE"
+        ),
     ] = None,
     table: Annotated[
         str | None,
@@ -54,9 +83,7 @@ def list_(  # noqa: PLR0913  # a parameter is an option of the command
 
 @app.command("get")
 def get(
-    region: Annotated[
-        str, typer.Argument(metavar="REGION", help="Id of the region, decimal.", callback=one_id)
-    ],
+    region: RegionArg,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
@@ -71,6 +98,90 @@ def get(
     show_facts({**facts, **stat})
 
 
+@app.command("switch-leader")
+def switch_leader(  # noqa: PLR0913  # a parameter is an option of the command
+    region: RegionArg,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            help="The node that is to lead; by default, the copy in sync that suits best.",
+            metavar="NODE",
+            autocompletion=node_ids,
+        ),
+    ] = None,
+    reason: Reason = BY_HAND,
+    wait: WaitS = WAIT_S,
+    dry_run: DryRun = False,
+    idempotency_key: IdempotencyKey = "",
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Have another copy in sync lead REGION, while rows are written."""
+    with service(metasrv, as_json) as client:
+        options: ChangeOptions = {"dry_run": dry_run, "idempotency_key": idempotency_key}
+        started = client.regions.switch_leader(region, reason, to, **options)
+        _show_end(client, started, wait, as_json)
+
+
+@app.command("add-copy")
+def add_copy(  # noqa: PLR0913  # a parameter is an option of the command
+    region: RegionArg,
+    node: Annotated[
+        str | None,
+        typer.Option(
+            help="The node that gets the copy; by default, one that suits.",
+            metavar="NODE",
+            autocompletion=node_ids,
+        ),
+    ] = None,
+    reason: Reason = BY_HAND,
+    wait: WaitS = WAIT_S,
+    dry_run: DryRun = False,
+    idempotency_key: IdempotencyKey = "",
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add a copy of REGION, which is sent all rows and then joins the set."""
+    with service(metasrv, as_json) as client:
+        options: ChangeOptions = {"dry_run": dry_run, "idempotency_key": idempotency_key}
+        started = client.regions.add_copy(region, reason, node, **options)
+        _show_end(client, started, wait, as_json)
+
+
+@app.command("remove-copy")
+def remove_copy(  # noqa: PLR0913  # a parameter is an option of the command
+    region: RegionArg,
+    node: Annotated[
+        str,
+        typer.Argument(metavar="NODE", help="Id of the node.", autocompletion=node_ids),
+    ],
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Remove it even if fewer copies are in sync than wanted."),
+    ] = False,
+    reason: Reason = BY_HAND,
+    wait: WaitS = WAIT_S,
+    dry_run: DryRun = False,
+    idempotency_key: IdempotencyKey = "",
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remove the copy of REGION on NODE, and delete its folder."""
+    with service(metasrv, as_json) as client:
+        options: ChangeOptions = {"dry_run": dry_run, "idempotency_key": idempotency_key}
+        started = client.regions.remove_copy(region, node, reason, force, **options)
+        _show_end(client, started, wait, as_json)
+
+
+def _show_end(client: Client, started: ProcedureBody, wait_s: float, as_json: bool) -> None:
+    with procedure_bar(started.kind) as tell:
+        ended = client.procedures.wait(started.id, wait_s, tell)
+    if as_json:
+        show_json(ended)
+    else:
+        show_procedures([ended])
+
+
 def _row(region: RegionBody) -> tuple[object, ...]:
     rows = region.stat.rows if region.stat else None
     location = (region.region_id, region.table, region.number, region.leader)
@@ -80,4 +191,4 @@ def _row(region: RegionBody) -> tuple[object, ...]:
 def _wide_row(region: RegionBody) -> tuple[object, ...]:
     stat = region.stat
     sizes = (stat.bytes, stat.wal_bytes, stat.files) if stat else (None, None, None)
-    return (*_row(region), *sizes, region.address, region.root)
+    return (*_row(region), *sizes, region.address, region.root, copies_text(region.copies))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from metasrv.cli.complete import table_names
 from metasrv.cli.options import AsJson, Url, service
 from metasrv.cli.output import show_json, show_table
 
@@ -25,7 +26,9 @@ def list_(
     table: Annotated[
         str | None,
         typer.Option(
-            help="List only frontends that use this table: CATALOG.SCHEMA.TABLE", metavar="TABLE"
+            help="List only frontends that use this table: CATALOG.SCHEMA.TABLE",
+            metavar="TABLE",
+            autocompletion=table_names,
         ),
     ] = None,
     older_than: Annotated[
@@ -39,7 +42,7 @@ def list_(
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """List holders; with both options, exactly those that block a change of the table."""
+    """List frontends with leases; with both options, those that block a change of the table."""
     with service(metasrv, as_json) as client:
         table_id = None if table is None else client.tables.get(table).id
         leases = client.nodes.schema_leases(table_id, older_than)

@@ -56,7 +56,7 @@ def set_(
     value: Annotated[
         str,
         typer.Argument(
-            help="The value as JSON, e.g. 0.2 or 128; null is the default.", metavar="VALUE"
+            help="The value as JSON, e.g. 0.2 or 128; null restores the default.", metavar="VALUE"
         ),
     ],
     expected_version: Annotated[
@@ -68,7 +68,7 @@ def set_(
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change one setting: for the running service, and for every leader to come."""
+    """Change one setting of the running service. Later leaders use the new value too."""
     new_value = _parsed(value)
     with service(metasrv, as_json, {"/value": f"VALUE {value}"}) as client:
         setting = client.settings.put(name, new_value, expected_version)
@@ -86,7 +86,8 @@ def _show(setting: SettingBody, as_json: bool) -> None:
     if as_json:
         show_json(setting)
         return
-    shown = {"value": _text(setting.value), "default": _text(setting.default)}
+    default = AT_START if setting.default is None else _text(setting.default)
+    shown = {"value": _in_effect(setting), "default": default}
     show_facts({**setting.model_dump(mode="json"), **shown})
 
 

@@ -26,7 +26,7 @@ def command(
     ] = 2.0,
     metasrv: Url = None,
 ) -> None:
-    """Show leader, nodes, leases and procedures, and refresh until ^C; in a pipe, once."""
+    """Show leader, nodes, leases and procedures until Ctrl-C; in a pipe, print them once."""
     from rich.console import Console
     from rich.live import Live
 

@@ -39,7 +39,7 @@ class Look:
 
 
 def page(look: Look, width: int) -> RenderableType:
-    """*width*: columns of the screen; a narrow one has fewer columns of each table."""
+    """Renders the screen for *width* columns; a narrow one shows fewer columns of each table."""
     is_narrow = width < NARROW
     tables = _nodes(look, is_narrow), "", _procedures(look, width)
     return Group(*(Text(line) for line in head(look)), "", *tables)
@@ -67,7 +67,7 @@ def _nodes(look: Look, is_narrow: bool) -> Table:
     table = ScreenTable(NODES_NARROW if is_narrow else NODES)
     for node in look.nodes:
         state = node.state if node.cordon is None else f"{node.state}, cordoned"
-        heard = "never" if node.heard_ms_ago is None else f"{node.heard_ms_ago / 1000:.1f} s"
+        age = "never" if node.heard_ms_ago is None else f"{node.heard_ms_ago / 1000:.1f} s"
         table.add(
             node=node.id,
             state=Text(state, STYLES[node.state]),
@@ -75,7 +75,7 @@ def _nodes(look: Look, is_narrow: bool) -> Table:
             lease=f"{node.lease_left_ms / 1000:.1f} s",
             leads=str(node.leads),
             regions=regions_of(node),
-            heard=heard,
+            heard=age,
             phi=f"{node.phi:.1f}",
         )
     return table.table

@@ -111,11 +111,17 @@ EXISTING: Mapping[object, str] = {
     "constraint": "choose another name; `metasrv table get {table}` shows the constraints",
 }
 """Advice by the kind of object that exists already."""
+NOT_RESTORED = (
+    "start the node with the URL of this service, and it registers by itself; only a cluster that "
+    "`metasrv backup restore` made has nodes to adopt"
+)
 
 
 def advice_of(error: MetaError) -> str:
     """Returns advice, as a command where there is one."""
     facts = dict(error.facts)
+    if facts.get("action") == "adopt":
+        return NOT_RESTORED
     if facts.get("what") == "schema":
         facts.setdefault("catalog", str(facts.get("name", "")).rpartition(".")[0] or "main")
     return _template(error).format_map(_Facts(facts))
@@ -141,6 +147,10 @@ def _template(error: MetaError) -> str:
         return "`metasrv playground status` shows it, `stop` ends it; or give another --data-dir"
     if kind.code == "not-ready" and "told" in error.facts:
         return "see to what its log says, then start it again"
+    if kind.code == "not-ready" and error.facts.get("what") == "a frontend":
+        return (
+            "start one: `metasrv frontend`; `metasrv schema-lease list` shows those that there are"
+        )
     if error.facts.get("state") == "cancelled":
         return "ask for it again if it is wanted still"
     if isinstance(error.facts.get("rows"), int) and kind.code == "invalid-request":
@@ -156,7 +166,7 @@ def _template(error: MetaError) -> str:
 
 
 def _is_later_statement(error: MetaError) -> bool:
-    """Whether it is of a statement of SQL behind others, which are done."""
+    """Whether it is of a statement of SQL behind others, of which some are done."""
     number = error.facts.get("statement")
     of_text = ("invalid-request", "invalid-sql")
     return isinstance(number, int) and number > 1 and kind_of(error).code in of_text

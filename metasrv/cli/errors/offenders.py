@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from metasrv.cli.output import said
+from metasrv.cli.output import value_text
 
 ROWS_SHOWN_MAX = 10
 
@@ -18,12 +18,12 @@ def offenders(name: str, faults: list[object]) -> Iterator[str]:
     """One line each for the first rows that a constraint or an index cannot have."""
     for fault in faults[:ROWS_SHOWN_MAX]:
         if not isinstance(fault, Mapping) or not {"key", "rows"} & fault.keys():
-            yield f"  {name}: {said(fault)}"
+            yield f"  {name}: {value_text(fault)}"
         elif "rows" in fault:
-            rows = "; ".join(map(said, fault["rows"]))
-            yield f"  {said(fault['values'])} stands in the rows {rows}"
+            rows = "; ".join(map(value_text, fault["rows"]))
+            yield f"  {value_text(fault['values'])} stands in the rows {rows}"
         else:
-            key, values = said(fault["key"]), said(fault["values"])
+            key, values = value_text(fault["key"]), value_text(fault["values"])
             yield f"  row {key} breaks {fault['constraint']}: {values}"
     if len(faults) > ROWS_SHOWN_MAX:
         yield f"  and {len(faults) - ROWS_SHOWN_MAX} more"

@@ -7,7 +7,7 @@ from metasrv.cli.errors.advice import advice_of, is_playground
 from metasrv.cli.errors.offenders import offending_rows
 from metasrv.cli.errors.places import NO_PLACES, Places, in_words, place_of
 from metasrv.cli.errors.unreachable import is_unreachable, reason_of
-from metasrv.cli.output import said
+from metasrv.cli.output import value_text
 from metasrv_base.errors import Corrupt, MetaError, Unknown
 from metasrv_base.wire.problem.problems import kind_of, problem_of
 
@@ -33,7 +33,7 @@ def words(error: MetaError, urls: str = "the URL", places: Places = NO_PLACES) -
     for name in LISTED:
         value = error.facts.get(name)
         for entry in value if isinstance(value, list) else [value] if value else []:
-            yield f"  {name}: {said(entry)}"
+            yield f"  {name}: {value_text(entry)}"
     yield from _rows(error)
     yield f"  to do: {advice_of(error)}"
     procedure = error.facts.get("procedure_id")
@@ -63,9 +63,16 @@ def _excerpt(error: MetaError) -> Iterator[str]:
     head = f"  line {line}: "
     yield f"{head}{printable(text.expandtabs(1))}"
     yield f"{' ' * len(head)}{mark.expandtabs(1)}"
-    number = error.facts.get("statement")
+    number, done = error.facts.get("statement"), error.facts.get("statements_done")
     if isinstance(number, int) and number > 1:
-        yield f"  it is statement {number}; those before it are done, unless they are of its batch"
+        yield f"  it is statement {number}; {_done_before(number, done)}"
+
+
+def _done_before(number: int, done: object) -> str:
+    if not isinstance(done, int) or done == number - 1:
+        return "those before it are done, unless they are of its batch"
+    are = "the first one is" if done == 1 else f"the first {done} are"
+    return f"{are} done, and none behind was begun"
 
 
 def _names(error: MetaError) -> Iterator[str]:

@@ -31,7 +31,9 @@ def is_unreachable(error: MetaError) -> bool:
         return True
     if isinstance(error, Corrupt):
         return not SAID_BY_SERVERS & error.facts.keys()
-    return isinstance(error, Unavailable | Unknown) and not SAID_BY_SERVERS & error.facts.keys()
+    if not isinstance(error, Unavailable | Unknown):
+        return False
+    return error.facts.get("sent") is False or not SAID_BY_SERVERS & error.facts.keys()
 
 
 def is_foreign(error: MetaError) -> bool:
@@ -52,7 +54,7 @@ def reason_of(error: MetaError, urls: str) -> tuple[str, str]:
         kind = kind_of_server(urls.split(",")[0])
         return (
             f"{urls} is {kind}.",
-            "give the URL of a metasrv with --metasrv or METASRV_URL",
+            "give the URL of a metasrv with --metasrv or METASRV_URL, or the name of a context",
         )
     if is_foreign(error):
         return (
@@ -77,7 +79,8 @@ def reason_of(error: MetaError, urls: str) -> tuple[str, str]:
             case ConnectionRefusedError():
                 return (
                     f"{urls} refuses connections: no program listens there.",
-                    "start the service, or check the port; `metasrv playground` runs one here",
+                    "start one, as by `metasrv playground`, or check the port; "
+                    "METASRV_PATIENCE=30 waits 30 s for one that starts",
                 )
             case httpx.ConnectTimeout() | httpx.TimeoutException() | TimeoutError():
                 return (

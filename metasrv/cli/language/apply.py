@@ -15,17 +15,25 @@ Files = Annotated[
     typer.Argument(
         allow_dash=True,
         metavar="FILE...",
-        help="YAML, JSON or SQL (.sql); a folder: all such files below it; `-`: YAML from stdin.",
+        help="A file of YAML, JSON or SQL (.sql); a folder, for all such files below it; or "
+        "`-`, for YAML from stdin.",
     ),
 ]
 Prune = Annotated[
-    bool, typer.Option("--prune", help="Drop tables that the files do not name, in their schemas.")
+    bool,
+    typer.Option("--prune", help="Drop tables of declared schemas that the files do not declare."),
 ]
 OfSqlCatalog = Annotated[
-    str, typer.Option("--catalog", metavar="NAME", help="Holds schemas that SQL names without one.")
+    str,
+    typer.Option(
+        "--catalog", metavar="NAME", help="The catalog of schemas that SQL names without one."
+    ),
 ]
 OfSqlSchema = Annotated[
-    str, typer.Option("--schema", metavar="NAME", help="Holds tables that SQL names without one.")
+    str,
+    typer.Option(
+        "--schema", metavar="NAME", help="The schema of tables that SQL names without one."
+    ),
 ]
 
 
@@ -35,11 +43,14 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     allow_destructive: Annotated[
         bool,
         typer.Option(
-            "--allow-destructive", help="Do also what loses rows, values, rules or indexes."
+            "--allow-destructive", help="Allow operations that lose rows, values, rules or indexes."
         ),
     ] = False,
     plan_hash: Annotated[
-        str, typer.Option(metavar="HASH", help="Only if the plan is this one, as `diff` shows it.")
+        str,
+        typer.Option(
+            metavar="HASH", help="Apply only the plan with this hash, as `diff` shows it."
+        ),
     ] = "",
     catalog: OfSqlCatalog = "main",
     schema: OfSqlSchema = "public",

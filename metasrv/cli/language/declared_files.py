@@ -136,7 +136,7 @@ def declared_files(paths: list[Path], catalog: str, schema: str) -> DeclaredFile
     """The desired state of *paths*: files, folders with all files below them, or `-`. *catalog* and
     *schema*: of what SQL names without them. Raises BadParameter with file, line and column."""
     files = DeclaredFiles()
-    for path in [each for given in paths for each in _below(given)]:
+    for path in [each for root in paths for each in _below(root)]:
         text = _read(path)
         if path.suffix.lower() == ".sql":
             sql = {"name": str(path), "text": text, "catalog": catalog, "schema": schema}

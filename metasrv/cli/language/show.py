@@ -34,7 +34,7 @@ ViewArg = Annotated[
     str,
     typer.Argument(
         metavar="VIEW",
-        help="A view, as `tables`. Without it: the views there are.",
+        help="Name of a view, e.g. `tables`. Default: list the views.",
         autocompletion=view_names,
     ),
 ]
@@ -42,7 +42,8 @@ Where = Annotated[
     str | None,
     typer.Option(
         metavar="CONDITION",
-        help="Only rows of which it is true, e.g. \"table_schema = 'public' and rows > 9\".",
+        help="Only rows that satisfy this condition, e.g. \"table_schema = 'public' and rows "
+        '> 9".',
         autocompletion=view_conditions,
     ),
 ]
@@ -75,19 +76,21 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     limit: MostRows = None,
     format: Annotated[ViewFormat, typer.Option(help="Output format.")] = ViewFormat.TABLE,
     watch: Annotated[
-        bool, typer.Option("--watch", "-w", help="Refresh until ^C; in a pipe, once.")
+        bool, typer.Option("--watch", "-w", help="Refresh until Ctrl-C; in a pipe, print once.")
     ] = False,
     every: Annotated[
         float, typer.Option(min=0.2, help="Seconds between updates.", metavar="SECONDS")
     ] = 2.0,
     metasrv: Url = None,
-    as_json: Annotated[bool, typer.Option("--json", help="A list of objects as JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a list of objects as JSON.")
+    ] = False,
 ) -> None:
     """Show a view of the information schema: what the cluster holds, as rows."""
     options: ViewOptions = {"where": where, "as_of": as_of, "limit": limit}
     if columns:
         options["columns"] = columns.split(",")
-    with service(metasrv, as_json, {"/columns": "--columns", "where": "--where"}) as client:
+    with service(metasrv, as_json, {"columns": "--columns", "where": "--where"}) as client:
         if not view or describe:
             _show_views(client, view, as_json)
         elif as_json:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from metasrv.cli.errors.places import reason_of
-from metasrv.cli.options import WAIT_S, AsJson, IdempotencyKey, Url, WaitS, service
+from metasrv.cli.options import WAIT_S, AsJson, IdempotencyKey, MaxLag, Url, WaitS, service
 from metasrv.cli.output import show
 from metasrv.cli.progress import procedure_bar
 from metasrv.cli.prompt.results import show_results
@@ -36,17 +36,18 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
         str, typer.Option("--command", "-c", metavar="SQL", help="Statements, instead of a file.")
     ] = "",
     catalog: Annotated[
-        str, typer.Option(metavar="NAME", help="Holds schemas that are named without a catalog.")
+        str, typer.Option(metavar="NAME", help="The catalog of schemas that are named without one.")
     ] = "main",
     schema: Annotated[
-        str, typer.Option(metavar="NAME", help="Holds tables that are named without a schema.")
+        str, typer.Option(metavar="NAME", help="The schema of tables that are named without one.")
     ] = "public",
+    max_lag: MaxLag = None,
     wait: WaitS = WAIT_S,
     idempotency_key: IdempotencyKey = "",
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Carry out statements of SQL, in order; at a terminal, without a text, a prompt asks for them.
+    """Carry out SQL statements in order. At a terminal, without a text, a prompt opens.
 
     Definitions: CREATE, ALTER, RENAME, DROP, TRUNCATE and UNDROP TABLE; CREATE, ALTER and DROP
     INDEX, SCHEMA, CATALOG, PLACEMENT and TABLESPACE; COMMENT ON. EXPLAIN shows the plan of one.
@@ -62,6 +63,8 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     if text and file is not None:
         raise typer.BadParameter("say either FILE or --command")
     if file is None and not text and not as_json and _is_terminal():
+        if max_lag is not None:
+            raise typer.BadParameter("--max-lag is for one text: say FILE or --command")
         _prompt(metasrv, NameScope(catalog, schema), wait, idempotency_key)
         return
     source = text or _read(file or Path(STDIN))
@@ -70,6 +73,7 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
         "schema": schema,
         "wait_s": wait,
         "idempotency_key": idempotency_key,
+        "max_lag": max_lag,
     }
     with service(metasrv, as_json) as client:
         _carry_out(client, source, options, as_json)

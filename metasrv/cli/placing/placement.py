@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from metasrv.cli.catalog.table_words import number_or_default
+from metasrv.cli.complete import placement_names
 from metasrv.cli.forms import Form, Output, form_of, show_form
 from metasrv.cli.options import (
     WAIT_S,
@@ -56,6 +58,11 @@ Labels = Annotated[
     ),
 ]
 
+Reason = Annotated[
+    str | None,
+    typer.Option(help="Reason of a lower --min-in-sync; the log keeps it.", metavar="TEXT"),
+]
+
 
 def _facts(body: PlacementBody) -> dict[str, object]:
     facts = body.model_dump(mode="json", exclude={"storage_profiles", "node_filter"})
@@ -69,6 +76,7 @@ PLACEMENT = PlacingObject(
     "Name of the placement.",
     "Its name from now on.",
     lambda client: client.placements,
+    placement_names,
     lambda body: body.name,
     _facts,
 )
@@ -79,8 +87,21 @@ NameArg = Annotated[str, PLACEMENT.name]
 def create(  # noqa: PLR0913  # a parameter is an option of the command
     name: NameArg,
     partitions: Annotated[
-        int, typer.Option(min=1, help="Regions of a table that names no partition.", metavar="N")
+        int,
+        typer.Option(
+            min=1, help="Number of regions of a table that names no partitions.", metavar="N"
+        ),
     ] = 1,
+    replicas: Annotated[int, typer.Option(min=1, help="Copies of each region.", metavar="N")] = 1,
+    min_in_sync: Annotated[
+        int | None,
+        typer.Option(
+            "--min-in-sync",
+            min=1,
+            help="Copies in sync that writes need; without it a majority.",
+            metavar="N",
+        ),
+    ] = None,
     profile: Profiles = None,
     zone: Zones = None,
     label: Labels = None,
@@ -96,6 +117,8 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
     spec: dict[str, object] = {
         "name": name,
         "partitions": partitions,
+        "replicas": replicas,
+        "min_in_sync": min_in_sync,
         "comment": comment,
         "if_not_exists": if_not_exists,
         "node_filter": _filter(zone, label),
@@ -112,11 +135,24 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
 @app.command("alter")
 def alter(  # noqa: PLR0913  # a parameter is an option of the command
     name: NameArg,
+    replicas: Annotated[
+        int | None,
+        typer.Option(min=1, help="Copies of each region of tables that name none.", metavar="N"),
+    ] = None,
+    min_in_sync: Annotated[
+        str | None,
+        typer.Option(
+            "--min-in-sync",
+            help="Copies in sync that writes need; `default`: a majority.",
+            metavar="N",
+        ),
+    ] = None,
+    reason: Reason = None,
     profile: Profiles = None,
     zone: Zones = None,
     label: Labels = None,
     any_node: Annotated[
-        bool, typer.Option("--any-node", help="From now on any node may lead its regions.")
+        bool, typer.Option("--any-node", help="Remove the node filter: any node may lead regions.")
     ] = False,
     comment: Annotated[str | None, COMMENT_OR_NONE] = None,
     if_exists: IfExists = False,
@@ -126,7 +162,8 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change a placement: each kind of option replaces what there was of it. Regions stay."""
+    """Change a placement. An option replaces all earlier values of its kind. Regions get or lose
+    copies; no region moves."""
     if any_node and (zone or label):
         raise typer.BadParameter("--any-node goes with neither --zone nor --label")
     patch: dict[str, object] = {"if_exists": if_exists}
@@ -136,8 +173,13 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
         patch["storage_profiles"] = _profiles(profile)
     if comment is not None:
         patch["comment"] = comment or None
+    if replicas is not None:
+        patch["replicas"] = replicas
+    if min_in_sync is not None:
+        patch["min_in_sync"] = number_or_default(min_in_sync, "--min-in-sync")
     if len(patch) == 1:
         raise typer.BadParameter("say what to change; --help lists the options")
+    patch["reason"] = reason
     with service(metasrv, as_json) as client, procedure_bar("alter") as tell:
         body = client.placements.alter(
             name,
@@ -164,10 +206,17 @@ def list_(
     with service(metasrv, form is Form.JSON) as client:
         placements = client.placements.list(as_of)
     rows = [
-        (each.id, each.name, each.partitions, _profiles_text(each), _nodes_text(each))
+        (
+            each.id,
+            each.name,
+            each.replicas,
+            each.partitions,
+            _profiles_text(each),
+            _nodes_text(each),
+        )
         for each in placements
     ]
-    head = ("id", "placement", "partitions", "profiles", "nodes")
+    head = ("id", "placement", "replicas", "partitions", "profiles", "nodes")
     names = [each.name for each in placements]
     show_form(form, placements, names, lambda: show_table(head, rows))
 
@@ -199,6 +248,6 @@ def _profiles_text(body: PlacementBody) -> str:
 def _nodes_text(body: PlacementBody) -> str:
     """The node filter in the words of the options."""
     zones = body.node_filter.zones
-    said = [f"zone {' or '.join(zones)}"] if zones else []
-    said += [f"{each.label}={','.join(each.values)}" for each in body.node_filter.labels]
-    return ", ".join(said) or "any"
+    conditions = [f"zone {' or '.join(zones)}"] if zones else []
+    conditions += [f"{each.label}={','.join(each.values)}" for each in body.node_filter.labels]
+    return ", ".join(conditions) or "any"

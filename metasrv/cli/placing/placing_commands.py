@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Generic, Protocol, TypeVar, Unpack
 
 import typer
 
+from metasrv.cli.complete import Completing
 from metasrv.cli.forms import Form, Output, form_of, show_form
 from metasrv.cli.options import (
     WAIT_S,
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
 B = TypeVar("B")
 B_co = TypeVar("B_co", covariant=True)
 
-Comment = Annotated[str | None, typer.Option(help="Text that is shown with it.", metavar="TEXT")]
+Comment = Annotated[str | None, typer.Option(help="A comment.", metavar="TEXT")]
 COMMENT_OR_NONE: typer.models.OptionInfo = typer.Option(
-    help="Text that is shown with it; '' removes it.", metavar="TEXT"
+    help="A comment; '' removes it.", metavar="TEXT"
 )
 
 
@@ -68,6 +69,7 @@ class PlacingObject(Generic[B]):
     new_name: str
     """The help of the argument of its new name."""
     of: Callable[["Client"], PlacingClient[B]]
+    names: Completing
     full_name: Callable[[B], str]
     facts: Callable[[B], Mapping[str, object]]
     """Its fields as `get` and `alter` show them to people."""
@@ -75,7 +77,7 @@ class PlacingObject(Generic[B]):
     @property
     def name(self) -> typer.models.ArgumentInfo:
         argument: typer.models.ArgumentInfo = typer.Argument(
-            metavar=self.word.upper(), help=self.argument
+            metavar=self.word.upper(), help=self.argument, autocompletion=self.names
         )
         return argument
 

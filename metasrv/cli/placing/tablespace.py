@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from metasrv.cli.complete import catalog_names, tablespace_names
 from metasrv.cli.forms import Form, Output, form_of, show_form
 from metasrv.cli.options import (
     WAIT_S,
@@ -48,6 +49,7 @@ TABLESPACE = PlacingObject(
     "`orders` or `main.orders`.",
     "Its name from now on, without the catalog.",
     lambda client: client.tablespaces,
+    tablespace_names,
     _full_name,
     lambda body: body.model_dump(mode="json"),
 )
@@ -112,7 +114,10 @@ add_get(app, TABLESPACE)
 @app.command("list")
 def list_(
     catalog: Annotated[
-        str, typer.Argument(metavar="CATALOG", help="Name of the catalog.")
+        str,
+        typer.Argument(
+            metavar="CATALOG", help="Name of the catalog.", autocompletion=catalog_names
+        ),
     ] = "main",
     as_of: AsOf = None,
     metasrv: Url = None,

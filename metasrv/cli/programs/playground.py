@@ -5,9 +5,9 @@ import os
 
 import typer
 
-from metasrv.cli.options import EXIT_REFUSED, AsJson, told
+from metasrv.cli.environment import found_folder
+from metasrv.cli.options import EXIT_REFUSED, AsJson, show_errors
 from metasrv.cli.output import show_json
-from metasrv.cli.playground_url import found_folder
 from metasrv.cli.programs.playground_options import FOLDER, DataDir, flags_of, taking_options
 from metasrv.cli.programs.playground_text import (
     not_started,
@@ -40,7 +40,7 @@ def _foreground(options: PlaygroundOptions, as_json: bool) -> None:
 
     With `start` they run in the background, until `stop`.
     """
-    with told(as_json), bar("starting", at_once=not as_json) as shown:
+    with show_errors(as_json), bar("starting", at_once=not as_json) as shown:
         up = _Up(options, shown, as_json)
         asyncio.run(run(options, up.ready, up.up))
 
@@ -48,7 +48,7 @@ def _foreground(options: PlaygroundOptions, as_json: bool) -> None:
 def _start(options: PlaygroundOptions, as_json: bool) -> None:
     """Start a cluster in the background; return when it serves."""
     argv = [*program("metasrv.cli.main"), "playground", *flags_of(options)]
-    with told(as_json), bar("starting", at_once=not as_json) as shown:
+    with show_errors(as_json), bar("starting", at_once=not as_json) as shown:
 
         def wait(line: str) -> None:
             is_progress = line and not line.startswith((" ", "error"))
@@ -81,9 +81,9 @@ app.command("start", context_settings=ENVIRONMENT, epilog=VARIABLES)(taking_opti
 
 @app.command("stop", context_settings=ENVIRONMENT)
 def stop(data_dir: DataDir = FOLDER, as_json: AsJson = False) -> None:
-    """Stop the cluster that runs in the folder, and say what has ended."""
+    """Stop the cluster that runs in the folder, and list the programs that ended."""
     folder = data_dir.resolve()
-    with told(as_json), bar("stopping"):
+    with show_errors(as_json), bar("stopping"):
         stopped = stop_in_background(folder)
     show_stopped(folder, stopped, as_json)
 

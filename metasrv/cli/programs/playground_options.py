@@ -39,7 +39,7 @@ Config = Annotated[
         is_eager=True,
         callback=_defaults_from,
         metavar="FILE",
-        help="A TOML file; its table `playground` counts.",
+        help="A TOML file of settings; only its table `playground` is read.",
     ),
 ]
 DataDir = Annotated[
@@ -53,6 +53,15 @@ Frontends = Annotated[
     int,
     typer.Option(
         min=0, max=16, metavar="N", help="Number of frontends, which take statements on rows."
+    ),
+]
+Zones = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        max=64,
+        metavar="N",
+        help="Number of zones: copies of a region are in different ones.",
     ),
 ]
 Port = Annotated[
@@ -79,6 +88,7 @@ def _options(  # noqa: PLR0913  # a parameter is an option of the command
     metasrvs: Metasrvs = 1,
     datanodes: Datanodes = 3,
     frontends: Frontends = 1,
+    zones: Zones = 1,
     port: Port = None,
     etcd: Etcd = None,
     key_prefix: KeyPrefix = KEY_PREFIX,
@@ -96,6 +106,7 @@ def _options(  # noqa: PLR0913  # a parameter is an option of the command
         metasrvs=metasrvs,
         datanodes=datanodes,
         frontends=frontends,
+        zones=zones,
         port=port,
         etcd=tuple(url.strip() for url in (etcd or "").split(",") if url.strip()),
         key_prefix=key_prefix,
@@ -136,6 +147,7 @@ def flags_of(options: PlaygroundOptions) -> list[str]:
         "metasrvs": options.metasrvs,
         "datanodes": options.datanodes,
         "frontends": options.frontends,
+        "zones": options.zones,
         "port": options.port,
         "etcd": ",".join(options.etcd) or None,
         "key-prefix": options.key_prefix,

@@ -76,7 +76,7 @@ def show_status(status: PlaygroundStatus) -> None:
 
 
 def show_stopped(folder: Path, stopped: StoppedPlayground | None, as_json: bool) -> None:
-    """*stopped*: None if none ran."""
+    """Prints the playground that was stopped; *stopped* is None if none ran."""
     if as_json:
         programs = {} if stopped is None else {"playground": stopped.pid, **dict(stopped.programs)}
         killed = [] if stopped is None else list(stopped.killed)

@@ -33,7 +33,9 @@ def run_program(name: str, module: str, args: Sequence[str]) -> None:
 
 def _application(name: str, flags: Sequence[SettingFlag]) -> typer.Typer:
     """A command with an option for each setting; for its help alone."""
-    file = typer.Option(metavar="FILE", help=f"A TOML file; its table `{name}` counts.")
+    file = typer.Option(
+        metavar="FILE", help=f"A TOML file of settings; only its table `{name}` is read."
+    )
     options = [Parameter("config", KEYWORD, default=None, annotation=Annotated[str | None, file])]
     options += [_parameter(flag) for flag in flags]
 

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 
 from metasrv.cli.prompt.input_end import is_shortcut
 from metasrv.cli.prompt.names import CatalogNames, TableNames
 from metasrv.cli.prompt.shortcuts import HELP, NameScope
-from metasrv_base.sql.quoting import quoted_name
+from metasrv_base.sql.identifiers import dotted, identifier
+from metasrv_base.sql.rows.reserved import column_text
 
 CANDIDATES_MAX = 100
 FIRST_WORDS = (
@@ -33,10 +33,14 @@ OF_TABLES = {"FROM", "INTO", "TABLE", "TABLES", "UPDATE", "ON", "DESCRIBE", "DES
 """Words before the name of a table."""
 OF_SCHEMAS = {"SCHEMA", "DATABASE"}
 OF_INDEXES = {"INDEX"}
-_NAME = re.compile(r'(?:"[^"]*"?|[A-Za-z0-9_.])*\Z')
+_PART = re.compile(
+    r"""(?P<name>(?:"(?:[^"]|"")*+"? | [A-Za-z0-9_.]+)+)
+    | '(?:[^']|'')*+(?P<end>')? | .
+    """,
+    re.VERBOSE | re.DOTALL,
+)
 _BEFORE = re.compile(r"([A-Za-z_]+|[^\sA-Za-z_])\s*\Z")
 _WORD = re.compile(r'"(?:[^"]|"")*"|[A-Za-z_][A-Za-z0-9_]*')
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +59,12 @@ def candidates(before: str, names: CatalogNames, session: NameScope) -> list[Com
     else:
         statement = before[before.rfind(";") + 1 :]
         offered = _of_word(statement, names, session)
-    unique = {candidate.text: candidate for candidate in offered}
-    return list(islice(unique.values(), CANDIDATES_MAX))
+    unique: dict[str, CompletionCandidate] = {}
+    for candidate in offered:  # as a stream: the names of a large catalog are not all looked at
+        unique.setdefault(candidate.text, candidate)
+        if len(unique) == CANDIDATES_MAX:
+            break
+    return list(unique.values())
 
 
 def _is_first(before: str) -> bool:
@@ -76,8 +84,11 @@ def _of_shortcut(before: str) -> tuple[CompletionCandidate, ...]:
 def _of_word(
     statement: str, names: CatalogNames, session: NameScope
 ) -> Iterator[CompletionCandidate]:
-    match = _NAME.search(statement)
-    typed = match[0] if match else ""
+    typed = ""
+    for part in _PART.finditer(statement):  # from its beginning: quotes are open or closed
+        typed = part["name"] or ""
+        if part[0][0] == "'" and part["end"] is None:
+            return  # within a string
     head = statement[: len(statement) - len(typed)]
     before = _BEFORE.search(head)
     word = before[1].upper() if before else ""
@@ -90,7 +101,7 @@ def _of_word(
         return
     if word in OF_INDEXES:
         yield from _named(
-            typed, (each for table in names.tables for each in table.indexes), "index"
+            typed, (identifier(each) for table in names.tables for each in table.indexes), "index"
         )
     if word in OF_SCHEMAS:
         yield from _named(typed, _schemas(names, session), "schema")
@@ -104,7 +115,7 @@ def _of_word(
 
 
 def _words(typed: str, words: Iterable[str]) -> Iterator[CompletionCandidate]:
-    """In small letters where the user types such."""
+    """Yields the keywords that *typed* begins, in lower case if it ends so."""
     for word in words:
         if word.startswith(typed.upper()):
             shown = word.lower() if typed[-1:].islower() else word
@@ -121,14 +132,13 @@ def _named(typed: str, names: Iterable[str], kind: str) -> Iterator[CompletionCa
 
 def _tables(names: CatalogNames, session: NameScope) -> Iterator[str]:
     """Tables of the session by their names alone, then schemas, then the others with theirs."""
-    own = [table for table in names.tables if _is_of(table, session)]
-    yield from (quoted(table.table) for table in own)
+    for table in names.tables:
+        if _is_of(table, session):
+            yield identifier(table.table)
     yield from (f"{name}." for name in _schemas(names, session))
     for table in names.tables:
-        holder = quoted(table.schema)
-        if table.catalog != session.catalog:
-            holder = f"{quoted(table.catalog)}.{holder}"
-        yield f"{holder}.{quoted(table.table)}"
+        catalog = table.catalog if table.catalog != session.catalog else None
+        yield dotted(catalog, table.schema, table.table)
 
 
 def _is_of(table: TableNames, session: NameScope) -> bool:
@@ -136,7 +146,7 @@ def _is_of(table: TableNames, session: NameScope) -> bool:
 
 
 def _schemas(names: CatalogNames, session: NameScope) -> Iterator[str]:
-    yield from (quoted(name) for catalog, name in names.schemas if catalog == session.catalog)
+    yield from (identifier(name) for catalog, name in names.schemas if catalog == session.catalog)
 
 
 def _columns(statement: str, names: CatalogNames, session: NameScope) -> Iterator[str]:
@@ -144,9 +154,4 @@ def _columns(statement: str, names: CatalogNames, session: NameScope) -> Iterato
     words = {word.strip('"').replace('""', '"') for word in _WORD.findall(statement)}
     named = [table for table in names.tables if table.table in words]
     for table in named or (table for table in names.tables if _is_of(table, session)):
-        yield from map(quoted, table.columns)
-
-
-def quoted(name: str) -> str:
-    """A name as a statement has it."""
-    return name if _PLAIN.fullmatch(name) else quoted_name(name)
+        yield from map(column_text, table.columns)

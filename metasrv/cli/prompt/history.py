@@ -25,11 +25,8 @@ def history_path(environment: Mapping[str, str]) -> Path:
 
 def prepare(path: Path) -> None:
     """Makes the file if there is none, for its owner alone, and cuts it. Raises OSError."""
-    path.parent.mkdir(FOLDER_OWNER_ONLY, parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, OWNER_ONLY)
-    os.fchmod(descriptor, OWNER_ONLY)  # an older file
-    with os.fdopen(descriptor, "rb") as file:
-        data = file.read() if os.fstat(descriptor).st_size > BYTES_MAX else b""
+    make(path)
+    data = path.read_bytes() if path.stat().st_size > BYTES_MAX else b""
     if data:
         new = path.with_name(f"{path.name}.{os.getpid()}.new")
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, OWNER_ONLY)
@@ -37,6 +34,17 @@ def prepare(path: Path) -> None:
         with os.fdopen(descriptor, "wb") as file:
             file.write(newest(data, BYTES_MAX // 2))
         new.replace(path)
+
+
+def make(path: Path) -> None:
+    """Makes the file if there is none, and takes it from others if they may read it. Raises
+    OSError."""
+    path.parent.mkdir(FOLDER_OWNER_ONLY, parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, OWNER_ONLY)
+    try:
+        os.fchmod(descriptor, OWNER_ONLY)  # an older file
+    finally:
+        os.close(descriptor)
 
 
 def newest(data: bytes, bytes_max: int) -> bytes:

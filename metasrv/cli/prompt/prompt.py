@@ -12,7 +12,7 @@ import typer
 
 from metasrv.cli.errors.places import reason_of
 from metasrv.cli.near import suggesting
-from metasrv.cli.options import told
+from metasrv.cli.options import show_errors
 from metasrv.cli.progress import bar, described, interrupted
 from metasrv.cli.prompt.completion import CompletionCandidate, candidates
 from metasrv.cli.prompt.history import history_path, prepare
@@ -93,7 +93,7 @@ class Prompt:
         return candidates(before, self._names.names, self._session)
 
     def carry_out(self, text: str) -> None:
-        """*text*: a whole input."""
+        """Executes *text*, a whole input: a shortcut or statements."""
         if is_shortcut(text):
             try:
                 self._shortcut(text)
@@ -134,7 +134,10 @@ class Prompt:
         begun_ms = self._clock.mono_ms()
         is_done = False
         try:
-            with told(as_json=False, urls=", ".join(self._client.urls)), _stoppable(text) as tell:
+            with (
+                show_errors(as_json=False, urls=", ".join(self._client.urls)),
+                _stoppable(text) as tell,
+            ):
                 try:
                     self._send(text, results, tell)
                     is_done = True

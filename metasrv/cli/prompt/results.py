@@ -12,27 +12,37 @@ if TYPE_CHECKING:
 
 
 def show_results(results: "Sequence[StatementResult]", is_expanded: bool = False) -> None:
-    """Rows as a table, one result after the other; a line of all rows written together, and one of
-    all changes. *is_expanded*: a line for each value of a row."""
+    """Rows as a table, one result after the other with an empty line between; a line of all rows
+    written together, and one of all changes. *is_expanded*: a line for each value of a row."""
     from metasrv.cli.plan import show_plans
 
-    for result in results:
+    shown = [result for result in results if result.columns or result.plan is not None]
+    for number, result in enumerate(shown):
+        if number:
+            typer.echo()
         if result.columns == ("table", "statements"):
             typer.echo(f"{result.rows[0][1]};")
         elif result.columns:
             _show_rows(result, is_expanded)
-        elif result.plan is not None:
+        else:
+            assert result.plan is not None
             show_plans([result.plan], as_json=False)
     if any(result.rows_written is not None for result in results):
         written = sum(result.rows_written or 0 for result in results)
         typer.echo(f"{counted(written, 'row')} written")
     changes = [result for result in results if result.applied is not None]
     if changes:
-        applied = [result for result in changes if result.applied]
-        version = f", at version {applied[-1].catalog_version}" if applied else ""
-        typer.echo(
-            f"{len(applied)} of {counted(len(changes), 'change')} changed something{version}"
-        )
+        typer.echo(_changed(changes))
+
+
+def _changed(changes: "Sequence[StatementResult]") -> str:
+    """`2 changes made, at version 7`; with `IF EXISTS`, some had nothing to change."""
+    applied = [result for result in changes if result.applied]
+    if not applied:
+        return "nothing was changed"
+    count = counted(len(changes), "change")
+    made = count if len(applied) == len(changes) else f"{len(applied)} of {count}"
+    return f"{made} made, at version {applied[-1].catalog_version}"
 
 
 def _show_rows(result: "StatementResult", is_expanded: bool) -> None:

@@ -29,7 +29,7 @@ _PART = re.compile(r'"(?P<quoted>(?:[^"]|"")+)"|(?P<plain>[^".\s]+)')
 @dataclass(frozen=True, slots=True)
 class Shortcut:
     name: str
-    """With its backslash."""
+    """The name with its backslash."""
     argument: str
 
 

@@ -16,6 +16,7 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from metasrv.cli.prompt.completion import CompletionCandidate
+from metasrv.cli.prompt.history import make
 from metasrv.cli.prompt.input_end import is_whole
 
 CONTINUATION = "    -> "
@@ -23,10 +24,16 @@ Complete = Callable[[str], Iterable[CompletionCandidate]]
 
 
 class LastingHistory(FileHistory):
-    """A history that goes on where its file cannot be written, as on a full disk."""
+    """A history that goes on where its file cannot be written, as on a full disk. A file that
+    was removed meanwhile is made again, for its owner alone."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(str(path))
+        self._path = path
 
     def store_string(self, string: str) -> None:
         with suppress(OSError):
+            make(self._path)
             super().store_string(string)
 
 
@@ -40,9 +47,9 @@ class _Completer(Completer):
 
 
 def terminal(complete: Complete, history: Path | None) -> "PromptSession[str]":
-    """*complete*: from the text before the cursor; must not wait. *history*: None keeps it in
-    memory."""
-    kept: History = InMemoryHistory() if history is None else LastingHistory(str(history))
+    """Opens a line editor. *complete* is given the text before the cursor and must not wait;
+    *history* None keeps the history in memory."""
+    kept: History = InMemoryHistory() if history is None else LastingHistory(history)
     return PromptSession(
         multiline=True,
         prompt_continuation=CONTINUATION,

@@ -18,7 +18,7 @@ def command(
         bool,
         typer.Option(
             "--checksum",
-            help="Show a checksum too; it is equal for equal rows, in whatever regions.",
+            help="Show a checksum too. Equal rows have equal checksums, whatever the regions.",
         ),
     ] = False,
     metasrv: Url = None,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from metasrv.cli.complete import table_names
+from metasrv.cli.complete import catalog_names, column_names, schema_names, table_names
 from metasrv.cli.options import AsJson, Url, service
 from metasrv.cli.output import show_json
 from metasrv.cli.rows.row_format import ENDINGS, GZIP, STDIN, RowFormat
@@ -19,10 +19,18 @@ TableOrNone = Annotated[
     ),
 ]
 OfCatalog = Annotated[
-    str, typer.Option(metavar="NAME", help="The catalog whose definitions are written.")
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="The catalog whose definitions are written.",
+        autocompletion=catalog_names,
+    ),
 ]
 OfSchema = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Only definitions of this schema.")
+    str | None,
+    typer.Option(
+        metavar="NAME", help="Only definitions of this schema.", autocompletion=schema_names
+    ),
 ]
 
 
@@ -40,7 +48,11 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     ] = None,
     columns: Annotated[
         str | None,
-        typer.Option(help="Columns to write, separated by commas.", metavar="COLUMN,..."),
+        typer.Option(
+            help="Columns to write, separated by commas.",
+            metavar="COLUMN,...",
+            autocompletion=column_names,
+        ),
     ] = None,
     from_: Annotated[
         str | None,

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from metasrv.cli.catalog.column_text import named_types
+from metasrv.cli.complete import new_columns
 from metasrv.cli.file_faults import PLAIN, UTF_8, Dialect
 from metasrv.cli.options import AsJson, TableArg, Url, service
 from metasrv.cli.rows.row_format import GZIP, STDIN
@@ -24,7 +25,7 @@ class FileFormat(StrEnum):
 
 
 BatchRows = Annotated[
-    int, typer.Option(min=1, max=1_000_000, help="Rows that are sent together.", metavar="N")
+    int, typer.Option(min=1, max=1_000_000, help="Number of rows in one request.", metavar="N")
 ]
 Delimiter = Annotated[
     str, typer.Option(help="CSV: character between fields; `\\t` is a tab.", metavar="CHARACTER")
@@ -44,7 +45,7 @@ Encoding = Annotated[
 Nulls = Annotated[
     list[str] | None,
     typer.Option(
-        help="CSV: a text that means null, as the empty one does. Repeated.", metavar="TEXT"
+        help="CSV: a text that means null, as an empty field does. May be repeated.", metavar="TEXT"
     ),
 ]
 JudgeOnly = Annotated[
@@ -65,7 +66,9 @@ Create = Annotated[
 ]
 Key = Annotated[
     list[str] | None,
-    typer.Option(help="With --create: a column of the primary key. Repeated.", metavar="COLUMN"),
+    typer.Option(
+        help="With --create: a column of the primary key. May be repeated.", metavar="COLUMN"
+    ),
 ]
 Partitions = Annotated[
     int, typer.Option(min=1, help="With --create: number of regions.", metavar="N")
@@ -75,6 +78,7 @@ Types = Annotated[
     typer.Option(
         help="With --create: types in place of the inferred ones, as 'a:int64,b:decimal(10,2)'.",
         metavar="NAME:TYPE,...",
+        autocompletion=new_columns,
     ),
 ]
 Insert = Annotated[

@@ -76,8 +76,8 @@ def run(client: Client, name: str, request: Import, *, as_json: bool) -> None:
         if request.is_dry_run:
             _judge(client, name, source, request.create, as_json)
             return
-        given = request.create
-        is_made = given is not None and _create(client, name, source, given, as_json)
+        creation = request.create
+        is_made = creation is not None and _create(client, name, source, creation, as_json)
         with _undone(client, name) if is_made else nullcontext():
             if request.is_bulk:
                 _import(client, name, request.file, as_json)
@@ -103,7 +103,7 @@ def _named_as_given(file: Path, path: Path) -> Iterator[None]:
 def _say(
     name: str, result: LoadResult, kept: int | None, as_json: bool, skipped: Skipped | None
 ) -> None:
-    """*kept*: rows in a table that was made for the load."""
+    """Prints the result of a load. *kept* is the count of rows in a table that was made for it."""
     _say_skipped(skipped)
     replaced = result.replaced if kept is None else result.read - kept
     if as_json:
@@ -114,8 +114,8 @@ def _say(
     rows, batches = counted(result.rows, "row"), counted(result.batches, "batch", "batches")
     typer.echo(f"{rows} loaded into {name} in {batches}")
     if replaced:
-        said = f"{result.read} rows were read; {replaced} of them were replaced"
-        typer.echo(f"{said} by later ones with the same key")
+        message = f"{result.read} rows were read; {replaced} of them were replaced"
+        typer.echo(f"{message} by later ones with the same key")
 
 
 def _say_skipped(skipped: Skipped | None) -> None:
@@ -201,9 +201,11 @@ def _import(client: Client, name: str, file: Path, as_json: bool) -> None:
         typer.echo(f"{imported.rows} rows of {imported.files} files imported into {name}")
 
 
-def _create(client: Client, name: str, source: ImportFile, given: Creation, as_json: bool) -> bool:
+def _create(
+    client: Client, name: str, source: ImportFile, creation: Creation, as_json: bool
+) -> bool:
     """Whether it was made: one of that name that is there is loaded into as it is."""
-    spec = infer(name, source, given)
+    spec = infer(name, source, creation)
     try:
         client.tables.get(name)
     except NotFound:
@@ -211,7 +213,7 @@ def _create(client: Client, name: str, source: ImportFile, given: Creation, as_j
     else:
         return False
     if not as_json:
-        _show_columns(spec, given)
+        _show_columns(spec, creation)
     within = str(TableName.parse(name).within)
     with procedure_bar("create") as tell:
         client.tables.create(spec, within, wait_s=WAIT_S, on_progress=tell)
@@ -231,8 +233,8 @@ def _undone(client: Client, name: str) -> Iterator[None]:
     finally:
         if not is_loaded:
             client.tables.drop(name, wait_s=WAIT_S)
-            said = f"{name} was made for this import and is dropped again"
-            typer.echo(f"{said} (metasrv table undrop {name} brings it back)", err=True)
+            message = f"{name} was made for this import and is dropped again"
+            typer.echo(f"{message} (metasrv table undrop {name} brings it back)", err=True)
 
 
 def _load(table: Table, source: ImportFile, batch_rows: int, op: LoadOp) -> LoadResult:

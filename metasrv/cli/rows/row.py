@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from metasrv.cli.options import AsJson, TableArg, Url, service
+from metasrv.cli.complete import column_values
+from metasrv.cli.options import AsJson, MaxLag, TableArg, Url, service
 from metasrv.cli.output import show, show_facts
 from metasrv_base.errors import NotFound
 
@@ -21,20 +22,28 @@ KeyArg = Annotated[
 ValuesArg = Annotated[
     list[str],
     typer.Argument(
-        metavar="COLUMN=VALUE...", help="Values of columns, e.g. note=hello price=1.5 seen=null."
+        metavar="COLUMN=VALUE...",
+        help="Values of columns, e.g. note=hello price=1.5 seen=null.",
+        autocompletion=column_values,
     ),
 ]
 VERBS = {"insert": "inserted", "upsert": "written", "update": "updated"}
 
 
 @app.command("get")
-def get(name: TableArg, key: KeyArg, metasrv: Url = None, as_json: AsJson = False) -> None:
+def get(
+    name: TableArg,
+    key: KeyArg,
+    max_lag: MaxLag = None,
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
     """Show one row. Exit 1: there is none."""
     from metasrv.cli.rows.row_values import json_row, key_of
 
     with service(metasrv, as_json) as client:
         body = client.tables.get(name)
-        stored_row = client.table(name).get(key_of(body, key))
+        stored_row = client.table(name).get(key_of(body, key), max_lag=max_lag)
         if stored_row is None:
             raise NotFound(what="row", name=f"{' '.join(key)} in {name}", table=name)
         row = json_row(body, stored_row)

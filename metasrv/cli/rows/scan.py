@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from metasrv.cli.options import TableArg, Url, service
+from metasrv.cli.complete import column_names, column_values, index_names
+from metasrv.cli.options import MaxLag, TableArg, Url, service
 
 TABLE_ROWS = 100
 """Rows in the format for people, unless --limit gives another number."""
@@ -18,21 +19,31 @@ class Format(StrEnum):
     ARROW = "arrow"
 
 
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        help="Columns to show, separated by commas.",
+        metavar="COLUMN,...",
+        autocompletion=column_names,
+    ),
+]
+Index = Annotated[
+    str | None,
+    typer.Option(
+        help="Read in the order of this index; --eq, --from and --to name its columns.",
+        metavar="INDEX",
+        autocompletion=index_names,
+    ),
+]
+
+
 def command(  # noqa: PLR0913  # a parameter is an option of the command
     name: TableArg,
     format: Annotated[
         Format, typer.Option(help="Output format; `arrow` is an IPC stream.")
     ] = Format.TABLE,
-    columns: Annotated[
-        str | None, typer.Option(help="Columns to show, separated by commas.", metavar="COLUMN,...")
-    ] = None,
-    index: Annotated[
-        str | None,
-        typer.Option(
-            help="Read in the order of this index; --eq, --from and --to name its columns.",
-            metavar="INDEX",
-        ),
-    ] = None,
+    columns: Columns = None,
+    index: Index = None,
     eq: Annotated[
         str | None,
         typer.Option(
@@ -50,7 +61,9 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
         list[str] | None,
         typer.Option(
             metavar="COLUMN=VALUE",
-            help="Rows with that value; the key or an index must begin with COLUMN. Repeated.",
+            help="Only rows with this value. The key or an index must begin with COLUMN. May be "
+            "repeated.",
+            autocompletion=column_values,
         ),
     ] = None,
     limit: Annotated[
@@ -61,10 +74,15 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
             metavar="N",
         ),
     ] = None,
+    max_lag: MaxLag = None,
     metasrv: Url = None,
-    as_json: Annotated[bool, typer.Option("--json", help="A list of rows as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a list of rows as JSON.")] = False,
 ) -> None:
-    """Read the rows of a table, in key order within each region, or in the order of an index."""
+    """Read the rows of a table, in key order within each region, or in the order of an index.
+
+    Rows are read as they are now: a table keeps the older versions of its definition, which
+    `metasrv table get --as-of` shows, but not those of its rows.
+    """
     if eq is not None and index is None:
         raise typer.BadParameter("--eq goes with --index")
     if where and (index is not None or from_ is not None or to is not None):
@@ -73,6 +91,6 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
         limit = TABLE_ROWS
     from metasrv.cli.rows.scan_rows import ScanOptions, scan
 
-    options = ScanOptions(columns, index, eq, from_, to, tuple(where or ()), limit)
+    options = ScanOptions(columns, index, eq, from_, to, tuple(where or ()), limit, max_lag)
     with service(metasrv, as_json, {"/columns": "--columns"}) as client:
         scan(client, name, options, "json" if as_json else format)

@@ -38,6 +38,8 @@ class ScanOptions:
     where: tuple[str, ...]
     limit: int | None
     """Rows; None: all."""
+    max_lag: int | None = None
+    """The age in ms that rows may have; None: leaders answer."""
 
 
 def scan(client: Client, name: str, options: ScanOptions, format: str) -> None:
@@ -64,31 +66,33 @@ def _pages(
     table: Table, body: TableBody, options: ScanOptions, names: list[str] | None
 ) -> Iterator[pa.RecordBatch]:
     if options.where:
-        return _found(table, *lookup(body, options.where), names, options.limit)
+        return _found(table, lookup(body, options.where), names, options)
     if options.index is None:
         bounds = bound_of(body, options.from_, "--from"), bound_of(body, options.to, "--to")
-        return table.scan(names, *bounds)
+        return table.scan(names, *bounds, max_lag=options.max_lag)
     values, first, end = (
         entry_of(body, options.index, text, option)
         for text, option in ((options.eq, "--eq"), (options.from_, "--from"), (options.to, "--to"))
     )
-    pages = table.find(options.index, values, first, end, options.limit or sys.maxsize)
+    limit = options.limit or sys.maxsize
+    pages = table.find(options.index, values, first, end, limit, max_lag=options.max_lag)
     return (page.select(names or page.schema.names) for page in pages)
 
 
 def _found(
     table: Table,
-    index: str | None,
-    values: tuple[Value | None, ...],
+    indexed: tuple[str | None, tuple[Value | None, ...]],
     columns: list[str] | None,
-    limit: int | None,
+    options: ScanOptions,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows with those values of *index*; None: the row with that key."""
+    """The rows with those values of an index; of None: the row with that key."""
+    index, values = indexed
     if index is not None:
-        pages = table.find(index, values, limit=limit or sys.maxsize)
+        limit = options.limit or sys.maxsize
+        pages = table.find(index, values, limit=limit, max_lag=options.max_lag)
         yield from (page.select(columns or page.schema.names) for page in pages)
         return
-    row = table.get(values)
+    row = table.get(values, max_lag=options.max_lag)
     whole = table.schema()
     batch = pa.RecordBatch.from_pylist([] if row is None else [row], schema=whole)
     yield batch.select(columns or whole.names)

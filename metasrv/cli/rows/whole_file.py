@@ -51,7 +51,7 @@ def _as_it_is(file: Path) -> Iterator[BinaryIO]:
 
 
 def _sync(folder: Path) -> None:
-    """Without it a name may be gone after a loss of power."""
+    """Syncs a folder: an entry that is not synced may be gone after a loss of power."""
     opened = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(opened)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from metasrv.cli.options import EXIT_REFUSED, AsJson, Url, service, told
+from metasrv.cli.options import EXIT_REFUSED, AsJson, Url, service, show_errors
 from metasrv.cli.output import show_facts, show_json
 from metasrv.cli.tools.store_options import (
     CaFile,
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from metasrv.restore.restore import RestoredCluster
 
 app = typer.Typer(no_args_is_help=True)
-FileArg = Annotated[Path, typer.Argument(metavar="FILE", help="e.g. cluster.backup.gz")]
+FileArg = Annotated[
+    Path, typer.Argument(metavar="FILE", help="Path of the file, e.g. cluster.backup.gz.")
+]
 
 
 @app.command("create")
@@ -50,13 +52,13 @@ def create(
 
 @app.command("verify")
 def verify(file: FileArg, as_json: AsJson = False) -> None:
-    """Judge a file without a service: 0 if it is whole and its keys agree, 1 if not."""
+    """Verify a backup without a service. Exit 0: it is complete and its keys agree. Exit 1: not."""
     from metasrv.check.check_backup import check_backup
     from metasrv.check.rule import Severity
     from metasrv.cli.tools.backup_files import facts_of, pieces
 
     try:
-        with told(as_json), file.open("rb") as opened:
+        with show_errors(as_json), file.open("rb") as opened:
             checked = check_backup(pieces(opened, f"verify {file}"))
     except OSError as error:
         raise typer.BadParameter(f"FILE {file}: {error.strerror or error}") from error
@@ -80,11 +82,11 @@ def restore(  # noqa: PLR0913  # a parameter is an option of the command
     prefix: Annotated[
         str | None,
         typer.Option(
-            help="Prefix for the keys of the new cluster, with none yet.", metavar="PREFIX"
+            help="Prefix for the keys of the new cluster; it must have no keys.", metavar="PREFIX"
         ),
     ] = None,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Show what would be restored; write nothing.")
+        bool, typer.Option("--plan", help="Show what would be restored, and write nothing.")
     ] = False,
     inventory: Annotated[
         list[str] | None,
@@ -95,7 +97,7 @@ def restore(  # noqa: PLR0913  # a parameter is an option of the command
     ] = None,
     again: Annotated[
         bool,
-        typer.Option("--again", help="Delete what a restore that was ended has left, first."),
+        typer.Option("--again", help="First delete what an interrupted restore has left."),
     ] = False,
     as_json: AsJson = False,
     ca_file: CaFile = None,
@@ -105,7 +107,7 @@ def restore(  # noqa: PLR0913  # a parameter is an option of the command
     user: User = None,
     password_file: PasswordFile = None,
 ) -> None:
-    """Make a new cluster of a backup, in etcd. Then start its servers, and adopt its nodes."""
+    """Restore a backup into etcd as a new cluster. Then start its servers, and adopt its nodes."""
     from metasrv.cli.tools.backup_restore import RestoreTarget, planned, restored
 
     access = {
@@ -119,7 +121,7 @@ def restore(  # noqa: PLR0913  # a parameter is an option of the command
     if not plan and (etcd is None or prefix is None):
         raise typer.BadParameter("--etcd and --prefix say where the new cluster is to be")
     try:
-        with told(as_json):
+        with show_errors(as_json):
             if plan:
                 _show_plan(planned(file, inventory or ()), as_json)
             else:
@@ -145,11 +147,11 @@ def _show_plan(plan: "RestorePlan", as_json: bool) -> None:
 def _show_restored(made: "RestoredCluster", as_json: bool) -> None:
     from metasrv.cli.tools.backup_restore import result_document, ways_on
 
-    said = result_document(made)
+    result = result_document(made)
     if as_json:
-        show_json(said)
+        show_json(result)
         return
-    show_facts({**said, "nodes_to_adopt": ", ".join(made.facts.nodes)})
+    show_facts({**result, "nodes_to_adopt": ", ".join(made.facts.nodes)})
     for line in ways_on(made):
         typer.echo(line, err=True)
 

@@ -30,7 +30,7 @@ def download(client: Client, file: Path) -> BackupHeader:
     for left in reversed(range(ATTEMPTS)):
         try:
             with whole_file(file, MODE) as out:
-                return _judged(client, out, f"backup {file}")
+                return _checked(client, out, f"backup {file}")
         except MetaError as error:
             if error.code != "history-expired" or not left:
                 raise
@@ -38,7 +38,7 @@ def download(client: Client, file: Path) -> BackupHeader:
     raise AssertionError
 
 
-def _judged(client: Client, out: BinaryIO, words: str) -> BackupHeader:
+def _checked(client: Client, out: BinaryIO, words: str) -> BackupHeader:
     """Writes a backup and reads it while it is written."""
     reader = BackupReader()
     with bar(words) as shown:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RestoreTarget:
-    """Where to; `access`: settings of StoreAccess beside the endpoints."""
+    """The etcd and prefix that a backup is restored to; `access` are settings of StoreAccess beside
+    the endpoints."""
 
     etcd: str
     prefix: str

@@ -18,8 +18,9 @@ from metasrv.check.collect import Checked, check
 from metasrv.check.inspector import RealEyes
 from metasrv.check.rule import Severity
 from metasrv.check.rules import RULES
+from metasrv.cli.environment import token_of
 from metasrv.cli.errors.places import reason_of
-from metasrv.cli.options import token_of
+from metasrv.cli.output import counted
 from metasrv.cli.tools.check_data import CheckedData, check_tables
 from metasrv.cli.tools.store_options import (
     CaFile,
@@ -36,6 +37,8 @@ from metasrv_base.errors import MetaError
 
 CLEAN, VIOLATED, BLIND = 0, 1, 2
 PREFIX = "metasrv/"
+READ = ("key", "table", "region", "rule")
+FINDINGS = ("violation", "warning")
 
 
 Access = Mapping[str, Path | str | None]
@@ -159,13 +162,14 @@ def show(checked: Checked, *, as_json: bool, deep: bool, data: CheckedData | Non
         return
     for violation in checked.violations:
         typer.echo(violation.line)
-    said = document(checked, deep=deep)
-    counted = ", ".join(f"{said[name]} {name}" for name in ("keys", "tables", "regions", "rules"))
-    findings = ", ".join(f"{said[name]} {name}" for name in ("violations", "warnings"))
-    typer.echo(f"revision {said['revision']}: {counted}: {findings}", err=True)
+    totals = document(checked, deep=deep)
+    counts = {name: count for name, count in totals.items() if isinstance(count, int)}
+    read = ", ".join(counted(counts[f"{noun}s"], noun) for noun in READ)
+    findings = ", ".join(counted(counts[f"{noun}s"], noun) for noun in FINDINGS)
+    typer.echo(f"revision {totals['revision']}: {read}: {findings}", err=True)
     if data is not None:
-        read = ", ".join(f"{count} {name}" for name, count in data.counts.items())
-        typer.echo(f"data: {read}", err=True)
+        read_data = ", ".join(f"{count} {name}" for name, count in data.counts.items())
+        typer.echo(f"data: {read_data}", err=True)
 
 
 def document(checked: Checked, *, deep: bool) -> dict[str, object]:
@@ -208,7 +212,7 @@ def look_at_data(target: Target) -> CheckedData:
     option names the service."""
     if not target.metasrv:
         raise ValueError("name the service: --metasrv URL, or --playground D/playground.json")
-    with connect(target.metasrv, token=token_of(os.environ)) as client:
+    with connect(target.metasrv, token=token_of(os.environ), expects_running=True) as client:
         return check_tables(client)
 
 

@@ -78,11 +78,11 @@ def _subject(table: TableCheckBody, fault: TableFault) -> str:
 
 
 def _found(fault: TableFault) -> str:
-    said = [f"row {_words(key)}" for key in fault.keys]
-    said += [f"values {_words(fault.values)}"] if fault.values else []
-    said += [f"entry {fault.entry_key}"] if fault.entry_key else []
-    said += [f"{fault.count} in {fault.file}"] if fault.file else []
-    return ", ".join(said)
+    parts = [f"row {_words(key)}" for key in fault.keys]
+    parts += [f"values {_words(fault.values)}"] if fault.values else []
+    parts += [f"entry {fault.entry_key}"] if fault.entry_key else []
+    parts += [f"{fault.count} in {fault.file}"] if fault.file else []
+    return ", ".join(parts)
 
 
 def _words(named: object) -> str:

@@ -39,7 +39,8 @@ def command(
 ) -> None:
     """Show every setting of the programs, its value and its source.
 
-    A flag wins over its environment variable, that over a TOML file, that over the default.
+    A flag has precedence over its environment variable, the variable over the TOML file, the file
+    over the default.
     """
     try:
         programs = settings_by_program(config)
@@ -67,15 +68,15 @@ def settings_by_program(toml: Path | None = None) -> dict[str, list[SettingFlag]
 def of_server(toml: Path | None = None) -> list[SettingFlag]:
     from metasrv.program.config import ServerConfig
 
-    return ServerConfig.told(os.environ, toml)
+    return ServerConfig.effective_settings(os.environ, toml)
 
 
 def of_program(name: str, toml: Path | None = None) -> list[SettingFlag]:
     """Settings of another program, printed by that program itself: the planes do not import each
     other."""
     argv = [sys.executable, "-m", PROGRAMS[name], *([str(toml)] if toml else [])]
-    said = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
-    return [SettingFlag(**row) for row in json.loads(said)]
+    output = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+    return [SettingFlag(**row) for row in json.loads(output)]
 
 
 def _row(setting: SettingFlag) -> tuple[object, ...]:

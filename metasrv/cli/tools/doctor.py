@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from metasrv.cli.extras import EXTRAS, install, missing_of
-from metasrv.host.storage_roots import judge, kind_of, try_out
+from metasrv.host.storage_roots import kind_of, root_verdict, try_out
 from metasrv.host.tool_search import search
 from metasrv.host.toolchain import Tool, checkout, read_toolchain
 
@@ -49,7 +49,7 @@ def command(
         bool, typer.Option("--json", help="Print one JSON document instead of text.")
     ] = False,
 ) -> None:
-    """Check this machine for what metasrv needs, and advise.
+    """Show what this machine lacks for metasrv, and how to install it.
 
     Exit 0: everything is there. Exit 1: something is missing.
     """
@@ -67,7 +67,7 @@ def examine(root: Path) -> Iterator[Finding]:
     yield from _tools()
     yield _pyspark()
     for name, pages in PAGE_COMMANDS:
-        yield judge_command(name, shutil.which(name), pages)
+        yield command_finding(name, shutil.which(name), pages)
     yield from _extras()
     cores = os.cpu_count() or 1
     few = Finding("cores", "warning", f"{cores}: the demo starts eight processes", "use 2 or more")
@@ -90,29 +90,31 @@ def _tools() -> Iterator[Finding]:
         return
     chosen = chosen or search(os.environ)
     then = f" && {SET_UP}" if is_checkout else f", or: {install('demo')}"
-    yield judge_tool("java", chosen.java, "apt-get install openjdk-17-jre-headless", then)
+    yield tool_finding("java", chosen.java, "apt-get install openjdk-17-jre-headless", then)
     if chosen.java_home:
         yield Finding("java home", "ok", chosen.java_home)
-    yield judge_tool("etcd", chosen.etcd, "apt-get install etcd-server etcd-client", then)
+    yield tool_finding("etcd", chosen.etcd, "apt-get install etcd-server etcd-client", then)
     if chosen.etcdctl:
         yield Finding("etcdctl", "ok", chosen.etcdctl)
 
 
-def judge_tool(name: str, tool: Tool | None, command: str, then: str = f" && {SET_UP}") -> Finding:
+def tool_finding(
+    name: str, tool: Tool | None, command: str, then: str = f" && {SET_UP}"
+) -> Finding:
     fix = command + then
     if tool is None:
-        said = (
+        text = (
             "none on PATH or in the wheels of `demo`"
             if name == "etcd"
             else "none on PATH, in JAVA_HOME or in the wheels of `demo`"
         )
-        return Finding(name, "missing", f"{said} is acceptable", fix)
+        return Finding(name, "missing", f"{text} is acceptable", fix)
     if not os.access(tool.path, os.X_OK):
         return Finding(name, "missing", f"{tool.path} was chosen and is gone", SET_UP)
-    said = f"{tool.version} at {tool.path}, {tool.why}"
+    text = f"{tool.version} at {tool.path}, {tool.why}"
     if tool.warning:
-        return Finding(name, "warning", f"{said}; {tool.warning}: only for a demo", fix)
-    return Finding(name, "ok", said)
+        return Finding(name, "warning", f"{text}; {tool.warning}: only for a demo", fix)
+    return Finding(name, "ok", text)
 
 
 def _pyspark() -> Finding:
@@ -122,7 +124,7 @@ def _pyspark() -> Finding:
         return Finding("pyspark", "missing", "not installed in this Python", install("spark"))
 
 
-def judge_command(name: str, path: str | None, pages: str) -> Finding:
+def command_finding(name: str, path: str | None, pages: str) -> Finding:
     """A command that only *pages* use. *path*: None if it is not on PATH."""
     if path is None:
         return Finding(name, "warning", f"not on PATH; {pages}", f"apt-get install {name}")
@@ -134,8 +136,8 @@ def _extras() -> Iterator[Finding]:
     for extra in EXTRAS:
         lacking = missing_of(extra)
         if lacking:
-            said = f"[{extra}] lacks {', '.join(lacking)}"
-            yield Finding("extra", "warning", said, install(extra))
+            text = f"[{extra}] lacks {', '.join(lacking)}"
+            yield Finding("extra", "warning", text, install(extra))
 
 
 def _localhost() -> Finding:
@@ -150,19 +152,19 @@ def _localhost() -> Finding:
 
 def _storage_root(root: Path) -> Finding:
     mounts = Path("/proc/self/mountinfo")
-    verdict = judge(kind_of(str(root), mounts.read_text()) if mounts.exists() else None)
+    verdict = root_verdict(kind_of(str(root), mounts.read_text()) if mounts.exists() else None)
     tried = try_out(root)
-    said = f"{root}: {verdict.why}; {tried.why}"
+    text = f"{root}: {verdict.why}; {tried.why}"
     state = "ok" if verdict.ok and tried.ok else "missing"
-    return Finding("root", state, said, "" if state == "ok" else "--root FOLDER on a local disk")
+    return Finding("root", state, text, "" if state == "ok" else "--root FOLDER on a local disk")
 
 
 def _disk(root: Path) -> Finding:
     free = shutil.disk_usage(root).free
-    said = f"{free / 1024**3:.1f} GiB free at {root}"
+    text = f"{free / 1024**3:.1f} GiB free at {root}"
     if free < FREE_BYTES_MIN:
-        return Finding("disk", "warning", said, f"free {FREE_BYTES_MIN / 1024**3:.0f} GiB there")
-    return Finding("disk", "ok", said)
+        return Finding("disk", "warning", text, f"free {FREE_BYTES_MIN / 1024**3:.0f} GiB there")
+    return Finding("disk", "ok", text)
 
 
 def _show(findings: list[Finding]) -> None:

@@ -17,7 +17,8 @@ LINE_BYTES_MAX = 64 << 20
 def read_inventories(
     sources: Sequence[str], cluster_id: str, environment: Mapping[str, str] = os.environ
 ) -> "FoundRegions":
-    """*sources*: URLs of datanodes, and files with a page of an inventory on each line.
+    """Reads inventories from *sources*: URLs of datanodes, and files with a page of an inventory on
+    each line.
 
     Raises Refused `invalid-request` for one that is not whole or of another cluster, OSError, and
     what a node answers.
@@ -43,7 +44,7 @@ async def _read(
 
 async def _asked(url: str, pages: "InventoryPages", environment: Mapping[str, str]) -> None:
     from metasrv.adapters.http_adoption import HttpAdoption
-    from metasrv.cli.options import token_of
+    from metasrv.cli.environment import token_of
     from metasrv_base.token import OwnToken
     from metasrv_base.wire.model import INT64_END
 

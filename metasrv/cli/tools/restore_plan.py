@@ -64,9 +64,11 @@ def _compared(plan: RestorePlan, comparison: "BackupComparison") -> dict[str, ob
 def show_plan(plan: RestorePlan) -> None:
     from metasrv.cli.output import show_facts, show_table
 
-    facts, said = plan.facts, plan_document(plan)
-    said.pop("inventories", None)
-    show_facts(said | {"nodes": ", ".join(facts.nodes), "procedures": facts.counts["Procedure"]})
+    facts, document = plan.facts, plan_document(plan)
+    document.pop("inventories", None)
+    show_facts(
+        document | {"nodes": ", ".join(facts.nodes), "procedures": facts.counts["Procedure"]}
+    )
     if facts.procedures:
         typer.echo()
         rows = [

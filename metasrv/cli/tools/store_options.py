@@ -19,14 +19,17 @@ CertFile = Annotated[
     typer.Option(
         "--etcd-cert-file",
         envvar="METASRV_SERVER_ETCD_CERT_FILE",
-        help="PEM file shown to etcd.",
+        help="PEM file of the client certificate for etcd.",
         metavar="FILE",
     ),
 ]
 KeyFile = Annotated[
     Path | None,
     typer.Option(
-        "--etcd-key-file", envvar="METASRV_SERVER_ETCD_KEY_FILE", help="Mode 0600.", metavar="FILE"
+        "--etcd-key-file",
+        envvar="METASRV_SERVER_ETCD_KEY_FILE",
+        help="PEM file of the key of that certificate, mode 0600.",
+        metavar="FILE",
     ),
 ]
 ServerName = Annotated[
@@ -34,20 +37,25 @@ ServerName = Annotated[
     typer.Option(
         "--etcd-server-name",
         envvar="METASRV_SERVER_ETCD_SERVER_NAME",
-        help="A name in the certificate of every endpoint.",
+        help="A name that the certificate of every endpoint has.",
         metavar="NAME",
     ),
 ]
 User = Annotated[
     str | None,
-    typer.Option("--etcd-user", envvar="METASRV_SERVER_ETCD_USER", help="Of etcd.", metavar="NAME"),
+    typer.Option(
+        "--etcd-user",
+        envvar="METASRV_SERVER_ETCD_USER",
+        help="Name of the etcd user.",
+        metavar="NAME",
+    ),
 ]
 PasswordFile = Annotated[
     Path | None,
     typer.Option(
         "--etcd-password-file",
         envvar="METASRV_SERVER_ETCD_PASSWORD_FILE",
-        help="Of it, mode 0600.",
+        help="File with the password of that user, mode 0600.",
         metavar="FILE",
     ),
 ]

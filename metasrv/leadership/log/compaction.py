@@ -147,5 +147,5 @@ class LogCompaction:
         bound = compactable(old, pins, wall_ms)
         if bound < old:
             by = next(pin.value.what for pin in pins if pin.revision == bound)
-            log.info("store_compaction_held", wanted=old, compacted=bound, by=by)
+            log.info("store_compaction_limited", wanted=old, compacted=bound, by=by)
         await self._kv.compact(bound, deadline_ms=self._deadline_ms)

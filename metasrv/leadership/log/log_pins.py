@@ -8,7 +8,7 @@ from keys.catalog.log.revision_pins import StoredRevisionPin
 from keys.commit.committer import StaleRead
 from keys.commit.txn import Txn
 from keys.model.snapshot.pins import CatalogPin, CatalogPinKey
-from keys.store.readable import KeyRow, readable, untold
+from keys.store.readable import KeyRow, readable, skip_silently
 from keys.store.scan import scan
 from metasrv.holders.holder_registry import HolderEntry
 from metasrv.leadership.log.log_policy import LogPin
@@ -26,7 +26,7 @@ async def stored_pins(term: Term) -> tuple[StoredPin, ...]:
     """The pins that users have set, those too that have expired."""
     ports = term.ports
     items, _ = await scan(ports.kv, CatalogPinKey.under(), deadline_ms=ports.deadline_ms)
-    return tuple(readable(CatalogPinKey, CatalogPin, items, untold))
+    return tuple(readable(CatalogPinKey, CatalogPin, items, skip_silently))
 
 
 async def log_pins(term: Term, now_ms: int) -> tuple[LogPin, ...]:

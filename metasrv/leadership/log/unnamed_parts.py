@@ -11,7 +11,7 @@ from keys.commit.txn import Txn
 from keys.key import Range
 from keys.model.staging.parts import BatchPartKey, LargeUpdate, LargeUpdateKey
 from keys.store.kv import PAGE_KEYS_MAX, Get, KeyValue
-from keys.store.readable import readable, untold
+from keys.store.readable import readable, skip_silently
 from keys.store.scan import scan
 from metasrv.leadership.term import Term
 from metasrv_base.concurrency.turns import slices
@@ -61,7 +61,7 @@ class UnnamedParts:
         """Returns what the log names."""
         ports, keys = self._term.ports, Range(*LargeUpdateKey.under())
         items, _ = await scan(ports.kv, keys, deadline_ms=ports.deadline_ms)
-        rows = tuple(readable(LargeUpdateKey, LargeUpdate, items, untold))
+        rows = tuple(readable(LargeUpdateKey, LargeUpdate, items, skip_silently))
         if len(rows) < len(items):
             raise Corrupt(key=LargeUpdateKey.template, reason="one cannot be read: nothing goes")
         return {row.value.staged.batch for row in rows}

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypedDict
@@ -55,7 +55,9 @@ class EventSource:
     rng: Rng
     patience_ms: int
     transport: httpx.AsyncBaseTransport | None = None
-    """None: by TCP."""
+    """The transport of requests; None for TCP."""
+    may_ask_again: Callable[[BaseException], bool] = may_ask_again
+    """Whether to open a stream again after an error, within the patience."""
 
 
 class EventStream:
@@ -75,8 +77,8 @@ class EventStream:
         until: int | None,
         filters: EventFilters,
     ) -> None:
-        """*since*: the version that the caller knows; None: that of the server, when it begins.
-        *until*: the iteration is over when all events up to that version were told."""
+        """Prepares a stream of events that follow version *since*; None: those from the server's
+        version on. The iteration ends after the events of version *until*."""
         self._source = source
         self._until = until
         self._filters: Mapping[str, str | int] = {
@@ -161,15 +163,17 @@ class EventStream:
         self._is_begun = self._is_begun or block.event != "goaway"
         self._mute = 0
         if block.event == VERSION:
-            told = read_version(block.data)
-            if self._version is not None and told.version <= self._version:
+            version_events = read_version(block.data)
+            if self._version is not None and version_events.version <= self._version:
                 return
-            is_next = self._version in (None, told.version - 1)
+            is_next = self._version in (None, version_events.version - 1)
             if not (is_next or self._filters):
-                raise Corrupt(log="gap", expected=(self._version or 0) + 1, found=told.version)
-            if self._until is None or told.version <= self._until:
-                self._items += told.events
-            self._version = told.version
+                raise Corrupt(
+                    log="gap", expected=(self._version or 0) + 1, found=version_events.version
+                )
+            if self._until is None or version_events.version <= self._until:
+                self._items += version_events.events
+            self._version = version_events.version
         elif block.event == RESET:
             reset = EventsReset.model_validate_json(block.data)
             self._items.append(reset)
@@ -186,7 +190,7 @@ class EventStream:
             wait_ms = SERVICE_BACKOFF.delay_ms(self._mute, source.rng.random())
             await asyncio.sleep(wait_ms / 1000)
         until = loop.time() + source.patience_ms / 1000
-        async for attempt in attempts(until, source.rng, SERVICE_BACKOFF, may_ask_again):
+        async for attempt in attempts(until, source.rng, SERVICE_BACKOFF, source.may_ask_again):
             with attempt:
                 await self._open_at_any()
         self._mute += 1

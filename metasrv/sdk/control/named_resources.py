@@ -42,7 +42,7 @@ class NamedResources(ABC, Generic[B]):
     async def _rename(
         self, name: str, renamed: tuple[str, str], if_exists: bool, options: ChangeOptions
     ) -> B | None:
-        """*renamed*: its new name, and the same in full."""
+        """Renames an object. *renamed* is its new name, and the same in full."""
         new_name, full_name = renamed
         request = model_of(PlacingRename, {"new_name": new_name, "if_exists": if_exists})
         path = f"{self._path(name)}/rename"

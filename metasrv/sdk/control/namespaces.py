@@ -38,7 +38,7 @@ class HistoryFilters(TypedDict, total=False):
     """Conditions on a change and one of its objects; None: any."""
 
     operation: str | None
-    """As `add_column`."""
+    """The operation, as `add_column`."""
     catalog: str | None
     schema: str | None
     """Its name, or `catalog.schema`."""
@@ -101,8 +101,8 @@ class Catalogs(NamedResources[CatalogBody]):
     ) -> CatalogBody:
         """Creates a catalog with the schema `public`. *limits*: as `{"tables": 100}`."""
         facts = {"settings": settings, "limits": limits}
-        given = {field: dict(value) for field, value in facts.items() if value}
-        spec = model_of(CatalogSpec, {"name": name, "if_not_exists": if_not_exists, **given})
+        new_facts = {field: dict(value) for field, value in facts.items() if value}
+        spec = model_of(CatalogSpec, {"name": name, "if_not_exists": if_not_exists, **new_facts})
         done = await self._service.change("POST", "/v1/catalogs", named(spec), **options)
         return await self._after(done, name)
 

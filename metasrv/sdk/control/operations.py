@@ -37,10 +37,13 @@ from metasrv_base.wire.api.control import (
     ThrottleRequest,
 )
 from metasrv_base.wire.api.procedures import (
+    AddCopyRequest,
     FailoverBody,
     FailoverRequest,
     ProcedureBody,
     ProcedureList,
+    RemoveCopyRequest,
+    SwitchLeaderRequest,
 )
 from metasrv_base.wire.frontend.holders import SchemaLeaseBody, SchemaLeaseList
 from metasrv_base.wire.node.nodes import SettingBody
@@ -60,7 +63,7 @@ class ProcedureFilters(TypedDict, total=False):
     since: str
     """RFC 3339, in UTC: begun then or later."""
     until: str
-    """As `since`: only procedures submitted before this time."""
+    """The end, as `since`: only procedures submitted before this time."""
     stalled: bool
 
 
@@ -94,7 +97,8 @@ class Procedures:
     async def pause(
         self, procedure_id: str, by: str | None = None, reason: str | None = None
     ) -> ProcedureBody:
-        """It keeps its locks, and its deadline moves. Conflict: not in the state it is in."""
+        """Pauses a procedure. It keeps its locks, and its deadline moves. Raises Conflict if it is
+        in no state that can be paused."""
         return await self.control(procedure_id, "pause", by, reason)
 
     async def resume(
@@ -131,8 +135,8 @@ class Procedures:
     ) -> ProcedureBody:
         """`cancel`, `pause`, `resume`, `retry` or `throttle` (with *percent*, or a request that
         says more). Conflict: not in the state it is in; `facts["allowed_actions"]` says what is."""
-        said = urlencode({k: v for k, v in (("by", by), ("reason", reason)) if v is not None})
-        path = f"/v1/procedures/{procedure_id}/{action}" + (f"?{said}" if said else "")
+        query = urlencode({k: v for k, v in (("by", by), ("reason", reason)) if v is not None})
+        path = f"/v1/procedures/{procedure_id}/{action}" + (f"?{query}" if query else "")
         body = ThrottleRequest(percent=percent) if isinstance(percent, int) else percent
         return (await self._service.ask("POST", path, body)).body(ProcedureBody)
 
@@ -150,8 +154,8 @@ class Procedures:
         self, resource: str, reason: str, by: str | None = None
     ) -> ProcedureBody:
         """Says that the undo of *resource*, as `table:1024`, has been finished by hand."""
-        said = urlencode({"reason": reason, **({"by": by} if by is not None else {})})
-        path = f"/v1/poisons/{resource}?{said}"
+        query = urlencode({"reason": reason, **({"by": by} if by is not None else {})})
+        path = f"/v1/poisons/{resource}?{query}"
         return (await self._service.ask("DELETE", path, None)).body(ProcedureBody)
 
 
@@ -207,8 +211,7 @@ class NodeBook:
         return (await self._service.ask("PATCH", f"/v1/nodes/{node_id}", request)).body(NodeBody)
 
     async def uncordon(self, node_id: str) -> NodeBody:
-        answer = await self._service.ask("POST", f"/v1/nodes/{node_id}/uncordon")
-        return answer.body(NodeBody)
+        return (await self._service.ask("POST", f"/v1/nodes/{node_id}/uncordon")).body(NodeBody)
 
     async def adopt(
         self,
@@ -283,10 +286,43 @@ class Regions:
         self, node: str | None = None, table_id: int | None = None, as_of: str | None = None
     ) -> list[RegionBody]:
         """Regions of tables that are not dropped: those that *node* leads, those of one table."""
-        given = {"node": node, "table": table_id, **past(as_of)}
-        only = {name: value for name, value in given.items() if value is not None}
+        filters = {"node": node, "table": table_id, **past(as_of)}
+        only = {name: value for name, value in filters.items() if value is not None}
         pages = self._service.pages(RegionList, "/v1/regions", only)
         return [region async for page in pages for region in page.regions]
+
+    async def switch_leader(
+        self,
+        region_id: str,
+        reason: str,
+        to_node: str | None = None,
+        expected_epoch: int | None = None,
+        **options: Unpack[ChangeOptions],
+    ) -> ProcedureBody:
+        """The procedure by which another copy in sync leads. None: the copy that suits best."""
+        request = SwitchLeaderRequest(reason=reason, to_node=to_node, expected_epoch=expected_epoch)
+        path = f"/v1/regions/{region_id}/switch-leader"
+        return (await self._service.ask("POST", path, request, **options)).body(ProcedureBody)
+
+    async def add_copy(
+        self, region_id: str, reason: str, node: str | None = None, **options: Unpack[ChangeOptions]
+    ) -> ProcedureBody:
+        """The procedure that adds a learner, which joins by itself. None: a node that suits."""
+        path, request = f"/v1/regions/{region_id}/copies", AddCopyRequest(reason=reason, node=node)
+        return (await self._service.ask("POST", path, request, **options)).body(ProcedureBody)
+
+    async def remove_copy(
+        self,
+        region_id: str,
+        node: str,
+        reason: str,
+        force: bool = False,
+        **options: Unpack[ChangeOptions],
+    ) -> ProcedureBody:
+        """The procedure that removes the copy on *node*. *force*: also where it is needed."""
+        path = f"/v1/regions/{region_id}/copies/{node}/remove"
+        request = RemoveCopyRequest(reason=reason, force=force)
+        return (await self._service.ask("POST", path, request, **options)).body(ProcedureBody)
 
 
 class Cluster:
@@ -338,7 +374,8 @@ class Settings:
     async def put(
         self, name: str, value: object, expected_version: int | None = None
     ) -> SettingBody:
-        """*expected_version*: as it was read; another one by now is a Conflict."""
+        """Sets a setting. Raises Conflict if its version is not *expected_version*, as read
+        before."""
         request = SettingRequest(value=value, expected_version=expected_version)
         answer = await self._service.ask("PUT", f"/v1/settings/{name}", request)
         return answer.body(SettingBody)

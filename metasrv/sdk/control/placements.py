@@ -47,7 +47,8 @@ class Placements(NamedResources[PlacementBody]):
     async def alter(
         self, name: str, patch: Patch, **options: Unpack[ChangeOptions]
     ) -> PlacementBody | None:
-        """*patch*: what changes. None: its `if_exists`, and there is no such placement."""
+        """Changes a placement by *patch*. Returns None if there is no such placement and the patch
+        has `if_exists`."""
         request = model_of(PlacementPatch, patch)
         body = request.model_dump(mode="json", by_alias=True, exclude_unset=True)
         return await self._alter(name, body, options)
@@ -107,7 +108,7 @@ class Tablespaces(NamedResources[TablespaceBody]):
         if_exists: bool = False,
         **options: Unpack[ChangeOptions],
     ) -> TablespaceBody | None:
-        """*comment*: None removes it. Returns None: `if_exists`, and there is no such
+        """Changes the comment; None removes it. Returns None with *if_exists*, if there is no such
         tablespace."""
         request = model_of(TablespacePatch, {"comment": comment, "if_exists": if_exists})
         return await self._alter(name, request, options)
@@ -120,7 +121,8 @@ class Tablespaces(NamedResources[TablespaceBody]):
         if_exists: bool = False,
         **options: Unpack[ChangeOptions],
     ) -> TablespaceBody | None:
-        """*new_name*: without its catalog. None: `if_exists`, and there is no such tablespace."""
+        """Renames a tablespace to *new_name*, which is without its catalog. Returns None with
+        *if_exists*, if there is no such tablespace."""
         renamed = new_name, f"{_parts(name)[0]}.{new_name}"
         return await self._rename(name, renamed, if_exists, options)
 

@@ -21,9 +21,9 @@ def fault_of(procedure: "ProcedureBody") -> MetaError | None:
     succeeded."""
     if procedure.state == "succeeded" or not (procedure.done or procedure.state in STUCK):
         return None
-    told = procedure.error
-    kind = KINDS.get(told.code) if told is not None else None
-    if told is None or kind is None:
+    error = procedure.error
+    kind = KINDS.get(error.code) if error is not None else None
+    if error is None or kind is None:
         return Conflict(
             "action-not-allowed",
             change=procedure.kind,
@@ -32,7 +32,7 @@ def fault_of(procedure: "ProcedureBody") -> MetaError | None:
             procedure_id=procedure.id,
             **_by_whom(procedure),
         )
-    facts = {"detail": told.detail, **told.facts, "procedure_id": procedure.id}
+    facts = {"detail": error.detail, **error.facts, "procedure_id": procedure.id}
     return kind.error(kind.code, **facts)
 
 
@@ -41,5 +41,5 @@ def _by_whom(procedure: "ProcedureBody") -> dict[str, str]:
     cancels = [control for control in procedure.controls if control.action == "cancel"]
     if procedure.state != "cancelled" or not cancels:
         return {}
-    said = f": {cancels[-1].reason}" if cancels[-1].reason else ""
-    return {"reason": f"cancelled by {cancels[-1].by} at {cancels[-1].at}{said}"}
+    reason = f": {cancels[-1].reason}" if cancels[-1].reason else ""
+    return {"reason": f"cancelled by {cancels[-1].by} at {cancels[-1].at}{reason}"}

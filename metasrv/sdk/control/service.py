@@ -16,7 +16,7 @@ from metasrv.sdk.control.procedure import OnProgress, fault_of
 from metasrv_base.errors import MetaError, Unknown
 from metasrv_base.rng import Rng
 from metasrv_base.rows.retry import SERVICE_BACKOFF, attempts, may_ask_again
-from metasrv_base.wire.http.client import HttpAnswer, HttpClient
+from metasrv_base.wire.http.client import HttpAnswer, HttpClient, has_no_server
 
 if TYPE_CHECKING:
     from metasrv_base.wire.api.cluster import RegionList
@@ -75,7 +75,8 @@ class ChangeOptions(TypedDict, total=False):
     on_conflict: str
     """`fail`: do not queue behind another change."""
     dry_run: bool
-    """True: nothing is changed; the plan is raised, as `metasrv.sdk.control.planned.Planned`."""
+    """Whether nothing is changed; the plan is raised then, as
+    `metasrv.sdk.control.planned.Planned`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ class DoneChange:
 
     @property
     def applied(self) -> bool:
-        """False: nothing was changed, for the object did not exist (`if_exists`)."""
+        """Whether the change was made; False if the object did not exist (`if_exists`)."""
         result = (self.procedure and self.procedure.result) or {}
         return not self.is_missed and result.get("applied") is not False
 
@@ -111,6 +112,8 @@ class ControlService:
 
     def __init__(self, http: HttpClient, rng: Rng, *, patience_ms: int) -> None:
         self._http = http
+        self.expects_running = False
+        """Whether an address without a server is an error at once, until a server has answered."""
         self._rng = rng
         self._patience_ms = patience_ms
         self._seen_version = 0
@@ -198,6 +201,12 @@ class ControlService:
             options["on_progress"] = on_progress
         return await self._follow(procedure, until, options)
 
+    def may_ask_again(self, error: BaseException) -> bool:
+        """Whether to send a repeatable request again after *error*, within the patience."""
+        if self.expects_running and not self._http.has_answered and has_no_server(error):
+            return False
+        return may_ask_again(error)
+
     # -- inside
 
     async def _read(self, path: str, params: Params, wait_s: int = 0, etag: str = "") -> HttpAnswer:
@@ -206,7 +215,7 @@ class ControlService:
             headers["if-none-match"] = etag
         answer: HttpAnswer | None = None
         until = asyncio.get_running_loop().time() + self._patience_ms / 1000
-        async for attempt in attempts(until, self._rng, SERVICE_BACKOFF, may_ask_again):
+        async for attempt in attempts(until, self._rng, SERVICE_BACKOFF, self.may_ask_again):
             with attempt:
                 answer = await self._http.request(
                     "GET",
@@ -236,7 +245,7 @@ class ControlService:
         patient = asyncio.get_running_loop().time() + self._patience_ms / 1000
         answer: HttpAnswer | None = None
         async for attempt in attempts(
-            min(until, patient), self._rng, SERVICE_BACKOFF, may_ask_again
+            min(until, patient), self._rng, SERVICE_BACKOFF, self.may_ask_again
         ):
             with attempt:
                 answer = await self._http.request(

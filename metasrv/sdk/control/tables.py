@@ -51,8 +51,8 @@ class Tables:
         return await self._after(done, TableName(within.catalog, within.schema, table_spec.name))
 
     async def get(self, name: str, as_of: str | None = None) -> TableBody:
-        """*as_of*: as it was at a version of the catalog, as `17`, or at a time, as
-        `2013-01-31T23:59:59Z`; the same of all reads."""
+        """Returns a table. With *as_of*, as it was at a version of the catalog, as `17`, or at a
+        time, as `2013-01-31T23:59:59Z`; the same holds of all reads."""
         path = TableName.parse(name).path
         return await self._service.read_catalog(TableBody, path, past(as_of))
 
@@ -345,8 +345,8 @@ class Indexes:
         if_exists: bool = False,
         **options: Unpack[ChangeOptions],
     ) -> bool:
-        """*grace_s*: seconds during which the index can be undropped; the call waits for their end,
-        too. False: `if_exists`, and there is no such index."""
+        """Drops an index, which can be undropped for *grace_s* seconds; the call waits for their
+        end, too. Returns False with *if_exists*, if there is no such index."""
         path = f"{indexes_path(table)}/{name}"
         params = {**dropping(if_exists=if_exists), **({"grace_s": grace_s} if grace_s else {})}
         return (await self._service.change("DELETE", path, params=params, **options)).applied

@@ -33,7 +33,7 @@ class ViewRows:
     view: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
-    """In the order of the view. A time is an RFC 3339 text."""
+    """Rows in the order of the view. A time is an RFC 3339 text."""
     catalog_version: int
     """The version of the catalog that all rows are of, where the view is of a version."""
 

@@ -25,7 +25,7 @@ class RowAccess:
         token: str | None,
         named_by: Sequence[str],
     ) -> None:
-        """*named_by*: the servers that name the datanodes."""
+        """Opens no connection yet. *named_by* are the servers that name the datanodes."""
         self._service = service
         self._rng = rng
         self._nodes = NodePools(transport, token, named_by)

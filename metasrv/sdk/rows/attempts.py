@@ -30,11 +30,11 @@ class Copies:
         except Unknown:
             raise
         except MetaError as error:
-            said = error if self.partly is None or _regions(error) else self.partly
+            answered = error if self.partly is None or _regions(error) else self.partly
             if self.perhaps:
-                raise _doubted(said) from error
-            if said is not error:
-                raise said from error
+                raise _doubted(answered) from error
+            if answered is not error:
+                raise answered from error
             raise
 
 

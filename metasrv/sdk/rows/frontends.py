@@ -8,6 +8,7 @@ version that it must know (docs/protocols.md P7).
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import takewhile
 from typing import TypedDict, Unpack
 
@@ -30,6 +31,10 @@ LOOK_S = 60.0
 """Seconds between reads of the list of frontends, while all is well."""
 LOOK_AGAIN_S = 5.0
 """Seconds between reads of the list while nobody answers, as during an election."""
+NONE_S = 10.0
+"""Seconds that a call goes on once metasrv says that no frontend is registered: one that is started
+again is back by then. Registrations outlive an election, so there are none to wait for."""
+NONE = "none is registered"
 LOOK_S_MAX = 3.0
 """Seconds for one read of the list: the frontends known before may still do."""
 
@@ -78,13 +83,14 @@ class Frontends:
     async def ask(
         self, method: str, path: str, until: float, copies: Copies, **sent: Unpack[RequestArgs]
     ) -> HttpAnswer:
-        """Returns the first answer of a frontend; tries until *until*, of the loop's clock.
+        """Returns the first answer of a frontend; tries until *until*, of the loop's clock, and for
+        NONE_S while none is registered.
 
         A request that is not repeatable by nature needs a key. Raises the last error, and notes in
         *copies* if a request was perhaps done.
         """
         answers: list[HttpAnswer] = []
-        async for attempt in attempts(until, self._rng, REGION_BACKOFF, _again):
+        async for attempt in attempts(until, self._rng, REGION_BACKOFF, _Patience().again):
             with attempt:
                 try:
                     answers = [await self._send(method, path, until, sent)]
@@ -104,7 +110,7 @@ class Frontends:
         order = self._spread.order(now)
         if not order:
             self._look_at = 0.0
-            reason = "none is registered" if self._is_told else "no metasrv says which there are"
+            reason = NONE if self._is_told else "no metasrv says which there are"
             raise Unavailable("not-ready", what="a frontend", reason=reason)
         client = HttpClient(
             order, transport=self._transport, token=self._token, named_by=self._service.urls
@@ -159,6 +165,22 @@ class Frontends:
         self._is_told = True
         if set(addresses) != set(self._spread.addresses):
             self._spread.replace(sorted(addresses, key=lambda _: self._rng.random()))
+
+
+@dataclass(slots=True)
+class _Patience:
+    """The patience of one call."""
+
+    none_since: float | None = None
+    """The time, of the loop's clock, since which no frontend is registered; None: some are."""
+
+    def again(self, error: BaseException) -> bool:
+        if not isinstance(error, Unavailable) or error.facts.get("reason") != NONE:
+            self.none_since = None
+            return _again(error)
+        now = asyncio.get_running_loop().time()
+        self.none_since = now if self.none_since is None else self.none_since
+        return now < self.none_since + NONE_S
 
 
 def _again(error: BaseException) -> bool:

@@ -24,7 +24,7 @@ from metasrv_base.rows.statement_ids import StatementKey
 LoadOp = Literal["insert", "upsert"]
 Source: TypeAlias = "pa.Table | pa.RecordBatchReader | Iterable[pa.RecordBatch]"
 Queue = asyncio.Queue[pa.RecordBatch | None]
-"""None: nothing comes after it."""
+"""Batches on their way; nothing comes after None."""
 Queues = dict[int, Queue]
 OnRows = Callable[[int], None]
 """Called with the rows that were applied so far."""

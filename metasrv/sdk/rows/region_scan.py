@@ -5,7 +5,8 @@ Executors of Spark read so: rows pass no frontend and never meet. Nothing is wri
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import pyarrow as pa
@@ -29,6 +30,22 @@ PAGE_S = 60.0
 """The deadline of one page, in s: longer than a failover by detection takes (30 s)."""
 
 
+COPY_MS_MAX = 10_000
+"""The time for which a copy is waited for before the leader is asked for a page, in ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegionQuery:
+    """The page of a region that is read next."""
+
+    number: int
+    columns: Sequence[LayoutColumn]
+    max_lag: int | None
+    """The age in ms that rows may have; None: the leader answers."""
+    first: str | None = None
+    """The first key, in hexadecimal; None: that of the region."""
+
+
 @dataclass(frozen=True, slots=True)
 class RegionScan:
     binding: Binding
@@ -37,41 +54,50 @@ class RegionScan:
     page_s: float = PAGE_S
 
     async def pages(
-        self, bound: Bound, number: int, columns: Sequence[LayoutColumn]
+        self,
+        bound: Bound,
+        number: int,
+        columns: Sequence[LayoutColumn],
+        max_lag: int | None = None,
     ) -> AsyncGenerator[pa.RecordBatch, None]:
-        """Live rows of one region in key order. Each answer has a deadline of its own.
+        """Live rows of one region in key order. Each answer has a deadline of its own. *max_lag*:
+        the age in ms that its rows may have, so that a copy may answer.
 
         Raises Conflict `schema-version-stale` once the table has those columns no more.
         """
-        first: str | None = None
+        query = RegionQuery(number, columns, max_lag)
         while True:
-            page = await self._page(bound, number, columns, first)
+            page = await self._page(bound, query)
             for batch in page.to_batches():
                 if batch.num_rows:
                     yield to_users(columns, batch)
             if page.num_rows < PAGE_ROWS and not has_more(page):
                 return
-            first = page.column("_key")[-1].as_py().hex() + "00"
+            query = replace(query, first=page.column("_key")[-1].as_py().hex() + "00")
 
-    async def _page(
-        self, bound: Bound, number: int, columns: Sequence[LayoutColumn], first: str | None
-    ) -> pa.Table:
+    async def _page(self, bound: Bound, query: "RegionQuery") -> pa.Table:
         until = asyncio.get_running_loop().time() + self.page_s
 
         async def ask(now: Bound) -> pa.Table | Conflict:
-            if not now.layout.has(columns):
+            if not now.layout.has(query.columns):
                 return Conflict("schema-version-stale", found=bound.layout.schema_version)
-            region = _region(now, number)
+            region = _region(now, query.number)
             request = ScanRows(
                 table_id=now.layout.table_id,
                 schema_version=now.layout.schema_version,
                 epoch=region.epoch,
-                from_key=first,
-                columns=[column.id for column in columns],
+                max_lag_ms=query.max_lag,
+                from_key=query.first,
+                columns=[column.id for column in query.columns],
                 limit=PAGE_ROWS,
                 bytes_max=PAGE_BYTES,
             )
             left_ms = max(1, int((until - asyncio.get_running_loop().time()) * 1000))
+            copy = None if query.max_lag is None else self._copy(region)
+            if copy is not None:
+                with suppress(MetaError):  # the leader has the rows too
+                    at_most_ms = min(left_ms, COPY_MS_MAX)
+                    return await self.nodes.read_rows(copy, "scan", request, at_most_ms)
             return await self.nodes.read_rows(region, "scan", request, left_ms)
 
         try:
@@ -81,6 +107,14 @@ class RegionScan:
         if isinstance(page, Conflict):
             raise page
         return page
+
+    def _copy(self, region: RegionRouteBody) -> RegionRouteBody | None:
+        """A copy in sync, drawn among all with the leader; None: the leader."""
+        places = [(region.leader, region.address), *sorted(region.copy_addresses.items())]
+        node, address = places[int(self.rng.random() * len(places))]
+        if node == region.leader:
+            return None
+        return region.model_copy(update={"leader": node, "address": address})
 
     async def _until_final(
         self, bound: Bound, until: float, send: Callable[[Bound], Awaitable[T]]

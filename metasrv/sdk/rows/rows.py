@@ -46,6 +46,21 @@ class StatementOptions(TypedDict, total=False):
     that a later call with the same id is known for two minutes only."""
 
 
+class LagOptions(TypedDict, total=False):
+    """Keyword arguments of reads that copies may answer."""
+
+    max_lag: int | None
+    """The age in ms that rows may have, 1 to 3,600,000: copies of a region may answer that have all
+    rows that were acknowledged so long before. Default, and None: leaders answer, with all rows."""
+
+
+class ReadOptions(LagOptions, total=False):
+    """Keyword arguments of every read by key."""
+
+    deadline_ms: int
+    """Default 60,000."""
+
+
 @dataclass(frozen=True, slots=True)
 class TableChecksum:
     """Equal for equal rows, wherever they lie."""
@@ -102,18 +117,16 @@ class AsyncRows:
         """Deletes rows by primary key; a key without a row is no error."""
         return await self._write(RowsQuery("delete", (), _listed(keys)), options)
 
-    async def get(
-        self, key: KeyLike, **options: Unpack[StatementOptions]
-    ) -> dict[str, object] | None:
+    async def get(self, key: KeyLike, **options: Unpack[ReadOptions]) -> dict[str, object] | None:
         """One row by primary key; None: there is none."""
         rows = await self.get_many([key], **options)
         return rows[0] if rows else None
 
     async def get_many(
-        self, keys: Iterable[KeyLike], **options: Unpack[StatementOptions]
+        self, keys: Iterable[KeyLike], **options: Unpack[ReadOptions]
     ) -> list[dict[str, object]]:
         """The rows that are there, by region."""
-        return await self._through.get(_listed(keys), _until(options))
+        return await self._through.get(_listed(keys), _until(options), options.get("max_lag"))
 
     async def find(
         self,
@@ -122,6 +135,7 @@ class AsyncRows:
         from_: object = None,
         to: object = None,
         limit: int = FIND_ROWS,
+        **options: Unpack[LagOptions],
     ) -> AsyncGenerator[pa.RecordBatch, None]:
         """At most *limit* rows in the order of an index: those whose first values are *eq*, or from
         `from_` up to but not `to`. One value, or a tuple of the first ones."""
@@ -131,7 +145,7 @@ class AsyncRows:
             for name, value in named.items()
             if value is not None
         }
-        async for page in self._through.find(index, bounds, limit):
+        async for page in self._through.find(index, bounds, limit, options.get("max_lag")):
             yield page
 
     async def scan(
@@ -140,25 +154,29 @@ class AsyncRows:
         from_: KeyLike | None = None,
         to: KeyLike | None = None,
         regions: Sequence[int] | None = None,
+        max_lag: int | None = None,
     ) -> AsyncGenerator[pa.RecordBatch, None]:
         """Live rows, region by region, in key order within each. `from_` is inclusive, `to` is
-        not; both may be the first values of a key only. Each answer has a deadline of its own."""
+        not; both may be the first values of a key only. Each answer has a deadline of its own.
+        *max_lag*: the age in ms that rows of an answer may have; None: leaders answer."""
         bound = await self.binding.get()
         chosen = bound.layout.chosen(columns)
         for number in sorted(bound.regions) if regions is None else regions:
             if number not in bound.regions:
                 raise Refused("invalid-request", pointer="/regions", found=number)
-            async for page in self._through.pages(bound, number, chosen, (from_, to)):
+            async for page in self._through.pages(bound, number, chosen, (from_, to), max_lag):
                 yield page
 
-    async def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """All live rows, regions read at the same time."""
+    async def to_arrow(
+        self, columns: Sequence[str] | None = None, max_lag: int | None = None
+    ) -> pa.Table:
+        """All live rows, regions read at the same time. *max_lag*: as of `scan`."""
 
         async def read_all(bound: Bound) -> pa.Table:
             chosen = bound.layout.chosen(columns)
 
             async def read(number: int) -> list[pa.RecordBatch]:
-                pages = self._through.pages(bound, number, chosen, (None, None))
+                pages = self._through.pages(bound, number, chosen, (None, None), max_lag)
                 return [page async for page in pages]
 
             calls = [partial(read, number) for number in sorted(bound.regions)]
@@ -208,7 +226,7 @@ class AsyncRows:
         return StatementKey(text, options.get("sent_ms") or self._clock.wall_ms())
 
 
-def _until(options: StatementOptions) -> float:
+def _until(options: StatementOptions | ReadOptions) -> float:
     left_s = options.get("deadline_ms", DEADLINE_MS) / 1000
     return asyncio.get_running_loop().time() + left_s
 

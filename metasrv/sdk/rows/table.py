@@ -35,14 +35,18 @@ class AsyncTable(AsyncRows):
         self._region_scan = RegionScan(binding, nodes, rng)
 
     async def scan_regions(
-        self, regions: Sequence[int], columns: Sequence[str] | None = None
+        self,
+        regions: Sequence[int],
+        columns: Sequence[str] | None = None,
+        max_lag: int | None = None,
     ) -> AsyncGenerator[pa.RecordBatch, None]:
         """Live rows of those regions in key order, read from the nodes that lead them and through
-        no frontend: for many readers side by side, each with regions of its own."""
+        no frontend: for many readers side by side, each with regions of its own. *max_lag*: the age
+        in ms that rows of a page may have, so that nodes with copies may answer it too."""
         bound = await self.binding.get()
         chosen = bound.layout.chosen(columns)
         for number in regions:
-            async for page in self._region_scan.pages(bound, number, chosen):
+            async for page in self._region_scan.pages(bound, number, chosen, max_lag):
                 yield page
 
     async def load(

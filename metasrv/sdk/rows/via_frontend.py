@@ -77,8 +77,10 @@ class Through:
                         raise
                     bound = now
 
-    async def get(self, keys: Sequence[KeyLike], until: float) -> list[dict[str, object]]:
-        """The rows that are there."""
+    async def get(
+        self, keys: Sequence[KeyLike], until: float, max_lag: int | None = None
+    ) -> list[dict[str, object]]:
+        """The rows that are there. *max_lag*: the age in ms that they may have."""
         if not keys:
             return []
         bound = await self.binding.get()
@@ -90,16 +92,24 @@ class Through:
         rows: list[dict[str, object]] = []
         for start in range(0, len(json_keys), ROWS_MAX):
             body = KeysRequest.model_validate({"keys": json_keys[start : start + ROWS_MAX]})
-            answer = await self._read(bound, f"{_rows(layout)}/get", until, body)
+            path = _with_query(f"{_rows(layout)}/get", _lag(max_lag))
+            answer = await self._read(bound, path, until, body)
             rows += dicts_of(_batch(answer))
         return rows
 
     async def pages(
-        self, bound: Bound, number: int, columns: Sequence[LayoutColumn], ends: Ends
+        self,
+        bound: Bound,
+        number: int,
+        columns: Sequence[LayoutColumn],
+        ends: Ends,
+        max_lag: int | None = None,
     ) -> AsyncGenerator[pa.RecordBatch, None]:
-        """Live rows of one region. Each answer has a deadline of its own. Raises Conflict
-        `schema-version-stale` once the table has those columns no more."""
+        """Live rows of one region. Each answer has a deadline of its own; *max_lag*: the age in ms
+        that its rows may have. Raises Conflict `schema-version-stale` once the table has those
+        columns no more."""
         query: Query = [
+            *_lag(max_lag),
             ("region", str(number)),
             ("column_ids", ",".join(str(column.id) for column in columns)),
         ]
@@ -135,9 +145,14 @@ class Through:
             token = [("page_token", following)]
 
     async def find(
-        self, index: str, bounds: Mapping[str, Sequence[object]], limit: int
+        self,
+        index: str,
+        bounds: Mapping[str, Sequence[object]],
+        limit: int,
+        max_lag: int | None = None,
     ) -> AsyncGenerator[pa.RecordBatch, None]:
-        """Rows in the order of an index, as many as *limit*. Raises NotFound, Refused."""
+        """Rows in the order of an index, as many as *limit*. *max_lag*: as of `pages`. Raises
+        NotFound, Refused."""
         bound = await self.binding.get()
         if index not in {index_body.name for index_body in bound.body.indexes}:
             bound = await self.binding.read_again(bound)
@@ -148,7 +163,7 @@ class Through:
                 what="index", name=index, **({"did_you_mean": close[0]} if close else {})
             )
         columns = [bound.layout.named[name] for name in named[index].columns]
-        query: Query = [("index", index)]
+        query: Query = [("index", index), *_lag(max_lag)]
         for name, values in bounds.items():
             if len(values) > len(columns):
                 raise Refused("invalid-request", found=len(values), expected=f"{name}: {index}")
@@ -184,8 +199,8 @@ class Through:
         try:
             await self._send(bound, part.rows.drop_columns(["_key", PLACE]), op, keyed)
         except MetaError as error:
-            told = placed(error, part.rows.column(PLACE))
-            return outcome_of(id, part.rows.num_rows, told, keyed.copies.perhaps)
+            error_in_load = placed(error, part.rows.column(PLACE))
+            return outcome_of(id, part.rows.num_rows, error_in_load, keyed.copies.perhaps)
         return RegionOutcome(id, "applied", part.rows.num_rows)
 
     # -- inside
@@ -245,6 +260,14 @@ class Through:
         """Any frontend must know what this client has seen of the table, whoever showed it."""
         newest_version = self.frontends.newest(bound.layout.table_id)
         return {MIN_SCHEMA_VERSION: str(max(newest_version, bound.layout.schema_version))}
+
+
+def _lag(max_lag: int | None) -> Query:
+    return [] if max_lag is None else [("max_lag", str(max_lag))]
+
+
+def _with_query(path: str, query: Query) -> str:
+    return f"{path}?{urlencode(query)}" if query else path
 
 
 def _named(key: StatementKey) -> dict[str, str]:

@@ -35,6 +35,9 @@ class SqlOptions(TypedDict, total=False):
     wait_s: float
     """Seconds to wait for the end of all, by default 60. Then Unknown with `procedure_id` is
     raised; that change goes on, and the statements behind it are not begun."""
+    max_lag: int | None
+    """The age in ms that rows of queries of tables may have, 1 to 3,600,000, so that copies may
+    answer. Default, and None: leaders answer, with all rows."""
     on_progress: OnProgress
     on_result: "Callable[[StatementResult], None]"
     """Called with the result of each statement, in order, once it is known: also with those before
@@ -71,6 +74,13 @@ class SqlRun:
             if "on_result" in self.options:
                 self.options["on_result"](moved)
 
+    async def failed(self, part: SqlPart, error: MetaError, begin: int | None = None) -> MetaError:
+        """Takes the results before a fault, and returns it with its place in the whole text.
+        *begin*: where its statement begins in *part*, if the error does not say it."""
+        self.add(part, _before(error))
+        is_short = part.end <= SHORT_CHARS
+        return await run_in_thread(is_short, part.placed, error, begin)
+
     @property
     def left_s(self) -> float:
         return max(0.0, self.until - asyncio.get_running_loop().time())
@@ -88,7 +98,8 @@ async def run_sql(
 
     Raises the error of the first statement that fails, with the facts `statement` (its number),
     `line`, `column` and `excerpt`: those before it are done. Refused `invalid-sql`: none of the
-    statements about the catalog, or about rows, that stand together with it is done.
+    statements about the catalog, or about rows, that stand together with it is done, and the fact
+    `statements_done` is the number of those before them.
     """
     loop = asyncio.get_running_loop()
     key = options.get("idempotency_key") or str(uuid.uuid4())
@@ -100,12 +111,7 @@ async def run_sql(
         send = _rows_sent if part.of_rows else _changes_sent
         left: SqlPart | None = part
         while left is not None:
-            try:
-                rest = await send(run, left)
-            except MetaError as error:
-                run.add(left, _before(error))
-                is_short = len(text) <= SHORT_CHARS
-                raise await run_in_thread(is_short, left.placed, error) from error
+            rest = await send(run, left)
             left = None if rest is None else left.rest(rest)
     return tuple(run.results)
 
@@ -130,10 +136,16 @@ async def _changes_sent(run: SqlRun, part: SqlPart) -> int | None:
     )
     if "on_progress" in run.options:
         conditions["on_progress"] = run.options["on_progress"]
-    body = await _send(run, part.text, conditions)
+    try:
+        body = await _send(run, part.text, conditions)
+    except MetaError as error:
+        raise await run.failed(part, error) from error
     for result in body.results:
         if result.procedure is not None:  # the last one
-            result = await _over(run, result)
+            try:
+                result = await _over(run, result)
+            except MetaError as error:
+                raise await run.failed(part, error, result.offset) from error
         run.add(part, (result,))
     return body.rest
 
@@ -153,9 +165,16 @@ async def _rows_sent(run: SqlRun, part: SqlPart) -> int | None:
     request: dict[str, object] = {"text": part.text, **_session(run.options)}
     if newest_version := run.shown_version:
         request["min_catalog_version"] = newest_version
+    if (max_lag := run.options.get("max_lag")) is not None:
+        request["max_lag"] = max_lag
     copies = Copies()
-    with copies.settled():
-        answer = await frontends.ask("POST", PATH, run.until, copies, json=request, headers=headers)
+    try:
+        with copies.settled():
+            answer = await frontends.ask(
+                "POST", PATH, run.until, copies, json=request, headers=headers
+            )
+    except MetaError as error:
+        raise await run.failed(part, error) from error
     body = answer.body(SqlBody)
     run.add(part, body.results)
     return body.rest

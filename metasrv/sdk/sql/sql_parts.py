@@ -6,8 +6,10 @@ Each part is sent by itself. What a server says of places in its part is told of
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from metasrv_base.errors import MetaError
+from metasrv_base.sql.faults import excerpt, position
 from metasrv_base.sql.rows.statement_kinds import is_of_rows
 from metasrv_base.sql.split import StatementText, split
 
@@ -46,24 +48,46 @@ class SqlPart:
         """The same part, with its statements before *offset* done."""
         return replace(self, done=offset)
 
-    def placed(self, error: MetaError) -> MetaError:
-        """The same error, with the statement and the place in the whole text. One that names no
-        statement is of what was sent as a whole: those before it are done."""
+    def placed(self, error: MetaError, begin: int | None = None) -> MetaError:
+        """The same error, with the statement and the place in the whole text. *begin*: where its
+        statement begins in `text`, if the error does not say it.
+
+        Facts: `statement`, the number of the statement at fault; those before it are done, unless
+        `statements_done` says that fewer are. One that names no statement is of what was sent as a
+        whole, none of which is done.
+        """
         before_it = self.number + sum(1 for _ in split(self._done_text))
-        facts = dict(error.facts)
-        line, column, statement = (facts.get(name) for name in ("line", "column", "statement"))
-        if isinstance(line, int) and isinstance(column, int):
-            before = self.source[: self.begin]
-            if line == 1:
-                facts["column"] = column + self.begin - (before.rfind("\n") + 1)
-            facts["line"] = line + before.count("\n")
-            if self.begin:
-                facts.pop("detail", None)  # names the place in the part: made anew of these facts
-        if isinstance(statement, int):
+        facts, offset = dict(error.facts), self._offset(error)
+        if begin is not None:
+            offset = self.begin + begin if offset is None else offset
+            facts["statement"] = self._number_at(self.begin + begin)
+        elif isinstance(statement := facts.get("statement"), int):
             facts["statement"] = statement + before_it
         elif before_it:
-            facts["statement"] = before_it + 1
+            facts["statement"] = before_it + 1 if offset is None else self._number_at(offset)
+            facts["statements_done"] = before_it
+        if offset is not None and (self.begin or self.done or begin is not None):
+            facts["line"], facts["column"] = position(self.source, offset)
+            facts["excerpt"] = excerpt(self.source, offset)
+            if error.code == "invalid-sql" and self.begin:
+                facts.pop("detail", None)  # names the place in the part: made anew of these facts
         return type(error)(error.code, **facts)
+
+    def _offset(self, error: MetaError) -> int | None:
+        """The place in the whole text that the error names in `text`; None: it names none."""
+        line, column = error.facts.get("line"), error.facts.get("column")
+        if not isinstance(line, int) or not isinstance(column, int):
+            return None
+        begin = self.begin
+        for _ in range(line - 1):
+            begin = self.source.find("\n", begin) + 1
+        return begin + column - 1
+
+    def _number_at(self, offset: int) -> int:
+        """The number in the whole text of the statement at *offset*, or before it."""
+        inside = split(self.source[self.begin : self.end])
+        begun = takewhile(lambda text: self.begin + text.start <= offset, inside)
+        return self.number + max(1, sum(1 for _ in begun))
 
 
 def parts_of(source: str) -> Iterator[SqlPart]:

@@ -119,9 +119,9 @@ class _Apply:
         """A change under way at an object of the plan. Raises Conflict where only a person can end
         it, or where it drops what the plan is about."""
         catalog = self.state.follower.catalog
-        wishes = await asyncio.to_thread(_requests, self.context, plan)
-        for some in slices(wishes, 64):
-            locks = [lock for wish in some for lock in wish.wants(catalog)]
+        requests = await asyncio.to_thread(_requests, self.context, plan)
+        for some in slices(requests, 64):
+            locks = [lock for request in some for lock in request.locks(catalog)]
             blockers = in_the_way(locks, term.manager)
             refuse_if_being_dropped(blockers)
             refuse_if_poisoned(blockers)
@@ -160,8 +160,8 @@ class _Apply:
         context = replace(self.context, wait_ms=self._left_ms(), dry_run=False)
         own = await asyncio.to_thread(step_context, context, plan, start, length, states)
         try:
-            wish = await asyncio.to_thread(request_of, own, step)
-            done = await execute(self.state, wish)
+            request = await asyncio.to_thread(request_of, own, step)
+            done = await execute(self.state, request)
             if isinstance(done, AcceptedChange):
                 if not isinstance(done.latest, ProcedureHistory):
                     return procedure_body(self.state, done)

@@ -267,22 +267,22 @@ def placed(error: MetaError, places: Mapping[str, SqlPlace]) -> MetaError:
     faults = error.facts.get("errors")
     if not isinstance(faults, tuple) or not places:
         return error
-    told: list[FieldError] = []
+    placed_faults: list[FieldError] = []
     first: dict[str, object] = {}
     for fault in faults:
         declaring, rest = _nearest(fault.pointer, places)
         if declaring is None:
-            told.append(fault)
+            placed_faults.append(fault)
             continue
         source, offset = declaring.file.text, declaring.place_of(rest)
         line, column = position(source, offset)
         detail = f"line {line}, column {column}: {fault.detail}"
-        told.append(
+        placed_faults.append(
             fault.model_copy(update={"pointer": f"/sql/{declaring.number}", "detail": detail})
         )
         mark = {"line": line, "column": column, "excerpt": excerpt(source, offset)}
         first = first or {**mark, "file": declaring.file.name}
-    return type(error)(error.code, **{**error.facts, **first, "errors": tuple(told)})
+    return type(error)(error.code, **{**error.facts, **first, "errors": tuple(placed_faults)})
 
 
 def _nearest(pointer: str, places: Mapping[str, SqlPlace]) -> tuple[SqlPlace | None, str]:

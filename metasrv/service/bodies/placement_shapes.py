@@ -30,6 +30,7 @@ def placement_definition(info: PlacementInfo) -> PlacementDefinition:
         name=info.name,
         version=info.version,
         replicas=info.replicas,
+        min_in_sync=info.min_in_sync,
         partitions=info.partitions,
         storage_profiles=tuple(profiles),
         node_filter=NodeFilterSpec(zones=info.node_filter.zones, labels=labels),
@@ -40,10 +41,10 @@ def placement_definition(info: PlacementInfo) -> PlacementDefinition:
 
 def _condition(condition: LabelCondition) -> LabelConditionSpec:
     if len(condition.values) == 1:
-        said: dict[str, object] = {"equals": condition.values[0]}
+        condition_fields: dict[str, object] = {"equals": condition.values[0]}
     else:
-        said = {"in": condition.values}
-    return LabelConditionSpec.model_validate({"label": condition.label, **said})
+        condition_fields = {"in": condition.values}
+    return LabelConditionSpec.model_validate({"label": condition.label, **condition_fields})
 
 
 def tablespace_body(info: TablespaceInfo, catalog_version: int) -> TablespaceBody:

@@ -25,7 +25,8 @@ from procedures.kinds.registry import KINDS as PROCEDURES
 def living_body(
     procedure: str, entry: ActiveProcedure, now_ms: int, children: Iterable[str] = ()
 ) -> ProcedureBody:
-    """*children*: those that are not over."""
+    """Returns the body of a procedure that has not ended. *children* are those that have not
+    ended."""
     record, live = entry.held.record, entry.live
     may = allowed(entry.facts)
     return _body(
@@ -95,6 +96,7 @@ def _body(procedure: str, record: ProcedureRecord, rest: Mapping[str, Any]) -> P
         id=procedure,
         kind=record.kind,
         resource=resource_body(record.resource),
+        change=_change(record),
         step=record.step,
         resumed=record.resumed,
         parent_id=record.parent,
@@ -196,6 +198,15 @@ def _error(code: str, facts: Mapping[str, object]) -> ProcedureError:
     kind = KINDS.get(code, KINDS["internal"])
     shown = {name: safe(fact) for name, fact in facts.items()}
     return ProcedureError(code=kind.code, detail=detail_of(kind, shown), facts=shown)
+
+
+def _change(record: ProcedureRecord) -> str | None:
+    """The words of its kind; None for a state that this version cannot read, and for a request that
+    had nothing to change (`if_exists`)."""
+    kind = PROCEDURES.get(record.kind)
+    if kind is None or record.kind_format > kind.state.format or not record.state:
+        return None
+    return kind.change(record.state)
 
 
 def _children(record: ProcedureRecord, living: Iterable[str]) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Stored tables, routes and schemas as the wire shows them. Pure."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 from zlib import crc32
 
 from keys.catalog.catalog import Catalog
@@ -12,7 +12,10 @@ from keys.model.catalogs import CatalogInfo, SchemaInfo
 from keys.model.tables import (
     Column,
     Constraint,
+    CopyRole,
     Index,
+    OwnCopies,
+    RegionCopy,
     RegionRoute,
     RegionState,
     TableInfo,
@@ -26,6 +29,7 @@ from metasrv_base.wire.api.tables import (
     ColumnBody,
     ConstraintBody,
     IndexBody,
+    RegionCopyBody,
     RegionLocation,
     RegionRouteBody,
     RouteBody,
@@ -35,8 +39,10 @@ from metasrv_base.wire.api.tables import (
     TableSummary,
 )
 from metasrv_base.wire.api.tenants import TenantLimits, TenantSettings, TenantUsage
+from procedures.quorum import min_in_sync
 
 Addresses = Mapping[str, str]
+COPY_NUMBERS: tuple[OwnCopies, ...] = get_args(OwnCopies)
 
 
 def table_etag(table_id: int, version: int) -> str:
@@ -66,7 +72,8 @@ def time_of(wall_ms: int) -> str:
 def table_body(
     table: CatalogTable, catalog_version: int, addresses: Addresses, placing: Placing
 ) -> TableBody:
-    """*placing*: of the catalog that the table is read from; it has the names."""
+    """Returns the body of a table. *placing* is that of the catalog that the table is read from; it
+    has the names."""
     return TableBody(
         **_defined(table.info, placing),
         catalog_version=catalog_version,
@@ -76,7 +83,7 @@ def table_body(
 
 
 def table_definition(info: TableInfo, placing: Placing) -> TableDefinition:
-    """*placing*: as of `table_body`."""
+    """Returns the definition of a table. *placing* is as for `table_body`."""
     return TableDefinition(**_defined(info, placing))
 
 
@@ -94,6 +101,8 @@ def _defined(info: TableInfo, placing: Placing) -> dict[str, Any]:
         "primary_key": tuple(names[column] for column in info.primary_key),
         "partition": partition_of(info.partition, names),
         "replicas": info.replicas,
+        "min_in_sync": min_in_sync(info),
+        "inherited": tuple(each for each in COPY_NUMBERS if each not in info.own_copies),
         "options": info.options,
         "colocation_columns": tuple(names[column] for column in info.colocation) or None,
         "placement": None if info.placement_id is None else kept_in.placement,
@@ -155,13 +164,20 @@ def regions_body(route: TableRoute, addresses: Addresses) -> tuple[RegionRouteBo
 
 def region_body(region: RegionRoute, addresses: Addresses) -> RegionRouteBody:
     is_lost = region.state is RegionState.LOST
+    in_sync = [copy.node for copy in region.copies if copy.role is CopyRole.IN_SYNC]
     return RegionRouteBody(
-        **_placed(region), address=None if is_lost else addresses.get(region.leader)
+        **_placed(region),
+        address=None if is_lost else addresses.get(region.leader),
+        copy_addresses={node: addresses[node] for node in in_sync if node in addresses},
     )
 
 
 def region_location(region: RegionRoute) -> RegionLocation:
     return RegionLocation(**_placed(region))
+
+
+def copy_body(copy: RegionCopy) -> RegionCopyBody:
+    return RegionCopyBody(node=copy.node, root=copy.root, role=copy.role.value)
 
 
 def _placed(region: RegionRoute) -> dict[str, Any]:
@@ -170,6 +186,7 @@ def _placed(region: RegionRoute) -> dict[str, Any]:
         "number": region.number,
         "leader": None if region.state is RegionState.LOST else region.leader,
         "followers": region.other_nodes,
+        "copies": tuple(map(copy_body, region.copies)),
         "epoch": region.epoch,
         "state": region.state.value,
         "borrows": region.borrows,
@@ -205,7 +222,7 @@ def schema_body(info: SchemaInfo, catalog_version: int) -> SchemaBody:
 
 
 def catalog_body(info: CatalogInfo, catalog: Catalog) -> CatalogBody:
-    """*catalog*: the catalog of all catalogs, at one version."""
+    """Returns the body of one catalog. *catalog* is the catalog of all catalogs, at one version."""
     size = catalog.sizes.get(info.name, NOTHING)
     return CatalogBody(
         id=info.catalog_id,

@@ -1,6 +1,7 @@
 """Operations of the catalog's history in words. Pure."""
 
 import json
+from collections.abc import Iterator
 
 from metasrv_base.wire.api import changes, versions
 from metasrv_base.wire.api.versions import CatalogOperation
@@ -9,7 +10,7 @@ VALUE_CHARS_MAX = 60  # of a default, a check or an option
 
 
 def text_of(name: str, operation: CatalogOperation) -> str:
-    """*name*: the full name of the object."""
+    """Describes an operation to people. *name* is the full name of the object."""
     match operation:
         case versions.CreatedObject() | versions.DroppedObject():
             verb, _, what = operation.op.partition("_")
@@ -75,6 +76,8 @@ def _of_table(operation: changes.AlterOperation) -> str:
         case changes.SetOptions():
             sets = (f"{key}={_value(value)}" for key, value in operation.options.items())
             return f"set {', '.join(sets)}"
+        case changes.SetCopies():
+            return f"set {', '.join(_copies(operation))}"
         case changes.DropConstraint():
             return f"drop constraint {operation.name}"
         case changes.ValidateConstraint():
@@ -84,6 +87,13 @@ def _of_table(operation: changes.AlterOperation) -> str:
         case changes.AddConstraint():
             return f"add constraint {operation.name} not null {operation.not_null}"
     raise AssertionError(operation.op)
+
+
+def _copies(operation: changes.SetCopies) -> Iterator[str]:
+    for name in ("replicas", "min_in_sync"):
+        number = getattr(operation, name)
+        if number is not None:
+            yield f"{name}={number}"
 
 
 def _value(value: object) -> str:

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from metasrv.service.state.addresses import NodePlace
 from metasrv.service.state.feed_lines import GOAWAY, Wanted, alive, moved
 from metasrv.service.state.state import ServerState
 from metasrv_base.wire.frontend.feed import ALIVE_MS
@@ -29,23 +30,23 @@ async def lines(state: ServerState, start: Start) -> AsyncGenerator[bytes]:
     sent."""
     with state.streams.counted(), ExitStack() as held:
         position = start.version
-        sent: Mapping[str, str] = {}
+        sent: Mapping[str, NodePlace] = {}
         due_ms = state.clock.mono_ms()
         while not state.is_stopping:
-            addresses = await state.addresses.known()
+            places = await state.addresses.places()
             if position is None or _is_behind(state, position):
                 catalog = state.follower.catalog
                 held.enter_context(state.follower.hold(catalog.version))
-                for part in state.feed.snapshot(catalog, start.table_ids, addresses):
+                for part in state.feed.snapshot(catalog, start.table_ids, places):
                     yield part
                     await asyncio.sleep(0)  # a large catalog is many parts, and others have work
                     if state.is_stopping:
                         break
                 position = catalog.version
             else:
-                for line in moved(sent, addresses):
+                for line in moved(sent, places):
                     yield line
-            sent = addresses
+            sent = places
             while not state.is_stopping and (
                 update := await _next(state, position, start.table_ids)
             ):

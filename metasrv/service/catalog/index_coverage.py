@@ -2,7 +2,7 @@
 
 from keys.catalog.tables.catalog_table import CatalogTable
 from keys.model.records import ProcedureHistory, ProcedureKey, ProcedureRecord
-from keys.store.readable import readable, untold
+from keys.store.readable import readable, skip_silently
 from keys.store.scan import scan
 from metasrv.service.state.state import ServerState
 from metasrv_base.wire.api.coverage import IndexCoverage, IndexDuplicates, RegionCoverage
@@ -14,7 +14,7 @@ async def coverages(state: ServerState, table: CatalogTable) -> dict[int, IndexC
     """Returns the progress of the indexes of *table* that are being filled, by id."""
     items, _ = await scan(state.kv, ProcedureKey.under(), deadline_ms=state.facts.store_deadline_ms)
     covered = {}
-    for row in readable(ProcedureKey, ProcedureRecord, items, untold):
+    for row in readable(ProcedureKey, ProcedureRecord, items, skip_silently):
         reorg = _reorg_of(row.value, table)
         if reorg is not None:
             covered[reorg.index] = coverage_of(row.key.procedure, reorg, table)

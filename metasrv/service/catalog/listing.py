@@ -59,7 +59,8 @@ class NamesPage(Generic[Object]):
 async def names_page(
     state: ServerState, request: ListRequest, objects: Callable[[Catalog], Iterable[Object]]
 ) -> NamesPage[Object]:
-    """*objects*: all of the list, in any order; may raise NotFound for what holds them."""
+    """Returns a page of objects by name. *objects* returns all of the list, in any order; it may
+    raise NotFound for what holds them."""
     name = await list_name(state, request)
     catalog_view, token = await page_view(state, request.freshness, name, request.token)
     items = sorted(objects(catalog_view.catalog), key=_by_name)

@@ -83,14 +83,15 @@ def made_placement(state: ServerState, placement_id: int, version: int | None) -
 def made_tablespace(
     state: ServerState, catalog: str, tablespace_id: int, version: int | None
 ) -> TablespaceBody:
-    """As of a placement."""
+    """Returns the tablespace as a change left it. Raises NotFound if it is gone and that version
+    too."""
     left = left_by(state, version)
     return tablespace_body(_by_id(left, catalog, tablespace_id), left.version)
 
 
 def _by_id(catalog: Catalog, name: str, tablespace_id: int) -> TablespaceInfo:
-    bears = catalog.placing.tablespace_names.get(tablespace_id)
-    info = catalog.placing.tablespaces_of(name).get(bears or "")
+    current_name = catalog.placing.tablespace_names.get(tablespace_id)
+    info = catalog.placing.tablespaces_of(name).get(current_name or "")
     if info is None:
         raise NotFound(what="tablespace", name=str(tablespace_id))
     return info

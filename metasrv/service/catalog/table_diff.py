@@ -7,6 +7,7 @@ of another one, of another type, has the ids of those before it in `origin_colum
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from keys.model.tables import Column, Constraint, ConstraintKind, Index, TableInfo
 from metasrv.service.bodies.column_pairs import ColumnPair, column_pairs
@@ -20,19 +21,21 @@ from metasrv_base.wire.api.changes import (
     DropColumn,
     DropConstraint,
     RenameColumn,
+    SetCopies,
     SetDefault,
     SetNullable,
     SetOptions,
     ValidateConstraint,
 )
-from metasrv_base.wire.api.tables import ColumnSpec, IndexSpec
+from metasrv_base.wire.api.tables import DEFAULT_NUMBER, ColumnSpec, IndexSpec
 from metasrv_base.wire.api.versions import CreatedIndex, DroppedIndex, IndexOperation
+from procedures.quorum import own_numbers
 
 
 @dataclass(frozen=True, slots=True)
 class DifferenceOfTables:
     alter: tuple[AlterOperation, ...]
-    """In an order in which an alter takes them."""
+    """Operations in an order in which an alter takes them."""
     indexes: tuple[IndexOperation, ...]
 
 
@@ -58,6 +61,7 @@ def difference(before: TableInfo, after: TableInfo) -> DifferenceOfTables:
         *_edited(pairs),
         *_added_constraints(before, after),
         *_options(before.options, after.options),
+        *_copies(before, after),
     )
     return DifferenceOfTables(alter, tuple(_indexes(before, after)))
 
@@ -160,6 +164,18 @@ def _options(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Al
     }
     if changed:
         yield SetOptions(op="set_options", options=changed)
+
+
+def _copies(before: TableInfo, after: TableInfo) -> Iterator[AlterOperation]:
+    """The numbers of copies that the table itself names; changes of its placement are none of the
+    table."""
+    (replicas, minimum), old = own_numbers(after), own_numbers(before)
+    if (replicas, minimum) != old:
+        reason = None
+        fields: dict[str, Any] = {}
+        fields |= {} if replicas == old[0] else {"replicas": replicas or DEFAULT_NUMBER}
+        fields |= {} if minimum == old[1] else {"min_in_sync": minimum or DEFAULT_NUMBER}
+        yield SetCopies(op="set_copies", **fields, reason=reason)
 
 
 def _indexes(before: TableInfo, after: TableInfo) -> Iterator[IndexOperation]:

@@ -103,7 +103,8 @@ def made_schema(state: ServerState, name: FullSchemaName, version: int | None) -
 
 
 def made_catalog(state: ServerState, name: str, version: int | None) -> CatalogBody:
-    """As of a schema."""
+    """Returns the catalog as its create left it. Raises NotFound if it is gone and that version
+    too."""
     catalog = left_by(state, version)
     must_have_catalog(catalog, name)
     return catalog_body(catalog.catalogs[name], catalog)

@@ -77,7 +77,7 @@ async def adopt(
     with only_the_leader():
         term = await state.leading()
         if term.nodes.restored_from is None or term.adopter is None:
-            state_now = "was not restored from a backup"
+            state_now = "the cluster is not one that was restored from a backup"
             raise Conflict("action-not-allowed", action="adopt", state=state_now)
         records = {status.node.node_id: status.node for status in term.nodes.statuses()}
         if not context.dry_run:
@@ -115,8 +115,8 @@ async def _adopt_node(
     if record is not None and record.restored_from is None:
         return  # it was adopted before
     old = term.nodes.restored_from if record is None else record.restored_from
-    wish = AdoptRequest(cluster_id=term.cluster_id, from_cluster_id=old or "", node_id=node_id)
-    await term.adopter.adopt(url, wish)
+    request = AdoptRequest(cluster_id=term.cluster_id, from_cluster_id=old or "", node_id=node_id)
+    await term.adopter.adopt(url, request)
     if record is None:
         return
     cordon = record.cordon

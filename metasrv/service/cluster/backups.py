@@ -15,7 +15,7 @@ from keys.catalog.log.revision_pins import HeldPin, is_compacted
 from keys.commit.copying import uncopied_of
 from keys.key import Range
 from keys.model.cluster import ClusterKey, ClusterRecord
-from keys.model.staging.parts import LargeUpdateKey
+from keys.model.staging.parts import LargeUpdate, LargeUpdateKey
 from keys.store.kv import Get, KeyValue, Request
 from keys.store.scan import pages
 from keys.value import decode
@@ -27,9 +27,13 @@ from metasrv_base.errors import MetaError, Unavailable
 EVERYTHING = Range(b"", b"\0")
 PAGE = Get(b"", limit=128)
 """Keys that are held at once: mostly 100 KiB, and 192 MiB if each has a value of etcd's largest."""
-LOOKS_MAX = 40
 LOOK_MS = 250
-"""Pause between two looks whether the keys of a batch are written: 10 s in all."""
+"""Pause between two looks whether the keys of a batch are written."""
+STALLED_MS = 2_000
+"""Time without another key written after which nobody waits for them: a leader writes some hundred
+in each of its transactions, and the next leader may come in 10 s, or never."""
+WAIT_MS = 10_000
+"""Time after which nobody waits for keys that are being written: they take 2 s at 3,000 tables."""
 BACKUPS_MAX = 2
 """Backups that one server makes at once: each takes half of a processor."""
 
@@ -97,29 +101,58 @@ def _give_place_back(state: ServerState) -> None:
     state.backups -= 1
 
 
+@dataclass(slots=True)
+class _KeysAwaited:
+    """The wait until the keys of a large version are written."""
+
+    state: ServerState
+    began_ms: int
+    progressed_ms: int
+    last: LargeUpdate | None = None
+
+    def look(self, large: LargeUpdate) -> None:
+        """Notes how many are written. Raises Unavailable once nobody is to wait longer.
+
+        *large*: the version, as it is stored now.
+        """
+        now = self.state.clock.mono_ms()
+        if large != self.last:
+            self.last, self.progressed_ms = large, now
+        if now - self.progressed_ms < STALLED_MS and now - self.began_ms < WAIT_MS:
+            return
+        is_led = self.state.leader is not None
+        who = "the leader is writing them" if is_led else "no server leads, which would write them"
+        left = f"{large.keys - large.copied} of {large.keys} keys of version {large.version}"
+        raise Unavailable("not-ready", what="A backup", reason=f"{left} are not written; {who}")
+
+
 async def _begun(state: ServerState) -> Backup:
-    """Waits for a revision at which no version is being written to its keys. Raises Unavailable
-    after LOOKS_MAX looks: no leader is there to write them."""
+    """Waits for a revision at which no version is being written to its keys: STALLED_MS while none
+    of them comes, and WAIT_MS in all. Raises Unavailable, which says for what it has waited."""
+    now = state.clock.mono_ms()
+    awaited = _KeysAwaited(state, began_ms=now, progressed_ms=now)
     reads = (Get(bytes(ClusterKey())), Get(*LargeUpdateKey.under()))
     pins, deadline_ms = state.pins, state.facts.store_deadline_ms
-    for _ in range(LOOKS_MAX):
+    while True:
         answer = await state.kv.txn(Request(reads=reads), deadline_ms=deadline_ms)
         revision, ranges = answer.revision, answer.ranges
         if not ranges[0]:
             raise Unavailable("not-ready", what="the cluster")
-        if uncopied_of(ranges[1]) is None:
+        uncopied = uncopied_of(ranges[1])
+        if uncopied is None:
             pinned = await pins.take("a backup", reads)
             if pinned.held is not None:
                 revision, ranges = pinned.revision, pinned.ranges
-            if uncopied_of(ranges[1]) is None:
+            uncopied = uncopied_of(ranges[1])
+            if uncopied is None:
                 try:
                     return Backup(state, await _header(state, revision, ranges[0]), pinned.held)
                 except MetaError:
                     await pins.release(pinned.held)
                     raise
             await pins.release(pinned.held)
+        awaited.look(uncopied.value)
         await state.clock.sleep_ms(LOOK_MS)
-    raise Unavailable("not-ready", what="the keys of a batch")
 
 
 async def _header(state: ServerState, revision: int, record: tuple[KeyValue, ...]) -> BackupHeader:

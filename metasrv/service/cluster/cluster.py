@@ -2,7 +2,7 @@
 
 from keys.model.cluster import Candidate, CandidateKey, LeaderKey, LeaderRecord
 from keys.store.kv import Get, KeyValue, Request
-from keys.store.readable import readable, untold
+from keys.store.readable import readable, skip_silently
 from keys.value import decode
 from metasrv.service.state.state import ServerState
 from metasrv_base.errors import Unavailable
@@ -40,7 +40,7 @@ async def _election(state: ServerState) -> tuple[LeaderBody | None, tuple[Metasr
     answer = await state.kv.txn(request, deadline_ms=state.facts.store_deadline_ms)
     seat, candidates = answer.ranges
     leader = _seated(seat[0]) if seat else None
-    rows = readable(CandidateKey, Candidate, candidates, untold)
+    rows = readable(CandidateKey, Candidate, candidates, skip_silently)
     servers = tuple(_server(row.value, leader) for row in rows)
     return leader, servers
 

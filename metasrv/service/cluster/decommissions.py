@@ -71,8 +71,8 @@ async def _of_lost(
     submission = under_way(term, node_id, DECOMMISSION_NODE.name)
     if submission is not None:
         return submission
-    wish = DecommissionNode(node=node_id, reason=removal.reason, by=removal.by)
-    return await submitted(state, term, context, Leaving(DECOMMISSION_NODE, wish))
+    decommission = DecommissionNode(node=node_id, reason=removal.reason, by=removal.by)
+    return await submitted(state, term, context, Leaving(DECOMMISSION_NODE, decommission))
 
 
 async def _hold_off(term: Term, status: NodeStatus, cordon: Cordon) -> None:

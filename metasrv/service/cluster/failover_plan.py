@@ -41,7 +41,7 @@ class Situation:
     statuses: tuple[NodeStatus, ...]
     views: tuple[NodeView, ...]
     maintenance: Maintenance | None
-    """None: it is off."""
+    """The maintenance that is on; None if it is off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +105,15 @@ def plan_drain(node_id: str, request: DrainRequest, situation: Situation) -> Tur
     is a person who asks. Raises NotFound; Conflict("node-not-eligible") if there is nowhere to go,
     for all of them or for the tables of a placement."""
     must_be_registered([node_id, *request.targets], situation)
-    wish = FailoverRequest(
+    failover = FailoverRequest(
         node_id=node_id, reason=request.reason, targets=request.targets, force=False
     )
-    validate(wish)
-    _targets_must_be_able(wish, situation.views)
+    validate(failover)
+    _targets_must_be_able(failover, situation.views)
     reasons = {view.node_id: why_not(view, {node_id}) for view in situation.views}
     if situation.catalog.led_by(node_id) and None not in reasons.values():
-        said = "; ".join(f"{node} is {reason}" for node, reason in reasons.items())
-        raise Conflict("node-not-eligible", reason=said, reasons=reasons)
+        refusal = "; ".join(f"{node} is {reason}" for node, reason in reasons.items())
+        raise Conflict("node-not-eligible", reason=refusal, reasons=reasons)
     yield from must_take_all(Room(situation.views, node_id, request.targets), situation.catalog)
     return Leaving(
         FAILOVER_NODE,

@@ -135,8 +135,8 @@ async def submitted(
     if blockers and not context.queue:
         raise locked(blockers)
     client = context.client(part=part, expected_epoch=planned.expected_epoch)
-    wish = SubmitRequest(state.ids.procedure_id(), client, context.fingerprint)
-    return await stored(state, term, planned.kind, planned.state, wish)
+    request = SubmitRequest(state.ids.procedure_id(), client, context.fingerprint)
+    return await stored(state, term, planned.kind, planned.state, request)
 
 
 def situation(state: ServerState, term: Term) -> Situation:

@@ -118,10 +118,10 @@ def _wrong_registration(holder_id: str, request: HolderRegisterRequest) -> Itera
     yield from _wrong_pins(request.pinned)
 
 
-def _wrong_holder(holder_id: str, said: str) -> Iterator[FieldError]:
+def _wrong_holder(holder_id: str, body_id: str) -> Iterator[FieldError]:
     if not is_node_id(holder_id):
         yield no_node_id("/holder_id")
-    elif said != holder_id:
+    elif body_id != holder_id:
         yield FieldError(pointer="/holder_id", detail=f"the path says {holder_id}")
 
 

@@ -22,7 +22,8 @@ TEXT_CHARS_MAX = 4_096  # of an address, a folder, a zone, a version
 async def register(
     state: ServerState, node_id: str, request: RegisterRequest, by: str | None
 ) -> RegisterAnswer:
-    """*by*: the holder of the token that was shown; None: nobody asks for tokens.
+    """Registers a datanode. *by* is the holder of the token that was shown; None if no tokens are
+    in use.
 
     Raises NotLeader with the leader's URL where another server leads, and as
     `NodeLiveness.register`.
@@ -42,7 +43,7 @@ async def heartbeat(
 
 
 def _wrong_registration(node_id: str, request: RegisterRequest) -> Iterator[FieldError]:
-    yield from _wrong_node(node_id, request.node_id)
+    yield from wrong_node(node_id, request.node_id)
     if request.role != DATANODE:
         yield FieldError(pointer="/role", detail=f"only {DATANODE} registers here")
     if not is_base_url(request.address):
@@ -62,7 +63,7 @@ def _wrong_registration(node_id: str, request: RegisterRequest) -> Iterator[Fiel
 
 
 def _wrong_heartbeat(node_id: str, request: HeartbeatRequest) -> Turns[tuple[FieldError, ...]]:
-    errors = list(_wrong_node(node_id, request.node_id))
+    errors = list(wrong_node(node_id, request.node_id))
     region_ids: set[str] = set()
     for numbered in slices(enumerate(request.regions.region_id)):
         for position, region_id in numbered:
@@ -76,10 +77,10 @@ def _wrong_heartbeat(node_id: str, request: HeartbeatRequest) -> Turns[tuple[Fie
     return tuple(errors)
 
 
-def _wrong_node(node_id: str, said: str) -> Iterator[FieldError]:
+def wrong_node(node_id: str, body_id: str) -> Iterator[FieldError]:
     if not is_node_id(node_id):
         yield no_node_id("/node_id")
-    elif said != node_id:
+    elif body_id != node_id:
         yield FieldError(pointer="/node_id", detail=f"the path says {node_id}")
 
 

@@ -174,8 +174,8 @@ async def node_reports(state: ServerState) -> Reports:
 def _chosen(
     catalog: Catalog, only: RegionFilter, after: int, size: int
 ) -> Turns[list[tuple[CatalogTable, RegionRoute]]]:
-    """In order, and enough of them for a page above the region *after*: each table has one or
-    more, but of the first, and of none other, all may be below."""
+    """Returns regions in order, enough of them for a page above the region *after*: each table has
+    one or more, but of the first, and of none other, all may be below."""
     first = table_of(RegionId(after))
     tables = catalog.tables.values() if only.node is None else catalog.on_node(only.node)
     chosen: list[CatalogTable] = []

@@ -73,30 +73,30 @@ def must_take_all(room: Room, catalog: Catalog) -> Turns[None]:
 
 
 def must_take(room: Room, catalog: Catalog, tables: Iterable[CatalogTable]) -> None:
-    """As `must_take_all`, of these tables."""
-    stuck = list[Stuck]()
+    """Checks *tables* as `must_take_all` checks all tables."""
+    stuck_tables = list[Stuck]()
     for table in tables:
         placement = catalog.placing.placement_of(table.info)
         reasons = room.refusals(placement, table.info.engine)
         if reasons is not None:
-            stuck.append(Stuck(table, placement, reasons))
-    _refuse(stuck[:TOLD_MAX])
+            stuck_tables.append(Stuck(table, placement, reasons))
+    _refuse(stuck_tables[:TOLD_MAX])
 
 
-def _refuse(stuck: Sequence[Stuck]) -> None:
-    if not stuck:
+def _refuse(stuck_tables: Sequence[Stuck]) -> None:
+    if not stuck_tables:
         return
-    said = [
+    refusals = [
         f"table {each.table.info.full_name} of placement {each.placement.name}: "
         + ("; ".join(f"{n} is {reason}" for n, reason in each.reasons.items()) or ALONE)
-        for each in stuck
+        for each in stuck_tables
     ]
     raise Conflict(
         "node-not-eligible",
-        reason=". ".join(said),
-        tables=[each.table.info.full_name for each in stuck],
-        placements=[each.placement.name for each in stuck],
-        reasons=dict(stuck[0].reasons),
+        reason=". ".join(refusals),
+        tables=[each.table.info.full_name for each in stuck_tables],
+        placements=[each.placement.name for each in stuck_tables],
+        reasons=dict(stuck_tables[0].reasons),
     )
 
 
@@ -104,25 +104,34 @@ def _stuck(room: Room, catalog: Catalog) -> Turns[list[Stuck]]:
     """One table for each placement that has some, of as many as are told. Tables are looked up only
     where no node may take regions of a placement: at most one look-up for each use of one."""
     on_node: Map[int, HeldRegions] = catalog.nodes.get(room.source, Map())
-    stuck = list[Stuck]()
+    stuck_tables = list[Stuck]()
     for placement in {DEFAULT_PLACEMENT_ID: catalog.placing.default, **_by_id(catalog)}.values():
         yield
         closed = _closed(room, placement)
         if not closed:
             continue
         numbers = yield from _led_in(catalog, placement.placement_id, closed.keys(), on_node)
-        table = yield from _first_shown(catalog, numbers)
+        table = yield from _first_stuck(catalog, numbers, room.source)
         if table is not None:
-            stuck.append(Stuck(table, placement, closed[_profile_of(table)]))
-        if len(stuck) == TOLD_MAX:
+            stuck_tables.append(Stuck(table, placement, closed[_profile_of(table)]))
+        if len(stuck_tables) == TOLD_MAX:
             break
-    return stuck
+    return stuck_tables
 
 
-def _first_shown(catalog: Catalog, numbers: Iterable[int]) -> Turns[CatalogTable | None]:
+def _first_stuck(
+    catalog: Catalog, numbers: Iterable[int], source: str
+) -> Turns[CatalogTable | None]:
+    """Returns a table of which *source* leads a region that has no other copy in sync: such a copy
+    leads next, and needs no room elsewhere."""
     for some in slices(numbers, DECODED_IN_TURN):
         for number in some:
-            if catalog.shows(table := catalog.tables[number]):
+            table = catalog.tables[number]
+            is_stuck = any(
+                region.leader == source and len(region.in_sync) == 1
+                for region in table.route.region_routes
+            )
+            if is_stuck and catalog.shows(table):
                 return table
         yield
     return None

@@ -1,4 +1,4 @@
-"""A batch, judged and planned: each command by the catalog that those before it leave. Pure."""
+"""Plans a batch: each command by the catalog that those before it leave. Pure."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -13,33 +13,38 @@ from keys.model.log import Entry
 from keys.model.records import Lock
 from metasrv.service.ddl.batch_members import (
     NOT_IN_BATCH,
-    MemberWish,
+    MemberRequest,
+    ddl_request_of,
     not_in_batch,
     op_of,
-    wish_of,
 )
 from metasrv.service.requests.ddl_request import (
     AlreadyAbsent,
     AlreadySatisfied,
+    DdlPlan,
     DdlRequest,
-    Judged,
     ProcedureToSubmit,
     RequestFacts,
 )
 from metasrv.service.requests.request_context import RequestContext
+from metasrv_base.concurrency.turns import at_once
 from metasrv_base.errors import MetaError, Refused
 from metasrv_base.wire.api.batches import BatchRequest
 from metasrv_base.wire.problem.problems import ERRORS_MAX, FieldError, refuse
-from procedures.commands.in_order import placed
+from procedures.commands.in_order import placed, planned, refuse_too_many
 from procedures.kinds.batch.batch import BATCH, CommandBatch
-from procedures.kinds.batch.large import OBJECTS_MAX
 from procedures.kinds.batch.members import Change, Member, Miss, command_of
 from procedures.kinds.tables.create_table import CreateTable
 from procedures.locking.locks import distinct
 from procedures.ports import NodeView
 
 PLACEHOLDER_ID = 2**31 - 1  # the ids of what is made count down from it, until they are reserved
-JUDGED_AT_ONCE = 32  # commands that are judged on the event loop: some 10 ms
+PLANNED_AT_ONCE = 32  # commands that are planned on the event loop: some 10 ms
+SWEEPING = frozenset(
+    ("drop_catalog", "drop_schema", "alter_placement", "drop_placement", "drop_tablespace")
+)
+"""Commands that look at all that stands in an object or uses it, which may be thousands of tables:
+a cascade over 1,000 takes 120 ms."""
 BY = "00000000-0000-7000-8000-000000000000"  # of what is dropped, until the batch has an id
 
 INSIDE = {
@@ -57,13 +62,17 @@ def batch(context: RequestContext, request: BatchRequest) -> DdlRequest:
     """Raises Refused with every fault of every command."""
     context.require_no_version()
     _refuse_states(request)
-    members = _wishes(context, request)
+    members = _member_requests(context, request)
 
-    def wants(catalog: Catalog) -> tuple[Lock, ...]:
-        return distinct(*(lock for each in members for lock in each.wish.wants(catalog)))
+    def locks(catalog: Catalog) -> tuple[Lock, ...]:
+        return distinct(*(lock for each in members for lock in each.request.locks(catalog)))
 
-    is_long = len(members) > JUDGED_AT_ONCE
-    return DdlRequest(context, wants, partial(plan_batch, context, members), is_long=is_long)
+    plan = partial(plan_batch, context, members)
+    return DdlRequest(context, locks, plan, is_long=_is_long(members))
+
+
+def _is_long(members: Sequence[MemberRequest]) -> bool:
+    return len(members) > PLANNED_AT_ONCE or any(each.op in SWEEPING for each in members)
 
 
 def _refuse_states(request: BatchRequest) -> None:
@@ -74,49 +83,55 @@ def _refuse_states(request: BatchRequest) -> None:
         raise Refused(NOT_IN_BATCH, errors=tuple(errors[:ERRORS_MAX]), count=len(errors))
 
 
-def _wishes(context: RequestContext, request: BatchRequest) -> tuple[MemberWish, ...]:
-    wishes: list[MemberWish] = []
+def _member_requests(context: RequestContext, request: BatchRequest) -> tuple[MemberRequest, ...]:
+    members: list[MemberRequest] = []
     errors: list[FieldError] = []
     for number, command in enumerate(request.commands):
         op = op_of(command)
         try:
             own = replace(context, body={}, body_bytes=len(command.model_dump_json()))
-            wishes.append(MemberWish(op, wish_of(own, command)))
+            members.append(MemberRequest(op, ddl_request_of(own, command)))
         except Refused as error:
             errors += _at(number, op, error)
     refuse(errors)
-    return tuple(wishes)
+    return tuple(members)
 
 
 def _at(number: int, op: str, error: Refused) -> Iterable[FieldError]:
     """The faults of one command, with their places in the batch."""
     here = f"/commands/{number}/{op}"
     inside = INSIDE.get(op, "")
-    given = error.facts.get("errors")
-    if not isinstance(given, tuple):
+    inner = error.facts.get("errors")
+    if not isinstance(inner, tuple):
         return (FieldError(pointer=here, code=error.code, detail=str(error)),)
     return [
-        fault.model_copy(update={"pointer": f"{here}{inside}{fault.pointer}"}) for fault in given
+        fault.model_copy(update={"pointer": f"{here}{inside}{fault.pointer}"}) for fault in inner
     ]
 
 
 def plan_batch(
-    context: RequestContext, members: Sequence[MemberWish], facts: RequestFacts
+    context: RequestContext, members: Sequence[MemberRequest], facts: RequestFacts
 ) -> ProcedureToSubmit:
     placeholders = count(PLACEHOLDER_ID, -1)
-    drafted = _judged(members, facts, lambda _: next(placeholders))
+    drafted = _drafted(members, facts, lambda _: next(placeholders))
     _must_fit(drafted)
 
     def numbered(ids: NextId) -> CommandBatch:
-        return CommandBatch(members=_judged(members, facts, ids).members)
+        return CommandBatch(members=_drafted(members, facts, ids).members)
 
     draft = CommandBatch(members=drafted.members)
-    return ProcedureToSubmit(BATCH, draft, sequences=drafted.sequences, renumbered=numbered)
+    return ProcedureToSubmit(
+        BATCH,
+        draft,
+        sequences=drafted.sequences,
+        renumbered=numbered,
+        is_long=_is_long(members),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class DraftedBatch:
-    """A batch that is right, as things are."""
+    """A batch whose commands are all valid, as the catalog stands."""
 
     members: tuple[Member, ...]
     entries: tuple[Entry, ...]
@@ -124,52 +139,53 @@ class DraftedBatch:
     """The sequence of each id that it took, in order."""
 
 
-def _judged(members: Sequence[MemberWish], facts: RequestFacts, next_id: NextId) -> DraftedBatch:
-    """Raises what the first command that cannot be is refused with, and its number in the list."""
+def _drafted(
+    members: Sequence[MemberRequest], facts: RequestFacts, next_id: NextId
+) -> DraftedBatch:
+    """Plans each command. Raises the refusal of the first that is refused, with its number."""
     resolved: list[Member] = []
     entries: list[Entry] = []
     sequences: list[str] = []
     for number, each in enumerate(members):
         try:
-            judged = each.wish.judge(facts)
-            if isinstance(judged, ProcedureToSubmit) and judged.sequence is not None:
-                assert judged.numbered is not None
-                sequences.append(judged.sequence)
-                judged = replace(judged, state=judged.numbered(next_id(judged.sequence)))
-            elif isinstance(judged, ProcedureToSubmit) and judged.renumbered is not None:
-                sequences.extend(judged.sequences)
-                judged = replace(judged, state=judged.renumbered(next_id))
-            member = _member(judged)
-            made = command_of(member, BY).plan(CatalogByKey(facts.catalog))
+            plan = each.request.plan(facts)
+            if isinstance(plan, ProcedureToSubmit) and plan.sequence is not None:
+                assert plan.numbered is not None
+                sequences.append(plan.sequence)
+                plan = replace(plan, state=plan.numbered(next_id(plan.sequence)))
+            elif isinstance(plan, ProcedureToSubmit) and plan.renumbered is not None:
+                sequences.extend(plan.sequences)
+                plan = replace(plan, state=plan.renumbered(next_id))
+            member = _member(plan)
+            (made,) = at_once(planned([command_of(member, BY)], CatalogByKey(facts.catalog)))
         except MetaError as error:
             raise placed(error, number) from error
         resolved.append(member)
         entries += made
-        facts = _after(facts, made, judged)
+        if number + 1 < len(members):  # no command is planned by what the last one leaves
+            facts = _after(facts, made, plan)
     return DraftedBatch(tuple(resolved), tuple(entries), tuple(sequences))
 
 
-def _member(judged: Judged) -> Member:
-    match judged:
+def _member(plan: DdlPlan) -> Member:
+    match plan:
         case ProcedureToSubmit():
-            return Change.of(judged.kind.name, judged.state)
+            return Change.of(plan.kind.name, plan.state)
         case AlreadySatisfied():
-            return Miss(
-                kind=judged.kind.name, name=judged.resource.name, id=int(judged.resource.id)
-            )
+            return Miss(kind=plan.kind.name, name=plan.resource.name, id=int(plan.resource.id))
         case AlreadyAbsent():
-            return Miss(kind=judged.kind.name, name=judged.resource.name, id=None)
+            return Miss(kind=plan.kind.name, name=plan.resource.name, id=None)
 
 
-def _after(facts: RequestFacts, made: tuple[Entry, ...], judged: Judged) -> RequestFacts:
-    """The facts by which the next command is judged."""
+def _after(facts: RequestFacts, made: tuple[Entry, ...], plan: DdlPlan) -> RequestFacts:
+    """The facts by which the next command is planned."""
     if not made:
         return facts
     catalog = facts.catalog
     update = draft_update(catalog.version + 1, facts.now_ms, made)
     nodes = facts.nodes
-    if isinstance(judged, ProcedureToSubmit) and isinstance(judged.state, CreateTable):
-        nodes = _loaded(nodes, judged.state)
+    if isinstance(plan, ProcedureToSubmit) and isinstance(plan.state, CreateTable):
+        nodes = _loaded(nodes, plan.state)
     return replace(facts, catalog=catalog.apply(update, catalog.revision), nodes=nodes)
 
 
@@ -186,6 +202,4 @@ def _loaded(nodes: tuple[NodeView, ...], table: CreateTable) -> tuple[NodeView, 
 
 def _must_fit(drafted: DraftedBatch) -> None:
     """Raises Refused("ddl-too-large") with the numbers, before any node is asked."""
-    if len(drafted.entries) > OBJECTS_MAX:
-        needs = f"a version that changes {len(drafted.entries)} objects"
-        raise Refused("ddl-too-large", needs=needs, limit=OBJECTS_MAX)
+    refuse_too_many(len(drafted.entries))

@@ -1,6 +1,6 @@
-"""The commands of a batch as requests of their own: how each is judged, and what it comes to.
+"""The commands of a batch as requests of their own: how each is planned, and its result.
 
-To let batches take another command, add its case to `wish_of`, and its kind to
+To let batches take another command, add its case to `ddl_request_of`, and its kind to
 procedures/kinds/batch/members.py.
 """
 
@@ -50,11 +50,11 @@ ROUTES = {
 
 
 @dataclass(frozen=True, slots=True)
-class MemberWish:
+class MemberRequest:
     """One command of a batch, as the request that would do it alone."""
 
     op: str
-    wish: DdlRequest
+    request: DdlRequest
 
 
 def op_of(command: BatchCommandBody) -> str:
@@ -63,7 +63,7 @@ def op_of(command: BatchCommandBody) -> str:
     return field
 
 
-def wish_of(context: RequestContext, command: BatchCommandBody) -> DdlRequest:
+def ddl_request_of(context: RequestContext, command: BatchCommandBody) -> DdlRequest:
     """Raises Refused with every fault of the command."""
     match command:
         case batches.CreatesCatalog(create_catalog=spec):
@@ -91,10 +91,10 @@ def wish_of(context: RequestContext, command: BatchCommandBody) -> DdlRequest:
         case batches.NotInBatch():
             raise Refused(NOT_IN_BATCH)  # `not_in_batch` has refused it
         case _:
-            return _placing_wish(context, command)
+            return _placing_request(context, command)
 
 
-def _placing_wish(context: RequestContext, command: PlacingCommandBody) -> DdlRequest:
+def _placing_request(context: RequestContext, command: PlacingCommandBody) -> DdlRequest:
     match command:
         case batches.CreatesPlacement(create_placement=placement):
             return ddl_placements.create_placement(context, placement)

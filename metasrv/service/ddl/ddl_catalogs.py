@@ -1,4 +1,4 @@
-"""Create, alter and drop of a catalog, judged and planned. Pure."""
+"""Plans the create, alter and drop of a catalog. Pure."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -93,11 +93,11 @@ def alter_catalog(context: RequestContext, name: str, patch: CatalogPatch) -> Dd
     refuse(tenant_errors(patch.settings, patch.limits))
     context.require_no_version()
 
-    def wants(catalog: Catalog) -> tuple[Lock, ...]:
+    def locks(catalog: Catalog) -> tuple[Lock, ...]:
         return (shared(catalog_key(name)), exclusive(tenant_key(name)))
 
     context = replace(context, if_exists=patch.if_exists)
-    request = DdlRequest(context, wants, partial(plan_alter_catalog, name, patch))
+    request = DdlRequest(context, locks, partial(plan_alter_catalog, name, patch))
     return unless_absent(request, ALTER_CATALOG, "catalog", name, _exists(name))
 
 

@@ -1,19 +1,26 @@
-"""create_table, judged and planned: every id, node and folder is chosen before it is submitted."""
+"""Plans create_table: every id, node and folder is chosen before it is submitted."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from keys.catalog.catalog import Catalog
 from keys.model.records import Lock
-from keys.model.tables import Column, RegionRoute, RegionState, TableInfo, TableRoute
+from keys.model.tables import (
+    COPIES_FORMAT,
+    Column,
+    RegionRoute,
+    RegionState,
+    TableInfo,
+    TableRoute,
+)
 from metasrv.service.ddl.sizes import must_fit
 from metasrv.service.ddl.table_placing import (
     FORMAT,
     TablePlacing,
     partition_of_spec,
     placing_of,
+    with_copy_numbers,
 )
 from metasrv.service.requests.ddl_request import (
     AlreadySatisfied,
@@ -26,6 +33,7 @@ from metasrv.service.requests.ddl_request import (
 from metasrv.service.requests.request_context import RequestContext
 from metasrv_base.errors import Conflict, Unavailable
 from metasrv_base.ids import TableId, region_id
+from metasrv_base.values.frozen import frozen
 from metasrv_base.wire.api.table_rules import rule_of, validate_spec
 from metasrv_base.wire.api.tables import TableSpec
 from metasrv_base.wire.problem.problems import refuse
@@ -38,7 +46,7 @@ from procedures.locking.locks import (
     schema_key,
     shared,
 )
-from procedures.ports import NodeView
+from procedures.steps.copies.copy_placing import CopyRules, Homes, new_copies, place_copies
 from procedures.steps.existing import alike
 from procedures.steps.placing import place_in_groups, region_root
 
@@ -46,7 +54,7 @@ FIRST_EPOCH = 1
 PLACEHOLDER_ID = 2**31 - 1  # as long as an id can become in years; replaced before submit
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableToCreate:
     name: FullTableName
     spec: TableSpec
@@ -81,8 +89,8 @@ def plan_create_table(
     if existing is not None:
         alike(info, existing.info, if_not_exists=spec.if_not_exists)
         return AlreadySatisfied(CREATE_TABLE, existing)
-    nodes = _place(facts, info)
-    route = table_route(PLACEHOLDER_ID, nodes)
+    homes = _place(facts, info)
+    route = table_route(PLACEHOLDER_ID, homes)
     must_fit(info, route, context)
     draft = CreateTable(
         info=info,
@@ -94,7 +102,7 @@ def plan_create_table(
 
     def numbered(table_id: int) -> CreateTable:
         own = info.model_copy(update={"table_id": table_id})
-        return draft.model_copy(update={"info": own, "route": table_route(table_id, nodes)})
+        return draft.model_copy(update={"info": own, "route": table_route(table_id, homes)})
 
     return ProcedureToSubmit(CREATE_TABLE, draft, sequence="table_id", numbered=numbered)
 
@@ -105,7 +113,7 @@ def table_info(
     """Columns are numbered from 1 in the order given; every version begins at 1."""
     name, spec = table.name, table.spec
     ids = {column.name: number for number, column in enumerate(spec.columns, start=1)}
-    return TableInfo(
+    info = TableInfo(
         table_id=table_id,
         catalog=name.catalog,
         schema_name=name.schema,
@@ -127,10 +135,11 @@ def table_info(
         primary_key=tuple(ids[column] for column in spec.primary_key),
         partition=rule_of(partition_of_spec(spec, placing.placement), spec.primary_key, ids),
         options=spec.options,
-        replicas=spec.replicas,
+        replicas=1,
         created_at_ms=now_ms,
         **{**_colocation(spec, ids), **placing.fields()},
     )
+    return with_copy_numbers(info, spec, placing.placement)
 
 
 def _colocation(spec: TableSpec, ids: Mapping[str, int]) -> dict[str, Any]:
@@ -139,38 +148,47 @@ def _colocation(spec: TableSpec, ids: Mapping[str, int]) -> dict[str, Any]:
     return {"format": FORMAT, "colocation": tuple(ids[name] for name in spec.colocation_columns)}
 
 
-def table_route(table_id: int, nodes: tuple[NodeView, ...]) -> TableRoute:
-    """One region for each of *nodes*. The create opens them, so the route is born announced."""
-    regions = []
-    for number, node in enumerate(nodes):
-        name = str(region_id(TableId(table_id), number))
-        regions.append(
-            RegionRoute(
-                region_id=name,
-                leader=node.node_id,
-                epoch=FIRST_EPOCH,
-                state=RegionState.OPEN,
-                root=region_root(node, name, FIRST_EPOCH),
-                announced=True,
-            )
-        )
-    return TableRoute(table_id=table_id, version=1, region_routes=tuple(regions))
+def table_route(table_id: int, homes: tuple[Homes, ...]) -> TableRoute:
+    """One region for each of *homes*. The create opens them, so the route is born announced."""
+    regions = tuple([_new_region(table_id, number, nodes) for number, nodes in enumerate(homes)])
+    route = TableRoute(table_id=table_id, version=1, region_routes=regions)
+    has_copies = len(homes[0]) > 1
+    return route.model_copy(update={"format": COPIES_FORMAT}) if has_copies else route
 
 
-def _place(facts: RequestFacts, info: TableInfo) -> tuple[NodeView, ...]:
+def _new_region(table_id: int, number: int, nodes: Homes) -> RegionRoute:
+    name = str(region_id(TableId(table_id), number))
+    leader, *others = nodes
+    region = RegionRoute(
+        region_id=name,
+        leader=leader.node_id,
+        epoch=FIRST_EPOCH,
+        state=RegionState.OPEN,
+        root=region_root(leader, name, FIRST_EPOCH),
+        announced=True,
+    )
+    return region.with_copies(new_copies(name, FIRST_EPOCH, others)) if others else region
+
+
+def _place(facts: RequestFacts, info: TableInfo) -> tuple[Homes, ...]:
     """Raises Conflict("node-not-eligible") with every node's reason; Unavailable while a node has
     not said yet how much room it has: a new leader hears them all within a heartbeat."""
     nodes, placement = facts.nodes, facts.catalog.placing.placement_of(info)
     if not nodes:
         raise Conflict("node-not-eligible", reason="none is registered")
-    by_number = facts.catalog.partition_groups(info)
+    node_filter, by_number = placement.node_filter, facts.catalog.partition_groups(info)
     groups = [by_number.get(number, {}) for number in range(info.partition.regions)]
     try:
-        return place_in_groups(nodes, groups, (), info.engine, placement.node_filter)
+        leaders = place_in_groups(nodes, groups, (), info.engine, node_filter)
+        if info.replicas == 1:
+            return tuple([(leader,) for leader in leaders])
+        beside = facts.catalog.copy_groups(info)
+        rules = CopyRules(info.replicas, info.engine, node_filter, beside)
+        return place_copies(nodes, leaders, rules)
     except Unavailable as error:
         reasons = error.facts["reasons"]
         assert isinstance(reasons, dict)
-        said = "; ".join(f"{node} is {reason}" for node, reason in reasons.items())
+        reason = "; ".join(f"{node} is {reason}" for node, reason in reasons.items())
         if any(node.alive and node.disk_free_bytes == 0 for node in nodes):
             raise Unavailable("not-ready", what="a node", reasons=reasons) from error
-        raise Conflict("node-not-eligible", reason=said, reasons=reasons) from error
+        raise Conflict("node-not-eligible", **{**error.facts, "reason": reason}) from error

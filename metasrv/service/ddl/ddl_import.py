@@ -1,9 +1,10 @@
-"""import_table, judged and planned. Pure."""
+"""Plans import_table. Pure."""
 
 import posixpath
 from functools import partial
 
-from metasrv.service.ddl.ddl_tables import plan_on_table, table_asked_for, wants_table
+from metasrv.service.ddl.ddl_tables import locks_of_table, plan_on_table, table_asked_for
+from metasrv.service.ddl.table_placing import must_have_one_copy
 from metasrv.service.requests.ddl_request import (
     DdlRequest,
     FullTableName,
@@ -28,12 +29,14 @@ def import_table(
                 "invalid-request", pointer=f"/paths/{position}", found=path, expected=expected
             )
     return DdlRequest(
-        context, partial(wants_table, name), partial(plan_import, context, name, request)
+        context, partial(locks_of_table, name), partial(plan_import, context, name, request)
     )
 
 
 def plan_import(
     context: RequestContext, name: FullTableName, request: ImportRequest, facts: RequestFacts
 ) -> ProcedureToSubmit:
-    refuse_indexes(table_asked_for(context, name, facts).info)
+    table = table_asked_for(context, name, facts)
+    refuse_indexes(table.info)
+    must_have_one_copy(table, "import")
     return plan_on_table(IMPORT_TABLE, context, name, facts, paths=request.paths)

@@ -1,4 +1,4 @@
-"""create_index and drop_index, judged and planned; indexes as the catalog has them."""
+"""Plans create_index and drop_index, and reads indexes from the catalog."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -9,7 +9,8 @@ from keys.model.tables import Index, TableInfo
 from metasrv.service.bodies.shapes import index_body
 from metasrv.service.catalog.index_coverage import coverages
 from metasrv.service.catalog.reading import CatalogView, Freshness, view
-from metasrv.service.ddl.ddl_tables import table_asked_for, wants_table
+from metasrv.service.ddl.ddl_tables import locks_of_table, table_asked_for
+from metasrv.service.ddl.table_placing import must_have_one_copy
 from metasrv.service.nearby import hint
 from metasrv.service.requests.absent import unless_absent
 from metasrv.service.requests.ddl_request import (
@@ -37,21 +38,21 @@ from procedures.kinds.alter.index_kinds import CREATE_INDEX, DROP_INDEX, VALIDAT
 def create_index(context: RequestContext, name: FullTableName, spec: IndexSpec) -> DdlRequest:
     refuse(index_errors(spec))
     return DdlRequest(
-        context, partial(wants_table, name), partial(plan_create_index, context, name, spec)
+        context, partial(locks_of_table, name), partial(plan_create_index, context, name, spec)
     )
 
 
 def validate_index(context: RequestContext, name: FullTableName, index: str) -> DdlRequest:
     must_be_identifiers(index)
     return DdlRequest(
-        context, partial(wants_table, name), partial(plan_validate_index, context, name, index)
+        context, partial(locks_of_table, name), partial(plan_validate_index, context, name, index)
     )
 
 
 def drop_index(context: RequestContext, name: FullTableName, index: str) -> DdlRequest:
     must_be_identifiers(index)
     request = DdlRequest(
-        context, partial(wants_table, name), partial(plan_drop_index, context, name, index)
+        context, partial(locks_of_table, name), partial(plan_drop_index, context, name, index)
     )
     exists = partial(_has_index, name, index)
     return unless_absent(request, DROP_INDEX, "index", f"{name.full}.{index}", exists)
@@ -76,6 +77,7 @@ def plan_create_index(
     )
     if not drafted(info, (operation,)).moves:
         return AlreadySatisfied(CREATE_INDEX, table, spec.name)
+    must_have_one_copy(table, "create index")
     return ProcedureToSubmit(CREATE_INDEX, _state(name, info, operation), info.table_id)
 
 
@@ -88,14 +90,17 @@ def plan_validate_index(
     operation = ValidateIndex(name=index)
     if not drafted(info, (operation,)).moves:
         return AlreadySatisfied(VALIDATE_INDEX, table, index)
+    must_have_one_copy(table, "validate index")
     return ProcedureToSubmit(VALIDATE_INDEX, _state(name, info, operation), info.table_id)
 
 
 def plan_drop_index(
     context: RequestContext, name: FullTableName, index: str, facts: RequestFacts
 ) -> ProcedureToSubmit:
-    info = table_asked_for(context, name, facts).info
+    table = table_asked_for(context, name, facts)
+    info = table.info
     _found(info, index)
+    must_have_one_copy(table, "drop index")
     state = _state(name, info, DropIndex(name=index))
     state = state.model_copy(update={"grace_ms": context.grace_s * 1_000})
     return ProcedureToSubmit(DROP_INDEX, state, info.table_id)

@@ -1,4 +1,4 @@
-"""Create, alter, rename and drop of a placement, judged and planned. Pure."""
+"""Plans the create, alter, rename and drop of a placement. Pure."""
 
 from functools import partial
 
@@ -11,8 +11,8 @@ from keys.model.placing.placements import (
 )
 from metasrv.service.requests.ddl_request import (
     AlreadySatisfied,
+    DdlPlan,
     DdlRequest,
-    Judged,
     ProcedureToSubmit,
     RequestFacts,
     must_be_identifiers,
@@ -32,8 +32,14 @@ from metasrv_base.wire.api.placing.placements import (
     PlacingRename,
     StorageProfileSpec,
 )
+from metasrv_base.wire.api.table_rules import number_of
+from metasrv_base.wire.api.tables import DEFAULT_NUMBER
 from metasrv_base.wire.problem.problems import refuse
-from procedures.commands.placement_commands import PlacementChanges, altered
+from procedures.commands.placement_commands import (
+    PlacementChanges,
+    altered,
+    placement_numbers,
+)
 from procedures.kinds.namespaces.placements import (
     ALTER_PLACEMENT,
     CREATE_PLACEMENT,
@@ -90,7 +96,7 @@ def plan_create_placement(
     return siblings.planned(CREATE_PLACEMENT, "placement_id", numbered)
 
 
-def plan_alter_placement(name: str, changes: PlacementChanges, facts: RequestFacts) -> Judged:
+def plan_alter_placement(name: str, changes: PlacementChanges, facts: RequestFacts) -> DdlPlan:
     info = placement_named(facts.catalog, name)
     altered(info, changes, facts.catalog.profiles_in_use(info.placement_id))
     state = AlterPlacement(name=name, placement_id=info.placement_id, changes=changes)
@@ -115,10 +121,11 @@ def plan_drop_placement(name: str, facts: RequestFacts) -> ProcedureToSubmit:
 
 
 def placement_info(spec: PlacementSpec, placement_id: int, now_ms: int) -> PlacementInfo:
+    numbers = placement_numbers(spec.replicas, spec.min_in_sync)
     return PlacementInfo(
         placement_id=placement_id,
         name=spec.name,
-        replicas=spec.replicas,
+        **numbers,
         partitions=spec.partitions,
         storage_profiles=tuple(map(_profile, spec.storage_profiles)),
         node_filter=_node_filter(spec.node_filter),
@@ -131,6 +138,9 @@ def changes_of(patch: PlacementPatch) -> PlacementChanges:
     profiles, nodes = patch.storage_profiles, patch.node_filter
     return PlacementChanges(
         replicas=patch.replicas,
+        min_in_sync=number_of(patch.min_in_sync),
+        drops_min_in_sync=patch.min_in_sync == DEFAULT_NUMBER,
+        reason=patch.reason,
         partitions=patch.partitions,
         storage_profiles=None if profiles is None else tuple(map(_profile, profiles)),
         node_filter=None if nodes is None else _node_filter(nodes),

@@ -1,4 +1,4 @@
-"""Create and drop of a schema, judged and planned. Pure."""
+"""Plans the create and drop of a schema. Pure."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""drop, undrop, truncate, check, rename and alter of a table, judged and planned. Pure."""
+"""Plans the drop, undrop, truncate, check, rename and alter of a table. Pure."""
 
 from dataclasses import replace
 from functools import partial
@@ -6,8 +6,15 @@ from typing import Any
 
 from keys.catalog.catalog import Catalog
 from keys.catalog.tables.catalog_table import CatalogTable
+from keys.model.placing.placements import PlacementInfo
 from keys.model.records import Lock
 from metasrv.service.bodies.shapes import time_of
+from metasrv.service.ddl.table_placing import (
+    copies_operation,
+    grown,
+    must_have_nodes,
+    must_have_one_copy,
+)
 from metasrv.service.requests.absent import unless_absent
 from metasrv.service.requests.ddl_request import (
     DdlRequest,
@@ -53,7 +60,7 @@ from procedures.steps.existing import must_be_free
 
 def drop_table(context: RequestContext, name: FullTableName) -> DdlRequest:
     plan = partial(plan_on_table, DROP_TABLE, context, name)
-    request = DdlRequest(context, partial(wants_table, name), plan, joins=DROP_TABLE.name)
+    request = DdlRequest(context, partial(locks_of_table, name), plan, joins=DROP_TABLE.name)
     return unless_absent(request, DROP_TABLE, "table", name.full, partial(has_table, name))
 
 
@@ -63,22 +70,30 @@ def undrop_table(
     refuse(validate_undrop(request))
     target = FullTableName(name.catalog, name.schema, request.new_name or name.table)
 
-    def wants(catalog: Catalog) -> tuple[Lock, ...]:
-        return distinct(*wants_table(name, catalog), *wants_table(target, catalog))
+    def locks(catalog: Catalog) -> tuple[Lock, ...]:
+        return distinct(*locks_of_table(name, catalog), *locks_of_table(target, catalog))
 
     return DdlRequest(
-        context, wants, partial(plan_undrop_table, context, name, target, request.table_id)
+        context, locks, partial(plan_undrop_table, context, name, target, request.table_id)
     )
 
 
 def truncate_table(context: RequestContext, name: FullTableName) -> DdlRequest:
     plan = partial(plan_on_table, TRUNCATE_TABLE, context, name)
-    return DdlRequest(context, partial(wants_table, name), plan)
+    return DdlRequest(context, partial(locks_of_table, name), plan)
 
 
 def check_table(context: RequestContext, name: FullTableName) -> DdlRequest:
-    plan = partial(plan_on_table, CHECK_TABLE, context, name)
-    return DdlRequest(context, partial(wants_table, name), plan)
+    return DdlRequest(
+        context, partial(locks_of_table, name), partial(plan_check_table, context, name)
+    )
+
+
+def plan_check_table(
+    context: RequestContext, name: FullTableName, facts: RequestFacts
+) -> ProcedureToSubmit:
+    must_have_one_copy(table_asked_for(context, name, facts), "check")
+    return plan_on_table(CHECK_TABLE, context, name, facts)
 
 
 def rename_table(
@@ -87,13 +102,13 @@ def rename_table(
     refuse(validate_rename(request))
     target = FullTableName(name.catalog, request.new_schema or name.schema, request.new_name)
 
-    def wants(catalog: Catalog) -> tuple[Lock, ...]:
-        return distinct(*wants_table(name, catalog), *wants_table(target, catalog))
+    def locks(catalog: Catalog) -> tuple[Lock, ...]:
+        return distinct(*locks_of_table(name, catalog), *locks_of_table(target, catalog))
 
     plan = partial(plan_rename_table, context, name, target, request.exchange)
     context = replace(context, if_exists=request.if_exists)
     return unless_absent(
-        DdlRequest(context, wants, plan), RENAME_TABLE, "table", name.full, partial(has_table, name)
+        DdlRequest(context, locks, plan), RENAME_TABLE, "table", name.full, partial(has_table, name)
     )
 
 
@@ -102,7 +117,7 @@ def alter_table(context: RequestContext, name: FullTableName, request: AlterRequ
     context = replace(context, if_exists=request.if_exists)
     plan = partial(plan_alter_table, context, name, request)
     return unless_absent(
-        DdlRequest(context, partial(wants_table, name), plan),
+        DdlRequest(context, partial(locks_of_table, name), plan),
         *(ALTER_TABLE, "table", name.full, partial(has_table, name)),
     )
 
@@ -111,7 +126,7 @@ def has_table(name: FullTableName, catalog: Catalog) -> bool:
     return catalog.find(name.catalog, name.schema, name.table) is not None
 
 
-def wants_table(name: FullTableName, catalog: Catalog) -> tuple[Lock, ...]:
+def locks_of_table(name: FullTableName, catalog: Catalog) -> tuple[Lock, ...]:
     """Whatever could give this name another meaning, or is at work on a table that bears it."""
     table = catalog.find(name.catalog, name.schema, name.table)
     dropped = catalog.dropped(name.catalog, name.schema, name.table)
@@ -169,8 +184,9 @@ def plan_alter_table(
     context: RequestContext, name: FullTableName, request: AlterRequest, facts: RequestFacts
 ) -> ProcedureToSubmit:
     table = table_asked_for(context, name, facts)
+    placement = facts.catalog.placing.placement_of(table.info)
     operations = tuple(
-        stored_operation(operation, facts.now_ms, f"/operations/{number}")
+        stored_operation(operation, facts.now_ms, f"/operations/{number}", placement)
         for number, operation in enumerate(request.operations)
     )
     draft = drafted(table.info, operations)
@@ -182,13 +198,23 @@ def plan_alter_table(
         operations=operations,
         grace_ms=request.grace_s * 1_000,
     )
-    must_fit(draft, state, table.route, context.client())
+    if draft.moves:
+        must_have_one_copy(table, "alter")
+    route = table.route
+    if state.sets_copies:
+        must_have_nodes(draft.whole, placement, facts.nodes)
+        route = grown(route, draft.whole.replicas, facts.nodes)
+    must_fit(draft, state, route, context.client())
     return ProcedureToSubmit(ALTER_TABLE, state, table.info.table_id)
 
 
-def stored_operation(operation: AlterOperation, now_ms: int, here: str) -> Operation:
-    """`validate_alter` has refused what is not built yet."""
+def stored_operation(
+    operation: AlterOperation, now_ms: int, here: str, placement: PlacementInfo
+) -> Operation:
+    """`validate_alter` has refused what is not built yet. *placement*: that of the table."""
     match operation:
+        case changes.SetCopies():
+            return copies_operation(operation, placement)
         case changes.SetOptions():
             return stored.SetOptionsOperation(options=operation.options)
         case changes.RenameColumn():
@@ -237,7 +263,8 @@ def plan_undrop_table(
     table_id: int | None,
     facts: RequestFacts,
 ) -> ProcedureToSubmit:
-    """*target*: the name it will bear, in the schema it was dropped from."""
+    """Plans an undrop. *target* is the name that the table will bear, in the schema it was dropped
+    from."""
     schema = facts.catalog.schema(name.catalog, name.schema)
     dropped = dropped_table(name, table_id, facts.catalog)
     context.require_version(name.full, _tag(dropped))

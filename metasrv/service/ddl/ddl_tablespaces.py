@@ -1,4 +1,4 @@
-"""Create, alter, rename and drop of a tablespace, judged and planned. Pure."""
+"""Plans the create, alter, rename and drop of a tablespace. Pure."""
 
 from functools import partial
 from typing import Any

@@ -28,11 +28,11 @@ def purge_table(context: RequestContext, request: PurgeRequest) -> DdlRequest:
         refuse((FieldError(pointer="/table", detail=detail),))
     name = FullTableName(*parts) if len(parts) == 3 else None
 
-    def wants(catalog: Catalog) -> tuple[Lock, ...]:
+    def locks(catalog: Catalog) -> tuple[Lock, ...]:
         tables = _dropped(catalog, request.table_id, name)
         return tuple(exclusive(table_key(table.info.table_id)) for table in tables)
 
-    return DdlRequest(context, wants, partial(_plan, request.table_id, name))
+    return DdlRequest(context, locks, partial(_plan, request.table_id, name))
 
 
 def _dropped(

@@ -1,8 +1,9 @@
 """restore_table: the alter that brings the definition of an earlier version back. Pure but for the
 look at that version.
 
-The operations are those of the difference from now to then, judged one by one: what the alter would
-refuse is left out, and told with the reason. Nothing brings back values that were dropped.
+The operations are those of the difference from now to then, checked one by one: what the alter
+would refuse is left out, and reported with the reason. Nothing brings back values that were
+dropped.
 """
 
 import json
@@ -10,11 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
+from keys.catalog.parts.placing import BUILT_IN
 from keys.model.tables import TableInfo
 from metasrv.service.catalog.change_text import altered, text_of
 from metasrv.service.catalog.reading import Freshness, view
 from metasrv.service.catalog.table_diff import DifferenceOfTables, difference
-from metasrv.service.ddl.ddl_tables import stored_operation, table_asked_for, wants_table
+from metasrv.service.ddl.ddl_tables import locks_of_table, stored_operation, table_asked_for
+from metasrv.service.ddl.table_placing import must_have_one_copy
 from metasrv.service.requests.ddl_request import (
     AlreadySatisfied,
     DdlRequest,
@@ -43,9 +46,9 @@ class WayBack:
 
 @dataclass(frozen=True, slots=True)
 class TableToRestore:
-    wish: DdlRequest
+    request: DdlRequest
     not_restored: tuple[str, ...]
-    """As of the moment of the request."""
+    """The parts that are not restored, as of the moment of the request."""
 
 
 async def restore_table(
@@ -59,7 +62,9 @@ async def restore_table(
         raise NotFound("table-not-found", name=f"{name.full} at version {request.version}")
     plan = partial(plan_restore, context, name, earlier.info, request.grace_s * 1_000)
     way = way_back(now.info, earlier.info, state.clock.wall_ms())
-    return TableToRestore(DdlRequest(context, partial(wants_table, name), plan), way.not_restored)
+    return TableToRestore(
+        DdlRequest(context, partial(locks_of_table, name), plan), way.not_restored
+    )
 
 
 def plan_restore(
@@ -83,7 +88,10 @@ def plan_restore(
         operations=way.operations,
         grace_ms=grace_ms,
     )
-    must_fit(drafted(table.info, way.operations), state, table.route, context.client())
+    draft = drafted(table.info, way.operations)
+    if draft.moves:
+        must_have_one_copy(table, "restore")
+    must_fit(draft, state, table.route, context.client())
     return ProcedureToSubmit(ALTER_TABLE, state, table.info.table_id)
 
 
@@ -95,9 +103,12 @@ def way_back(now: TableInfo, then: TableInfo, now_ms: int) -> WayBack:
     if now.full_name != then.full_name:
         not_restored.append(f"the name {then.full_name}: a rename brings it back")
     for operation in different.alter:
+        if operation.op == "set_copies":
+            not_restored.append(f"{altered(operation)}: an alter does that")
+            continue
         reason = None
         for attempt in _attempts(operation):
-            stored = stored_operation(attempt, now_ms, "")
+            stored = stored_operation(attempt, now_ms, "", BUILT_IN)
             try:
                 drafted(now, (*operations, stored))
             except (Refused, Conflict) as error:

@@ -13,7 +13,7 @@ OTHER_BYTES = 4 << 10  # keys and the small values
 
 
 COLUMN_BYTES = 256  # of a column in JSON, beside what the request says of it
-ROUTE_BYTES = 384  # of a region in JSON, beside its root
+ROUTE_BYTES = 384  # of a region in JSON, or of a copy, beside its root
 TIMES_LONGER = 8  # a number as it is stored, at most, by its length in a request: 1e5 is 100000.0
 
 
@@ -45,7 +45,11 @@ def at_most(info: TableInfo, route: TableRoute, body_bytes: int | None) -> int:
     that few nodes are written to."""
     if body_bytes is None or len(route.region_routes) > OTHER_OPERATIONS:
         return TXN_BYTES_MAX + 1
-    said = TIMES_LONGER * body_bytes
+    body = TIMES_LONGER * body_bytes
     columns = COLUMN_BYTES * (len(info.columns) + OTHER_OPERATIONS)
-    roots = sum(ROUTE_BYTES + TIMES_LONGER * len(region.root) for region in route.region_routes)
-    return COPIES * (said + columns + roots) + said + OTHER_BYTES
+    roots = 0
+    for region in route.region_routes:
+        roots += ROUTE_BYTES + TIMES_LONGER * len(region.root)
+        for copy in region.copies:
+            roots += ROUTE_BYTES + TIMES_LONGER * (len(copy.node) + len(copy.root))
+    return COPIES * (body + columns + roots) + body + OTHER_BYTES

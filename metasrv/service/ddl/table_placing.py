@@ -1,9 +1,11 @@
-"""Where a table is kept: its placement, storage profile and tablespace, by the catalog. Pure."""
+"""Resolution of the placement, storage profile and tablespace that a table names, by the catalog.
+Pure."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 from keys.catalog.catalog import Catalog
+from keys.catalog.tables.catalog_table import CatalogTable
 from keys.model.placing.placements import (
     DEFAULT_PLACEMENT,
     DEFAULT_PROFILE,
@@ -11,27 +13,39 @@ from keys.model.placing.placements import (
     StorageProfile,
 )
 from keys.model.placing.tablespaces import DEFAULT_TABLESPACE
+from keys.model.tables import CopyRole, RegionCopy, RegionRoute, TableInfo, TableRoute
+from metasrv.service.bodies.shapes import COPY_NUMBERS
 from metasrv.service.nearby import hint
 from metasrv.service.requests.placing_names import (
     FullTablespaceName,
     placement_named,
     tablespace_named,
 )
-from metasrv_base.errors import Refused
+from metasrv_base.errors import Conflict, Refused
+from metasrv_base.values.frozen import frozen
+from metasrv_base.wire.api.changes import SetCopies
+from metasrv_base.wire.api.table_rules import number_of
 from metasrv_base.wire.api.tables import HashPartition, RangePartition, TableSpec
+from procedures.kinds.alter.copies_operations import SetCopiesOperation, must_be_possible
+from procedures.ports import NodeView
+from procedures.quorum import numbers_of, with_numbers
+from procedures.steps.copies.copy_routes import copy_root
+from procedures.steps.placing import unmet, why_not
 
 FORMAT = 2
 """The format of a TableInfo with one of these fields."""
+LATE_VERSION = 10**9
+"""A version of the copies whose folders have names as long as any."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TablePlacing:
     """The objects that the fields of a spec name."""
 
     placement: PlacementInfo
     profile: StorageProfile
     tablespace: str | None
-    """None: `default`."""
+    """The tablespace; None for `default`."""
     tablespace_id: int | None
 
     @property
@@ -41,7 +55,7 @@ class TablePlacing:
 
     @property
     def placement_name(self) -> str | None:
-        """As the procedure keeps it."""
+        """The name that the procedure stores; None: the default placement and profile."""
         return None if self.is_default else self.placement.name
 
     def fields(self) -> dict[str, Any]:
@@ -99,3 +113,63 @@ def partition_of_spec(
         return spec.partition
     columns = spec.colocation_columns or spec.primary_key
     return HashPartition(by="hash", columns=columns, count=placement.partitions)
+
+
+def with_copy_numbers(info: TableInfo, spec: TableSpec, placement: PlacementInfo) -> TableInfo:
+    """The table with the numbers of copies that the spec names, or else its placement. Raises
+    Refused where more must be in sync than there are copies, and for copies of a region whose rows
+    are in one process."""
+    numbered = with_numbers(info, spec.replicas, spec.min_in_sync, numbers_of(placement))
+    must_be_possible(numbered, spec.min_in_sync, "")
+    return numbered
+
+
+def copies_operation(operation: SetCopies, placement: PlacementInfo) -> SetCopiesOperation:
+    named = tuple(each for each in COPY_NUMBERS if getattr(operation, each) is not None)
+    return SetCopiesOperation(
+        named=named,
+        replicas=number_of(operation.replicas),
+        min_in_sync=number_of(operation.min_in_sync),
+        placed_replicas=placement.replicas,
+        placed_min_in_sync=placement.min_in_sync,
+        reason=operation.reason,
+    )
+
+
+def must_have_nodes(info: TableInfo, placement: PlacementInfo, nodes: Sequence[NodeView]) -> None:
+    """Raises Conflict("node-not-eligible") if the table is to have more copies than its placement
+    has nodes. Nodes that are dead or full for now count."""
+    node_filter = placement.node_filter
+    eligible = [node for node in nodes if unmet(node, node_filter) is None]
+    if len(eligible) < info.replicas and info.replicas > 1:
+        reasons = {
+            node.node_id: why_not(node, (), info.engine, node_filter) or "has a copy"
+            for node in nodes
+        }
+        reason = f"{info.replicas} copies are on as many nodes, and {len(eligible)} may have one"
+        raise Conflict("node-not-eligible", reason=reason, reasons=reasons)
+
+
+def must_have_one_copy(table: CatalogTable, action: str) -> None:
+    """Raises Conflict("action-not-allowed") for a change that does not reach copies: the leader of
+    a region with copies would refuse it, after the change has begun."""
+    has_copies = any(region.copies for region in table.route.region_routes)
+    if has_copies or table.info.replicas > 1:
+        state = f"regions of {table.info.full_name} have copies: set replicas to 1 first"
+        raise Conflict("action-not-allowed", action=action, state=state)
+
+
+def grown(route: TableRoute, replicas: int, nodes: Sequence[NodeView]) -> TableRoute:
+    """The route with as many copies of each region, on nodes with long names: what a stored route
+    will have to hold."""
+    node = max((each.node_id for each in nodes), key=len, default="")
+    root = max((each.root for each in nodes), key=len, default="")
+
+    def with_all(region: RegionRoute) -> RegionRoute:
+        copy = RegionCopy(
+            node=node, root=copy_root(root, region, LATE_VERSION), role=CopyRole.LEARNER
+        )
+        missing = max(0, replicas - 1 - len(region.copies))
+        return region.with_copies((*region.copies, *[copy] * missing))
+
+    return route.with_regions(tuple(map(with_all, route.region_routes)))

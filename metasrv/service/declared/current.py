@@ -28,6 +28,7 @@ from metasrv_base.wire.language.declared import (
     DeclaredTablespace,
     DesiredState,
 )
+from procedures.quorum import own_numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class SchemaScope:
     catalog: str
     schema: str
     tables: frozenset[str] | None = None
-    """None: all of them."""
+    """The names of tables to read; None for all of them."""
 
 
 def scope_of(desired: DesiredState, *, prune: bool) -> tuple[SchemaScope, ...]:
@@ -130,6 +131,7 @@ def declared_table(info: TableInfo, placing: Placing) -> DeclaredTable:
     a table that says nothing of it has the same."""
     names = {column.id: column.name for column in info.columns}
     kept_in = placing.names_of(info)
+    replicas, minimum = own_numbers(info)
     table = DeclaredTable(
         name=info.name,
         columns=tuple(
@@ -140,7 +142,8 @@ def declared_table(info: TableInfo, placing: Placing) -> DeclaredTable:
         ),
         primary_key=tuple(names[column] for column in info.primary_key),
         partition=partition_of(info.partition, names),
-        replicas=info.replicas,
+        replicas=replicas,
+        min_in_sync=minimum,
         options=info.options,
         colocation_columns=tuple(names[column] for column in info.colocation) or None,
         placement=None if info.placement_id is None else kept_in.placement,

@@ -124,8 +124,8 @@ def _changed(now: WireModel | None, declared: WireModel | None) -> dict[str, obj
     if declared is None:
         return {}
     was = {} if now is None else now.model_dump(mode="json")
-    said = declared.model_dump(mode="json", include=declared.model_fields_set)
-    return {name: value for name, value in said.items() if was.get(name) != value}
+    fields = declared.model_dump(mode="json", include=declared.model_fields_set)
+    return {name: value for name, value in fields.items() if was.get(name) != value}
 
 
 def _schemas(

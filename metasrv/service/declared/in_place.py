@@ -50,8 +50,6 @@ def _other_fields(
         yield "partition", f"it is by {_partition(before, partitions)}, and rows stay: {COPY}"
     if before.colocation_columns != desired.colocation_columns:
         yield "colocation_columns", f"they are part of the partitioning: {COPY}"
-    if before.replicas != desired.replicas:
-        yield "replicas", f"it is {before.replicas}, and no operation changes it"
     for field in ("placement", "tablespace"):
         was, new = getattr(before, field) or DEFAULT, getattr(desired, field) or DEFAULT
         if was != new:

@@ -7,12 +7,14 @@ from typing import Any
 from metasrv.service.declared.in_place import DEFAULT
 from metasrv.service.declared.matching import matched
 from metasrv.service.declared.operations import DeclaredPlan, ObjectName
-from metasrv.service.declared.table_difference import TablePair
+from metasrv.service.declared.table_difference import DECLARED, TablePair
 from metasrv_base.wire.api import batches
 from metasrv_base.wire.api.placing.placements import PlacementShape, PlacementSpec, TablespaceSpec
+from metasrv_base.wire.api.tables import DEFAULT_NUMBER
 from metasrv_base.wire.language.declared import DeclaredCatalog, DeclaredPlacement, DesiredState
+from procedures.quorum import said_minimum
 
-PATCHED = ("replicas", "storage_profiles", "node_filter", "comment")
+PATCHED = ("replicas", "min_in_sync", "storage_profiles", "node_filter", "comment")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +77,22 @@ def _alter(
         if _value(now, field) != _value(declared, field)
     }
     if changed:
-        patch = batches.PlacementToAlter(placement=declared.name, **changed)
+        if "min_in_sync" in changed:
+            changed["min_in_sync"] = declared.min_in_sync or DEFAULT_NUMBER
+        reason = DECLARED if {"replicas", "min_in_sync"} & changed.keys() else None
+        patch = batches.PlacementToAlter(placement=declared.name, **changed, reason=reason)
         command = batches.AltersPlacement(alter_placement=patch)
         plan.add(ObjectName("placement", declared.name), command, f"set {', '.join(changed)}")
 
 
 def _value(placement: DeclaredPlacement, field: str) -> object:
-    """A field in a form in which `equals` and `in` of one value are alike."""
+    """A field in a form in which `equals` and `in` of one value are alike, and a majority of the
+    copies is null."""
     if field == "node_filter":
         nodes = placement.node_filter
         return nodes.zones, tuple((each.label, each.values) for each in nodes.labels)
+    if field == "min_in_sync":
+        return said_minimum(placement.replicas, placement.min_in_sync)
     return getattr(placement, field)
 
 

@@ -6,6 +6,7 @@ request of its own, so that no operation meets another that is still under way.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from metasrv.service.declared.canonical import CANNOT, converted_default, default_of, renamed
 from metasrv.service.declared.in_place import is_over, refuse_types, refuse_what_stays
@@ -22,11 +23,14 @@ from metasrv_base.schema.conversion import conversion_of
 from metasrv_base.schema.types import parse_type
 from metasrv_base.wire.api import changes
 from metasrv_base.wire.api.changes import AlterOperation
-from metasrv_base.wire.api.tables import ColumnSpec
+from metasrv_base.wire.api.tables import DEFAULT_NUMBER, ColumnSpec
 from metasrv_base.wire.language.declared import DeclaredColumn, DeclaredTable
+from procedures.quorum import said_minimum
 
-AWAY, TYPES, NEW, RULES = 1, 2, 3, 4
+AWAY, TYPES, NEW, RULES, COPIES = 1, 2, 3, 4, 5
 """Phases of the alters of one table."""
+DECLARED = "it is declared so"
+"""Reason of a lower minimum of copies in sync."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,23 @@ def table_operations(pair: TablePair, plan: DeclaredPlan) -> None:
     for operation in added_constraints(before, desired):
         plan.alter(name, RULES, operation)
     create_indexes(name, indexes, desired, plan)
+    for operation in _copies(before, desired):
+        plan.alter(name, COPIES, operation)
+
+
+def _copies(before: DeclaredTable, desired: DeclaredTable) -> Iterator[AlterOperation]:
+    fields: dict[str, Any] = {}
+    if before.replicas != desired.replicas:
+        fields["replicas"] = desired.replicas or DEFAULT_NUMBER
+    if _minimum(before) != _minimum(desired):
+        fields["min_in_sync"] = desired.min_in_sync or DEFAULT_NUMBER
+    if fields:
+        yield changes.SetCopies(op="set_copies", **fields, reason=DECLARED)
+
+
+def _minimum(table: DeclaredTable) -> int | None:
+    number = table.min_in_sync
+    return number if table.replicas is None else said_minimum(table.replicas, number)
 
 
 def _refuse_columns(

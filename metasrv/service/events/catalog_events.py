@@ -176,7 +176,8 @@ class _Fold:
         info: TableInfo,
         route: TableRoute | None = None,
     ) -> CatalogEvent:
-        """*route*: None: as it is."""
+        """Returns the event of a table that has a new name. *route* None: its route did not
+        change."""
         old, old_route = self._table(info.table_id, event.__name__)
         route = route or old_route
         self.tables[info.table_id] = info, route

@@ -2,22 +2,29 @@
 
 An event of a table is selected by each name that it bears, before and after a rename: what leaves a
 selection is told once, and what enters it is told in full. An event of a catalog or a schema is
-selected with all that is in it, for a drop hides that. One of a tablespace is selected with its
-catalog alone, and one of a placement by no condition.
+selected with all that is in it just before it, for a drop hides that. One of a tablespace is
+selected with its catalog alone, and one of a placement by no condition.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from keys.catalog.catalog import Catalog
 from metasrv_base.errors import Refused
 from metasrv_base.wire.events.events import CatalogEvent
 from metasrv_base.wire.events.namespace_events import OfCatalogEvent, OfSchemaEvent
 from metasrv_base.wire.events.placing_events import OfTablespaceEvent
-from metasrv_base.wire.events.table_events import NamedAnewEvent, OfTableEvent
+from metasrv_base.wire.events.table_events import (
+    NamedAnewEvent,
+    OfTableEvent,
+    TableDroppedEvent,
+    TablePurgedEvent,
+)
 
+T = TypeVar("T")
 NO_NAME = ""
-"""In place of the schema and the table of what stands in a catalog beside them."""
+"""Stands for the schema and the table of what is in a catalog beside them."""
 PARTS = ("catalog", "schema", "table")
 
 
@@ -30,6 +37,8 @@ class EventScope:
     schema: str | None = None
     table: str | None = None
     table_id: int | None = None
+    stands: bool = True
+    """Whether the table stands after the event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +58,15 @@ class EventFilter:
         table: str | None = None,
         table_id: int | None = None,
     ) -> "EventFilter":
-        """*schema* and *table*: a name, or names with dots, as `catalog.schema.table`. Raises
-        Refused if they contradict each other."""
+        """Builds a filter. *schema* and *table* are a name, or names with dots, as
+        `catalog.schema.table`. Raises Refused if they contradict each other."""
         parts: dict[str, str] = {}
-        for given, most in ((catalog, 1), (schema, 2), (table, 3)):
-            if given is None:
+        for text, most in ((catalog, 1), (schema, 2), (table, 3)):
+            if text is None:
                 continue
-            names = given.split(".")
+            names = text.split(".")
             if len(names) > most or not all(names):
-                raise _refused(PARTS[most - 1], given, ".".join(PARTS[:most]))
+                raise _refused(PARTS[most - 1], text, ".".join(PARTS[:most]))
             for part, name in zip(PARTS[most - len(names) : most], names, strict=True):
                 if parts.setdefault(part, name) != name:
                     raise _refused(part, name, parts[part])
@@ -67,12 +76,23 @@ class EventFilter:
     def selects_all(self) -> bool:
         return self == EventFilter()
 
-    def selects(self, scopes: tuple[EventScope, ...], before: Catalog) -> bool:
-        """*scopes*: of an event. *before*: the catalog before its version."""
-        return self.selects_all or any(self._selects(scope, before) for scope in scopes)
+    def select(
+        self, events: Iterable[tuple[tuple[EventScope, ...], T]], before: Catalog
+    ) -> Iterator[T]:
+        """Yields those that are selected of the *events* of one version, all of them in order, each
+        with its scopes. *before* is the catalog before that version."""
+        selects_all, home = self.selects_all, self._home(before)
+        for scopes, event in events:
+            if selects_all or any(self.selects(scope, home) for scope in scopes):
+                yield event
+            own = None if self.table_id is None else self._own(scopes)
+            if own is not None:
+                home = own if own.stands else None
 
-    def _selects(self, scope: EventScope, before: Catalog) -> bool:
-        if self.table_id is not None and not self._holds_table(scope, self.table_id, before):
+    def selects(self, scope: EventScope, home: EventScope | None = None) -> bool:
+        """Returns whether an event about *scope* is selected. *home* is where the table of
+        `table_id` stands just before the event; None: nowhere, or the event is about a table."""
+        if self.table_id is not None and not self._holds_table(scope, self.table_id, home):
             return False
         return (
             self.catalog in (None, scope.catalog)
@@ -81,23 +101,31 @@ class EventFilter:
         )
 
     @staticmethod
-    def _holds_table(scope: EventScope, table_id: int, before: Catalog) -> bool:
+    def _holds_table(scope: EventScope, table_id: int, home: EventScope | None) -> bool:
         if scope.table_id is not None:
             return scope.table_id == table_id
-        table = before.tables.get(table_id)
-        if table is None or table.dropped_at_ms is not None:
+        if home is None:
             return False
-        names = (table.info.catalog, table.info.schema_name)
-        return scope.catalog == names[0] and scope.schema in (None, names[1])
+        return scope.catalog == home.catalog and scope.schema in (None, home.schema)
+
+    def _home(self, before: Catalog) -> EventScope | None:
+        table = None if self.table_id is None else before.tables.get(self.table_id)
+        if table is None or table.dropped_at_ms is not None:
+            return None
+        info = table.info
+        return EventScope(info.catalog, info.schema_name, info.name, info.table_id)
+
+    def _own(self, scopes: tuple[EventScope, ...]) -> EventScope | None:
+        return next((scope for scope in scopes if scope.table_id == self.table_id), None)
 
 
-def _refused(part: str, given: str, expected: str) -> Refused:
-    return Refused("invalid-request", pointer=f"/{part}", found=given, expected=expected)
+def _refused(part: str, text: str, expected: str) -> Refused:
+    return Refused("invalid-request", pointer=f"/{part}", found=text, expected=expected)
 
 
 def scopes_of(event: CatalogEvent) -> tuple[EventScope, ...]:
-    """Returns what *event* is about: one object; of a table that is named anew, both names; of a
-    placement nothing that a filter names."""
+    """Returns what *event* is about: one object; of a table that is named anew, the new name and
+    the one before; of a placement nothing that a filter names."""
     return tuple(_scopes(event))
 
 
@@ -105,7 +133,8 @@ def _scopes(event: CatalogEvent) -> Iterator[EventScope]:
     match event:
         case OfTableEvent():
             id = event.table_id
-            yield EventScope(event.catalog, event.schema_name, event.table, id)
+            stands = not isinstance(event, TableDroppedEvent | TablePurgedEvent)
+            yield EventScope(event.catalog, event.schema_name, event.table, id, stands)
             if isinstance(event, NamedAnewEvent):
                 catalog, schema = event.previous_catalog, event.previous_schema
                 yield EventScope(catalog, schema, event.previous_table, id)

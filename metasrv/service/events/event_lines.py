@@ -83,11 +83,7 @@ class EncodedVersion:
         return block
 
     def _block(self, selection: EventFilter) -> bytes:
-        texts = [
-            text
-            for scopes, text in self._events
-            if selection.selects_all or selection.selects(scopes, self._before)
-        ]
+        texts = list(selection.select(self._events, self._before))
         if not texts:
             return b""
         head = b"id: %d\nevent: %b\ndata: " % (self.version, VERSION.encode())
@@ -104,7 +100,8 @@ class EventLines:
     """Versions that were encoded since the start."""
 
     def version(self, before: Catalog, update: CatalogUpdate) -> EncodedVersion:
-        """*before*: the catalog that *update* follows."""
+        """Returns the encoded events of *update*, which follows the catalog *before*; encodes them
+        once."""
         version = self._versions.get(update.version)
         if version is None:
             version = self._versions[update.version] = EncodedVersion(before, update)

@@ -31,7 +31,8 @@ class _OfSchema(VersionFacts):
 
 
 def catalog_event(facts: VersionFacts, entry: CatalogEntry, info: CatalogInfo) -> CatalogEvent:
-    """*info*: the catalog of *entry*, which may have its name alone."""
+    """Returns the event of *entry*. *info* is its catalog, of which the entry may have the name
+    alone."""
     named = _OfCatalog(**facts, catalog_id=info.catalog_id, catalog=info.name)
     match entry:
         case log.CatalogCreated():
@@ -46,7 +47,8 @@ def catalog_event(facts: VersionFacts, entry: CatalogEntry, info: CatalogInfo) -
 
 
 def schema_event(facts: VersionFacts, entry: SchemaEntry, info: SchemaInfo) -> CatalogEvent:
-    """*info*: the schema of *entry*, which may have its name alone."""
+    """Returns the event of *entry*. *info* is its schema, of which the entry may have the name
+    alone."""
     named = _OfSchema(
         **facts, schema_id=info.schema_id, catalog=info.catalog, schema_name=info.name
     )

@@ -33,7 +33,8 @@ class _OfTablespace(VersionFacts):
 def placement_event(
     facts: VersionFacts, entry: PlacementEntry, info: PlacementInfo
 ) -> CatalogEvent:
-    """*info*: the placement of *entry*, which may have its name alone."""
+    """Returns the event of *entry*. *info* is its placement, of which the entry may have the name
+    alone."""
     named = _OfPlacement(**facts, placement_id=info.placement_id, placement=info.name)
     match entry:
         case log.PlacementCreated():
@@ -50,7 +51,8 @@ def placement_event(
 def tablespace_event(
     facts: VersionFacts, entry: TablespaceEntry, info: TablespaceInfo
 ) -> CatalogEvent:
-    """*info*: the tablespace of *entry*, which may have its name alone."""
+    """Returns the event of *entry*. *info* is its tablespace, of which the entry may have the name
+    alone."""
     named = _OfTablespace(
         **facts, tablespace_id=info.tablespace_id, catalog=info.catalog, tablespace=info.name
     )

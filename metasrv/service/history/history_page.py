@@ -86,9 +86,9 @@ class HistoryPage:
         return False
 
     async def _change(self, group: HeadGroup) -> CatalogChange | None:
-        reader, told = self.reader, group.told
-        updates = [await reader.update(head.version) for head in told]
-        first, last = told[0].version, group.version
+        reader, newest = self.reader, group.newest
+        updates = [await reader.update(head.version) for head in newest]
+        first, last = newest[0].version, group.version
         after = await reader.at(last, last)
         before = await reader.at(first - 1, first)
         made = Group(group.root, updates)

@@ -32,7 +32,7 @@ class CatchUp:
     selection: EventFilter
     position: int
     gave_up: bool = False
-    """It is to ask again, here or at another server, from `position` on."""
+    """Whether the reader has to ask again, here or at another server, from `position` on."""
 
     async def pieces(self) -> AsyncGenerator[bytes]:
         """Yields pieces of events until memory has what follows `position`, this server ends, or

@@ -28,17 +28,17 @@ class HeadGroup:
         return self.heads[-1].version
 
     @property
-    def told(self) -> Sequence[UpdateHead]:
+    def newest(self) -> Sequence[UpdateHead]:
         """The newest VERSIONS_MAX versions of the request."""
         return self.heads[-VERSIONS_MAX:]
 
     def may_be(self, by: str | None, table_id: int | None) -> bool:
         """Whether the change may be by *by* and of *table_id* (None: any); its updates decide."""
-        told = self.told
-        if by is not None and told[0].by != by:
+        newest = self.newest
+        if by is not None and newest[0].by != by:
             return False
         return table_id is None or any(
-            head.table_ids is None or table_id in head.table_ids for head in told
+            head.table_ids is None or table_id in head.table_ids for head in newest
         )
 
 

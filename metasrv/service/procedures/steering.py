@@ -4,7 +4,7 @@ from keys.commit.txn import snapshot
 from keys.model.poison import Poison, PoisonKey
 from keys.model.records import LockMode
 from keys.store.kv import ReadableStore
-from keys.store.readable import readable, untold
+from keys.store.readable import readable, skip_silently
 from keys.store.scan import scan
 from metasrv.service.bodies.procedure_shapes import error_body, resource_body
 from metasrv.service.bodies.shapes import time_of
@@ -50,7 +50,7 @@ def _lock_body(manager: Manager, key: str) -> LockBody:
 async def poisons(state: ServerState) -> PoisonList:
     deadline_ms = state.facts.store_deadline_ms
     items, _ = await scan(state.kv, PoisonKey.under(), deadline_ms=deadline_ms)
-    rows = readable(PoisonKey, Poison, items, untold)
+    rows = readable(PoisonKey, Poison, items, skip_silently)
     return PoisonList(poisons=tuple(_poison_body(row.value) for row in rows))
 
 

@@ -8,8 +8,8 @@ from keys.catalog.catalog import Catalog
 from keys.model.records import Resource
 from metasrv.service.requests.ddl_request import (
     AlreadyAbsent,
+    DdlPlan,
     DdlRequest,
-    Judged,
     RequestFacts,
 )
 from procedures.machine import Kind
@@ -26,10 +26,10 @@ def unless_absent(
         return request
     absent = AlreadyAbsent(kind, Resource(type=type_name, id="", name=name))
 
-    def judge(facts: RequestFacts) -> Judged:
+    def plan(facts: RequestFacts) -> DdlPlan:
         if exists(facts.catalog):
-            return request.judge(facts)
+            return request.plan(facts)
         request.context.require_no_version()
         return absent
 
-    return replace(request, judge=judge)
+    return replace(request, plan=plan)

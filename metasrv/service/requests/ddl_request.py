@@ -16,6 +16,7 @@ from metasrv.service.nearby import hint
 from metasrv.service.requests.request_context import RequestContext
 from metasrv_base.errors import Conflict, NotFound, Refused
 from metasrv_base.ids import is_identifier
+from metasrv_base.values.frozen import frozen
 from procedures.engine.active_procedure import ActiveProcedure
 from procedures.kinds.registry import KINDS
 from procedures.machine import Kind, ProcedureState
@@ -23,9 +24,9 @@ from procedures.ports import NodeView
 from procedures.scheduling.manager import Manager
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RequestFacts:
-    """The facts by which a request is judged, all of one moment."""
+    """The facts by which a request is planned, all of one moment."""
 
     catalog: Catalog
     nodes: tuple[NodeView, ...]
@@ -33,7 +34,7 @@ class RequestFacts:
     """Wall clock."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProcedureToSubmit:
     """The plan of a valid request: the procedure to submit."""
 
@@ -48,6 +49,8 @@ class ProcedureToSubmit:
     """The sequence of each id, in order, where `state` has placeholders for several."""
     renumbered: Callable[[Callable[[str], int]], ProcedureState] | None = None
     """Takes the next id of a sequence as often as `sequences` says."""
+    is_long: bool = False
+    """Whether `renumbered` takes so long that it is called in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,26 +85,26 @@ class AlreadyAbsent:
     kind: Kind[Any]
     """The kind of procedure that would have changed it."""
     resource: Resource
-    """Without an id."""
+    """The resource, without an id."""
 
 
-Judged = ProcedureToSubmit | AlreadySatisfied | AlreadyAbsent
+DdlPlan = ProcedureToSubmit | AlreadySatisfied | AlreadyAbsent
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DdlRequest:
     context: RequestContext
-    wants: Callable[[Catalog], tuple[Lock, ...]]
-    """The locks it needs, as far as the catalog tells. Who holds one may change the judgement."""
-    judge: Callable[[RequestFacts], Judged]
+    locks: Callable[[Catalog], tuple[Lock, ...]]
+    """The locks it needs, as far as the catalog tells. Their holders may change the plan."""
+    plan: Callable[[RequestFacts], DdlPlan]
     """Pure. Raises what is to be answered: NotFound, Conflict, Refused."""
     joins: str | None = None
-    """A kind of procedure that, when it makes this wish's judgement wait, does what it asks for."""
+    """A kind of procedure that does what this request asks for, when its plan waits for it."""
     is_long: bool = False
-    """Whether judging takes so long that it is done in a thread."""
+    """Whether planning takes so long that it is done in a thread."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FullSchemaName:
     catalog: str
     schema: str
@@ -114,7 +117,7 @@ class FullSchemaName:
         return f"{self.catalog}.{self.schema}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FullTableName:
     catalog: str
     schema: str

@@ -46,7 +46,7 @@ def procedure_body(state: ServerState, done: AcceptedChange) -> ProcedureBody:
 def planned_body(done: PlannedChange) -> PlanBody:
     """The plan of a change; of one that would change nothing, its object."""
     if isinstance(done.plan, AlreadySatisfied | AlreadyAbsent):
-        stands = done.plan.resource
-        resource = ResourceBody(type=stands.type, id=stands.id, name=stands.name)
+        existing = done.plan.resource
+        resource = ResourceBody(type=existing.type, id=existing.id, name=existing.name)
         return PlanBody(kind=None, resource=resource, catalog_version=done.catalog_version)
     return plan_body(done.plan, done.catalog_version)

@@ -13,8 +13,8 @@ from keys.model.records import Lock
 from metasrv.service.requests.absent import unless_absent
 from metasrv.service.requests.ddl_request import (
     AlreadySatisfied,
+    DdlPlan,
     DdlRequest,
-    Judged,
     ProcedureToSubmit,
     RequestFacts,
 )
@@ -43,7 +43,7 @@ class PlacingRequests(Generic[N]):
     exists: Callable[[Catalog, N], bool]
 
     def create(
-        self, context: RequestContext, name: N, plan: Callable[[RequestFacts], Judged]
+        self, context: RequestContext, name: N, plan: Callable[[RequestFacts], DdlPlan]
     ) -> DdlRequest:
         context.require_no_version()
         return self._request(context, (name,), plan)
@@ -53,12 +53,12 @@ class PlacingRequests(Generic[N]):
         context: RequestContext,
         kind: Kind[Any],
         names: tuple[N, ...],
-        plan: Callable[[RequestFacts], Judged],
+        plan: Callable[[RequestFacts], DdlPlan],
         *,
         if_exists: bool | None = None,
     ) -> DdlRequest:
-        """*names*: of the object, and the one that it is to have. *if_exists*: as the body says;
-        None: as the context does."""
+        """Builds the request to change an object. *names* are its name, and the one that it is to
+        have; *if_exists* None: as the context says."""
         context.require_no_version()
         if if_exists is not None:
             context = replace(context, if_exists=if_exists)
@@ -77,7 +77,7 @@ class PlacingRequests(Generic[N]):
         refuse_if_used(f"{self.word} {self.text(name)}", table_ids, catalog)
 
     def _request(
-        self, context: RequestContext, names: tuple[N, ...], plan: Callable[[RequestFacts], Judged]
+        self, context: RequestContext, names: tuple[N, ...], plan: Callable[[RequestFacts], DdlPlan]
     ) -> DdlRequest:
         locks = self.locks(tuple(dict.fromkeys(names)))
         return DdlRequest(context, lambda catalog: locks, plan)
@@ -91,14 +91,15 @@ class Siblings(Generic[Info]):
     """Objects among which another is to be created."""
 
     what: str
-    """As an error names them all."""
+    """The plural that names them in errors."""
     by_name: Map[str, Info]
     limit: int
 
     def planned(
         self, kind: Kind[Any], sequence: str, numbered: Callable[[int], CreatesNamed[Info]]
     ) -> ProcedureToSubmit | AlreadySatisfied:
-        """*numbered*: makes the state of *kind* with an id of *sequence*. Raises Conflict."""
+        """Plans a create. *numbered* makes the state of *kind* with an id of *sequence*. Raises
+        Conflict."""
         draft = numbered(PLACEHOLDER_ID)
         existing = self.by_name.get(draft.info.name)
         existing = alike(draft.info, existing, if_not_exists=draft.if_not_exists)

@@ -2,13 +2,13 @@
 
 import json
 import re
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, NamedTuple
 
 from keys.model.records import ClientRequirements
 from metasrv.service.bodies.shapes import table_etag
 from metasrv_base.errors import Conflict, Refused
+from metasrv_base.values.frozen import frozen
 
 ANONYMOUS = "anonymous"  # the principal where no tokens are asked for
 WAIT_S_MAX = 60
@@ -28,7 +28,7 @@ class TableTag(NamedTuple):
         return table_etag(self.table_id, self.version)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RequestContext:
     """One request for a change."""
 
@@ -38,7 +38,7 @@ class RequestContext:
     """The body as it was parsed; None: there was none."""
     request_id: str
     query: str = ""
-    """As it was sent."""
+    """The query as it was sent."""
     body_bytes: int | None = None
     """The length of the body as it was sent; None: not known."""
     principal: str = ANONYMOUS
@@ -52,9 +52,9 @@ class RequestContext:
     """False (`on_conflict=fail`): refused instead of waiting for another change's locks."""
     dry_run: bool = False
     cascade: bool = False
-    """True: a drop with all that is inside."""
+    """Whether a drop takes all that is inside."""
     if_exists: bool = False
-    """True: if its object does not exist, the change is a success that changes nothing."""
+    """Whether the change of an object that does not exist is a success that changes nothing."""
     grace_s: int = 0
     """Seconds for which a dropped part of a table can be undropped."""
 

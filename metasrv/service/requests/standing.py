@@ -32,7 +32,7 @@ async def keep(
     state: ServerState,
     term: Term,
     context: RequestContext,
-    stands: AlreadySatisfied | AlreadyAbsent,
+    no_change: AlreadySatisfied | AlreadyAbsent,
     *,
     deadline_ms: int,
 ) -> None:
@@ -47,7 +47,7 @@ async def keep(
 
     @lru_cache(maxsize=1)
     def make(stamp: Stamp) -> ProcedureHistory:
-        return _over(context, stands, version, stamp)
+        return _over(context, no_change, version, stamp)
 
     txn = Txn().expecting(history, 0).put_stamped(history, make)
     txn = txn.expecting(key, 0).put_stamped(
@@ -65,19 +65,19 @@ async def keep(
 
 
 def stood_at(history: ProcedureHistory) -> int | None:
-    """The catalog version at which its wish was found fulfilled; None: it is a procedure."""
+    """The catalog version at which the request needed no change; None: it is a procedure."""
     version = (history.result or {}).get(STOOD_AT)
     return version if isinstance(version, int) else None
 
 
 def _over(
     context: RequestContext,
-    stands: AlreadySatisfied | AlreadyAbsent,
+    no_change: AlreadySatisfied | AlreadyAbsent,
     version: int,
     stamp: Stamp,
 ) -> ProcedureHistory:
-    kind, resource = stands.kind, stands.resource
-    index = None if isinstance(stands, AlreadyAbsent) else stands.index
+    kind, resource = no_change.kind, no_change.resource
+    index = None if isinstance(no_change, AlreadyAbsent) else no_change.index
     last = ProcedureRecord(
         kind=kind.name,
         kind_format=kind.state.format,
@@ -91,7 +91,7 @@ def _over(
         submitted_at_ms=stamp.at_ms,
         deadline_at_ms=stamp.at_ms,
     )
-    if isinstance(stands, AlreadyAbsent):
+    if isinstance(no_change, AlreadyAbsent):
         result = not_applied(resource)
     else:
         result = {f"{resource.type}_id": int(resource.id), "name": resource.name}

@@ -1,7 +1,7 @@
 """One DDL request from arrival to answer: replayed or planned, submitted, waited for if asked."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -15,8 +15,8 @@ from metasrv.leadership.term import Term
 from metasrv.service.requests.ddl_request import (
     AlreadyAbsent,
     AlreadySatisfied,
+    DdlPlan,
     DdlRequest,
-    Judged,
     ProcedureToSubmit,
     RequestFacts,
     in_the_way,
@@ -29,16 +29,16 @@ from metasrv.service.requests.request_context import RequestContext
 from metasrv.service.requests.standing import keep
 from metasrv.service.state.state import ServerState
 from metasrv_base.errors import MetaError, NotFound, NotLeader, Refused, Unavailable, Unknown
+from metasrv_base.values.frozen import frozen
 from procedures.dry_run.plan import Plan
 from procedures.engine.active_procedure import ActiveProcedure
 from procedures.engine.submit import SubmitRequest, Submitted
 from procedures.machine import Kind, ProcedureState
 
-NUMBERED_AT_ONCE = 32  # ids that are given to one request on the event loop
 SILENT_DEADLINES = 4  # of one request to the store, until a client hears that nothing is known
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AcceptedChange:
     """A request that is a procedure now: over, or as it stood when the client's wait ended."""
 
@@ -48,11 +48,11 @@ class AcceptedChange:
     """The idempotency key was known: this is the procedure of the first request."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlannedRequest:
     """The procedure that a request leads to, if one is needed."""
 
-    change: Judged
+    change: DdlPlan
     catalog_version: int
 
 
@@ -64,7 +64,7 @@ class PlannedChange:
     catalog_version: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Patience:
     """The time that a client waits for its answer."""
 
@@ -82,44 +82,44 @@ class Patience:
 
 
 async def execute(
-    state: ServerState, wish: DdlRequest
+    state: ServerState, request: DdlRequest
 ) -> AcceptedChange | PlannedChange | AlreadySatisfied | AlreadyAbsent:
     """Durable when it returns `AcceptedChange`.
 
     Raises the error that the request is refused with; Unavailable where nobody leads; Unknown where
     the term ended before the store answered.
     """
-    context = wish.context
+    context = request.context
     patience = Patience.of(state, context)
     with only_the_leader():
         term = await state.leading()
-        judged = await _known_or_judged(state, term, wish, patience)
-        if isinstance(judged, PlannedRequest):
+        planned = await _replayed_or_planned(state, term, request, patience)
+        if isinstance(planned, PlannedRequest):
             if context.dry_run:
-                return await _planned(term, context, judged)
-            if not isinstance(judged.change, ProcedureToSubmit):
-                return await _kept(state, term, context, judged.change, patience)
-            judged = await _submit(state, term, context, judged.change)
-        return await waited(term, judged, patience)
+                return await _dry_run(term, context, planned)
+            if not isinstance(planned.change, ProcedureToSubmit):
+                return await _kept(state, term, context, planned.change, patience)
+            planned = await _submit(state, term, context, planned.change)
+        return await waited(term, planned, patience)
 
 
 async def _kept(
     state: ServerState,
     term: Term,
     context: RequestContext,
-    stands: AlreadySatisfied | AlreadyAbsent,
+    no_change: AlreadySatisfied | AlreadyAbsent,
     patience: Patience,
 ) -> AcceptedChange | AlreadySatisfied | AlreadyAbsent:
-    """Returns *stands*; or the result of a request with the same key, if that one was faster."""
+    """Returns *no_change*; or the result of a request with the same key, if that one was faster."""
     silent_ms = SILENT_DEADLINES * state.facts.store_deadline_ms
     try:
-        await keep(state, term, context, stands, deadline_ms=silent_ms)
+        await keep(state, term, context, no_change, deadline_ms=silent_ms)
     except StaleRead:
         submission = await replayed(term, context)
         if submission is None:  # it has just expired
-            return await _kept(state, term, context, stands, patience)
+            return await _kept(state, term, context, no_change, patience)
         return await waited(term, submission, patience)
-    return stands
+    return no_change
 
 
 @contextmanager
@@ -131,21 +131,21 @@ def only_the_leader() -> Iterator[None]:
         raise Unavailable("no-leader") from error
 
 
-async def _known_or_judged(
-    state: ServerState, term: Term, wish: DdlRequest, patience: Patience
+async def _replayed_or_planned(
+    state: ServerState, term: Term, request: DdlRequest, patience: Patience
 ) -> Submitted | PlannedRequest:
     """The store is asked for the key only where no submission follows: that one compares the
     absence of the key itself. What the key's procedure did may be the very reason of a refusal."""
     try:
-        judged = await _judge(state, term, wish, patience)
+        planned = await _plan(state, term, request, patience)
     except MetaError:
-        submission = await replayed(term, wish.context)
+        submission = await replayed(term, request.context)
         if submission is None:
             raise
         return submission
-    if isinstance(judged, Submitted) or isinstance(judged.change, ProcedureToSubmit):
-        return judged
-    return await replayed(term, wish.context) or judged
+    if isinstance(planned, Submitted) or isinstance(planned.change, ProcedureToSubmit):
+        return planned
+    return await replayed(term, request.context) or planned
 
 
 async def replayed(term: Term, context: RequestContext, part: int = 0) -> Submitted | None:
@@ -166,49 +166,54 @@ async def replayed(term: Term, context: RequestContext, part: int = 0) -> Submit
     return Submitted(record.procedure, replayed=True)
 
 
-async def _judge(
-    state: ServerState, term: Term, wish: DdlRequest, patience: Patience
+async def _plan(
+    state: ServerState, term: Term, request: DdlRequest, patience: Patience
 ) -> Submitted | PlannedRequest:
-    """By the catalog as it stands. A refusal that a living procedure could still make untrue is
-    not given: its end is waited for, as long as the client waits; unless it is what the wish asks
-    for, as a second drop of one table, which is answered as the first is."""
+    """Plans the request on the catalog as it stands.
+
+    A refusal that a living procedure could still make untrue is not given: its end is waited for,
+    as long as the client waits; unless it is what the request asks for, as a second drop of one
+    table, which is answered as the first is.
+    """
     while True:
         facts = RequestFacts(
             state.follower.catalog, term.ports.placement.nodes(), state.clock.wall_ms()
         )
         refusal: MetaError | None = None
         try:
-            judged = (
-                await asyncio.to_thread(wish.judge, facts) if wish.is_long else wish.judge(facts)
+            planned = (
+                await asyncio.to_thread(request.plan, facts)
+                if request.is_long
+                else request.plan(facts)
             )
         except MetaError as error:
-            refusal, judged = error, None
-        if isinstance(judged, ProcedureToSubmit):
-            of_state = partial(judged.kind.locks, judged.state)
-            locks = await asyncio.to_thread(of_state) if wish.is_long else of_state()
+            refusal, planned = error, None
+        if isinstance(planned, ProcedureToSubmit):
+            of_state = partial(planned.kind.locks, planned.state)
+            locks = await asyncio.to_thread(of_state) if request.is_long else of_state()
             blockers = in_the_way(locks, term.manager)
             refuse_if_being_dropped(blockers)
             refuse_if_poisoned(blockers)
-            if blockers and not wish.context.queue and not wish.context.dry_run:
+            if blockers and not request.context.queue and not request.context.dry_run:
                 raise locked(blockers)
-            return PlannedRequest(judged, facts.catalog.version)
-        blockers = in_the_way(wish.wants(facts.catalog), term.manager)
+            return PlannedRequest(planned, facts.catalog.version)
+        blockers = in_the_way(request.locks(facts.catalog), term.manager)
         refuse_if_poisoned(blockers)
-        if not blockers and judged is not None:
-            return PlannedRequest(judged, facts.catalog.version)
+        if not blockers and planned is not None:
+            return PlannedRequest(planned, facts.catalog.version)
         if not blockers and refusal is not None:
             raise refusal
-        is_missing = isinstance(refusal or judged, NotFound | AlreadyAbsent)
-        if is_missing and _is_joined(wish, blockers[0][1]):
+        is_missing = isinstance(refusal or planned, NotFound | AlreadyAbsent)
+        if is_missing and _is_joined(request, blockers[0][1]):
             return Submitted(blockers[0][0], replayed=False)
         if not await _is_over(term, blockers[0][0], patience):
             raise locked(blockers)
 
 
-def _is_joined(wish: DdlRequest, first: ActiveProcedure) -> bool:
+def _is_joined(request: DdlRequest, first: ActiveProcedure) -> bool:
     record = first.held.record
-    is_same = record.kind == wish.joins and record.phase is ProcedurePhase.FORWARD
-    may_queue = wish.context.queue and not wish.context.dry_run
+    is_same = record.kind == request.joins and record.phase is ProcedurePhase.FORWARD
+    may_queue = request.context.queue and not request.context.dry_run
     return is_same and may_queue
 
 
@@ -225,24 +230,24 @@ async def _is_over(term: Term, procedure: str, patience: Patience) -> bool:
     return isinstance(entry, ProcedureHistory)
 
 
-async def _planned(term: Term, context: RequestContext, judged: PlannedRequest) -> PlannedChange:
-    change = judged.change
+async def _dry_run(term: Term, context: RequestContext, planned: PlannedRequest) -> PlannedChange:
+    change = planned.change
     if not isinstance(change, ProcedureToSubmit):
-        return PlannedChange(change, judged.catalog_version)
+        return PlannedChange(change, planned.catalog_version)
     procedure = change.state
     if change.sequence is not None:
         assert change.numbered is not None
         procedure = change.numbered(await term.sequences.peek(change.sequence))
-    if change.renumbered is not None:
+    if change.sequences:
         first = {name: await term.sequences.peek(name) for name in set(change.sequences)}
         following = {name: count(number) for name, number in first.items()}
-        procedure = change.renumbered(lambda name: next(following[name]))
+        procedure = await _renumbered(change, lambda name: next(following[name]))
     locks = change.kind.locks(procedure)
     if (refusal := term.manager.tenants.refusal(change.kind, procedure, locks)) is not None:
         raise refusal
     client = context.client(table_id=change.table_id)
     return PlannedChange(
-        await plan_of(term, change.kind, procedure, client), judged.catalog_version
+        await plan_of(term, change.kind, procedure, client), planned.catalog_version
     )
 
 
@@ -254,15 +259,20 @@ async def _submit(
         assert change.numbered is not None
         term.committer.must_have_space()
         procedure = change.numbered(await term.sequences.next(change.sequence))
-    if change.renumbered is not None:
+    if change.sequences:
         term.committer.must_have_space()
         ids = [await term.sequences.next(name) for name in change.sequences]
-        numbered = partial(change.renumbered, partial(_next, iter(ids)))
-        is_long = len(ids) > NUMBERED_AT_ONCE
-        procedure = await asyncio.to_thread(numbered) if is_long else numbered()
+        procedure = await _renumbered(change, partial(_next, iter(ids)))
     client = context.client(table_id=change.table_id)
-    wish = SubmitRequest(state.ids.procedure_id(), client, context.fingerprint)
-    return await stored(state, term, change.kind, procedure, wish)
+    request = SubmitRequest(state.ids.procedure_id(), client, context.fingerprint)
+    return await stored(state, term, change.kind, procedure, request)
+
+
+async def _renumbered(change: ProcedureToSubmit, next_id: Callable[[str], int]) -> ProcedureState:
+    assert change.renumbered is not None
+    if change.is_long:
+        return await asyncio.to_thread(change.renumbered, next_id)
+    return change.renumbered(next_id)
 
 
 def _next(following: Iterator[int], _: str) -> int:
@@ -270,14 +280,18 @@ def _next(following: Iterator[int], _: str) -> int:
 
 
 async def stored(
-    state: ServerState, term: Term, kind: Kind[Any], procedure: ProcedureState, wish: SubmitRequest
+    state: ServerState,
+    term: Term,
+    kind: Kind[Any],
+    procedure: ProcedureState,
+    request: SubmitRequest,
 ) -> Submitted:
     """Durable when it returns. Raises Unavailable("storage-full"): nothing was sent; Unknown: the
     store has been silent for long, and the submission is on its way all the same."""
     term.committer.must_have_space()
     try:
         async with asyncio.timeout(SILENT_DEADLINES * state.facts.store_deadline_ms / 1000):
-            return await term.manager.submit(kind, procedure, wish)
+            return await term.manager.submit(kind, procedure, request)
     except TimeoutError as error:
         raise Unknown("outcome-unknown", reason="the store has not answered") from error
 

@@ -13,7 +13,7 @@ from metasrv.service.requests.ddl_request import must_have_catalog, schema_named
 from metasrv.service.sql.session import SqlSession
 from metasrv_base.elements.states import ElementState
 from metasrv_base.sql import commands as sql
-from metasrv_base.sql.names import identifier
+from metasrv_base.sql.identifiers import identifier
 from metasrv_base.sql.printing.table_sql import statements_of
 from metasrv_base.sql.types import type_name
 from metasrv_base.wire.language.sql import ROWS_MAX
@@ -24,6 +24,8 @@ Row = tuple[JsonValue, ...]
 @dataclass(frozen=True, slots=True)
 class Listing:
     columns: tuple[str, ...]
+    types: tuple[str, ...]
+    """Types of the columns; empty where values of one column are of several."""
     rows: tuple[Row, ...]
     is_cut: bool
     """Whether there are more than ROWS_MAX."""
@@ -43,9 +45,8 @@ def listing(
             text = ";\n".join(statements_of(table_definition(table.info, catalog.placing)))
             return _cut(("table", "statements"), [(table.info.full_name, text)])
         case sql.DescribeTable(name):
-            return _cut(
-                ("column", "type", "nullable", "default", "key"), _columns(catalog, session, name)
-            )
+            columns = ("column", "type", "nullable", "default", "key")
+            return _cut(columns, _columns(catalog, session, name), ())
         case _:
             assert_never(command)
 
@@ -96,13 +97,18 @@ def _indexes(catalog: Catalog, session: SqlSession, name: sql.QualifiedTable) ->
         (index.name, ", ".join(map(identifier, index.columns)), index.unique, str(index.state))
         for index in info.indexes
     )
-    return _cut(("index", "columns", "unique", "state"), rows)
+    types = ("string", "string", "boolean", "string")
+    return _cut(("index", "columns", "unique", "state"), rows, types)
 
 
 def _named(names: Iterable[str]) -> Iterator[Row]:
     return ((name,) for name in sorted(names))
 
 
-def _cut(columns: tuple[str, ...], rows: Iterable[Row]) -> Listing:
+def _cut(
+    columns: tuple[str, ...], rows: Iterable[Row], types: tuple[str, ...] | None = None
+) -> Listing:
+    """Cuts the rows at ROWS_MAX. *types*: by default strings."""
     some = tuple(islice(rows, ROWS_MAX + 1))
-    return Listing(columns, some[:ROWS_MAX], len(some) > ROWS_MAX)
+    types = ("string",) * len(columns) if types is None else types
+    return Listing(columns, types, some[:ROWS_MAX], len(some) > ROWS_MAX)

@@ -102,8 +102,8 @@ class _Run:
     async def _batch(self, block: StatementBlock) -> StatementResult:
         text = block.begin.text.source[block.offset : block.members[-1].text.end]
         try:
-            wish = batch_request(self._context(text), self.session, block.members)
-            return await self._change(block.offset, wish)
+            request = batch_request(self._context(text), self.session, block.members)
+            return await self._change(block.offset, request)
         except MetaError as error:
             member, pointer = member_of_batch(error)
             statement = block.members[member]
@@ -120,6 +120,7 @@ class _Run:
             offset=statement.text.start,
             catalog_version=shown.catalog_version,
             columns=shown.columns,
+            types=shown.types,
             rows=shown.rows,
             is_cut=shown.is_cut and command.limit is None,
         )
@@ -133,12 +134,13 @@ class _Run:
             offset=offset,
             catalog_version=catalog.version,
             columns=shown.columns,
+            types=shown.types,
             rows=shown.rows,
             is_cut=shown.is_cut,
         )
 
-    async def _change(self, offset: int, wish: DdlRequest) -> StatementResult:
-        done = await execute(self.state, wish)
+    async def _change(self, offset: int, request: DdlRequest) -> StatementResult:
+        done = await execute(self.state, request)
         version = self.state.follower.catalog.version
         match done:
             case AcceptedChange():

@@ -33,6 +33,7 @@ class ViewSelection:
 @dataclass(frozen=True, slots=True)
 class SelectedRows:
     columns: tuple[str, ...]
+    types: tuple[str, ...]
     rows: tuple[tuple[ViewValue, ...], ...]
     is_cut: bool
     """Whether there are more than the limit."""
@@ -66,6 +67,7 @@ async def select(state: ServerState, query: ViewSelection) -> SelectedRows:
     )
     return SelectedRows(
         tuple(view.columns[index].name for index in places),
+        tuple(view.columns[index].type for index in places),
         tuple(rows),
         len(first.rows) > query.limit,
         catalog_view.catalog.version,

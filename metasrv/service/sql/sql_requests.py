@@ -6,7 +6,7 @@ from typing import TypeAlias, assert_never
 
 from metasrv.service.ddl import ddl_indexes, ddl_tables
 from metasrv.service.ddl.batch import batch
-from metasrv.service.ddl.batch_members import wish_of
+from metasrv.service.ddl.batch_members import ddl_request_of
 from metasrv.service.requests.ddl_request import DdlRequest
 from metasrv.service.requests.request_context import RequestContext
 from metasrv.service.sql.batch_members import member_of
@@ -31,7 +31,7 @@ def request_of(context: RequestContext, session: SqlSession, change: sql.Change)
         return _alone(context, session, change)
     member = member_of(session, change)
     assert member is not None, f"{type(change).__name__} is a request of its own"
-    return wish_of(context, member)
+    return ddl_request_of(context, member)
 
 
 def _alone(context: RequestContext, session: SqlSession, change: Alone) -> DdlRequest:

@@ -1,13 +1,14 @@
-"""Addresses of nodes, for answers that show routes, as any server knows them."""
+"""Addresses of nodes, for answers that show routes, and their zones, as any server knows them."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from keys.key import Range
 from keys.model.cluster import DATANODE, NodeKey, NodeRecord
 from keys.store.kv import KeyValue, Kv, Watched
-from keys.store.readable import readable, untold
+from keys.store.readable import readable, skip_silently
 from keys.store.scan import scan
 from metasrv_base.clock import Clock
 from metasrv_base.errors import MetaError, Unavailable
@@ -15,6 +16,13 @@ from metasrv_base.errors import MetaError, Unavailable
 KEPT_MS = 1_000  # a node that moved is found this late by clients that ask; they then ask again
 PAUSE_MS = 200  # between attempts to reach a silent store
 DATANODES: Range = NodeKey.under(DATANODE)
+
+
+class NodePlace(NamedTuple):
+    """The address and the zone of a node."""
+
+    address: str
+    zone: str
 
 
 @dataclass(slots=True)
@@ -27,6 +35,7 @@ class Addresses:
     deadline_ms: int
     _known: Mapping[str, str] = field(default_factory=dict)
     """Replaced by every change, so that what was made of the same addresses stays true."""
+    _places: Mapping[str, NodePlace] = field(default_factory=dict)
     _read_at_ms: int | None = None
     followed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set while a watch reports every change."""
@@ -44,6 +53,11 @@ class Addresses:
         self._read_at_ms = now
         return self._known
 
+    async def places(self) -> Mapping[str, NodePlace]:
+        """Node id -> its address and zone, as `known`."""
+        await self.known()
+        return self._places
+
     async def follow(self) -> None:
         """Follows changes for ever. While the watch stands nobody here has to read."""
         while True:
@@ -60,25 +74,27 @@ class Addresses:
     async def _read(self) -> int:
         """The revision it was read at."""
         items, revision = await scan(self.kv, DATANODES, deadline_ms=self.deadline_ms)
-        self._set(_addresses(items))
+        self._set(_places(items))
         return revision
 
     def _take(self, watched: Watched) -> None:
-        addresses = dict(self._known)
+        places = dict(self._places)
         for event in watched.events:
             if event.value is None:
-                addresses.pop(event.key.removeprefix(DATANODES.start).decode("latin-1"), None)
+                places.pop(event.key.removeprefix(DATANODES.start).decode("latin-1"), None)
             else:
                 revision = watched.revision
-                addresses |= _addresses([KeyValue(event.key, event.value, revision, revision)])
-        self._set(addresses)
+                places |= _places([KeyValue(event.key, event.value, revision, revision)])
+        self._set(places)
 
-    def _set(self, addresses: Mapping[str, str]) -> None:
+    def _set(self, places: Mapping[str, NodePlace]) -> None:
+        self._places = places
+        addresses = {node: places[node].address for node in places}
         if addresses != self._known:
             self._known = addresses
 
 
-def _addresses(items: Iterable[KeyValue]) -> dict[str, str]:
-    """Returns the addresses of the nodes that can be read, by node id."""
-    nodes = (row.value for row in readable(NodeKey, NodeRecord, items, untold))
-    return {node.node_id: node.address for node in nodes}
+def _places(items: Iterable[KeyValue]) -> dict[str, NodePlace]:
+    """Returns the places of the nodes that can be read, by node id."""
+    nodes = (row.value for row in readable(NodeKey, NodeRecord, items, skip_silently))
+    return {node.node_id: NodePlace(node.address, node.zone) for node in nodes}

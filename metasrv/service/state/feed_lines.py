@@ -22,6 +22,7 @@ from keys.model.log import (
     TablesExchanged,
     TableUndropped,
 )
+from metasrv.service.state.addresses import NodePlace
 from metasrv.service.state.feed_tables import PUBLIC, feed_json, feed_table
 from metasrv_base.concurrency.turns import Turns, by_turns
 from metasrv_base.elements.states import ElementState
@@ -57,7 +58,7 @@ class FeedLines:
     """Held by the reader whose line is made; who is cancelled leaves it to the next."""
 
     def snapshot(
-        self, catalog: Catalog, table_ids: Wanted, addresses: Mapping[str, str]
+        self, catalog: Catalog, table_ids: Wanted, places: Mapping[str, NodePlace]
     ) -> Iterator[bytes]:
         """The parts of *catalog*, each made when it is asked for."""
         if table_ids is None:
@@ -68,9 +69,13 @@ class FeedLines:
         while not is_last:
             part = list(islice(tables, PART_TABLES))
             is_last = len(part) < PART_TABLES
-            part_addresses = dict(addresses) if is_last else {}
+            sent = places if is_last else {}
             rest = SnapshotLine(
-                version=catalog.version, tables=(), addresses=part_addresses, is_last=is_last
+                version=catalog.version,
+                tables=(),
+                addresses={node: sent[node].address for node in sent},
+                zones={node: sent[node].zone for node in sent},
+                is_last=is_last,
             )
             yield _filled(line_of(rest), b",".join(part))
 
@@ -156,12 +161,14 @@ def alive(catalog: Catalog, leader: str | None, *, is_stale: bool) -> bytes:
     return line_of(FeedAlive(version=catalog.version, leader=leader, is_stale=is_stale))
 
 
-def moved(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[bytes]:
-    """Addresses of nodes that are not reached as *before*."""
+def moved(before: Mapping[str, NodePlace], after: Mapping[str, NodePlace]) -> Iterator[bytes]:
+    """Places of nodes that are not reached, or do not stand, as *before*."""
     for node in sorted(before.keys() | after.keys()):
-        address = after.get(node)
-        if address != before.get(node):
-            yield line_of(AddressChange(node=node, address=address))
+        now = after.get(node)
+        if now is None:
+            yield line_of(AddressChange(node=node, address=None))
+        elif now != before.get(node):
+            yield line_of(AddressChange(node=node, address=now.address, zone=now.zone))
 
 
 def living(catalog: Catalog, table_ids: frozenset[int]) -> Iterator[CatalogTable]:

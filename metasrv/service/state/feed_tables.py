@@ -11,7 +11,7 @@ import orjson
 
 from keys.catalog.tables.catalog_table import CatalogTable
 from keys.catalog.tables.heads import RawItem
-from keys.model.tables import RegionRoute, RegionState
+from keys.model.tables import CopyRole, RegionRoute, RegionState
 from metasrv_base.elements.states import ElementState
 from metasrv_base.wire.frontend.feed import (
     FeedColumn,
@@ -85,8 +85,8 @@ def feed_table(table: CatalogTable, state: ElementState = PUBLIC) -> FeedTable:
 
 
 def feed_json(item: RawItem, state: ElementState) -> bytes:
-    """As `feed_table`, of a table in its stored form. Raises KeyError where that lacks a field that
-    has a default."""
+    """Returns the JSON of `feed_table`, of a table in its stored form. Raises KeyError where that
+    lacks a field that has a default."""
     info = item["info"]
     return orjson.dumps(
         {
@@ -118,13 +118,16 @@ def _feed_region(region: RegionRoute) -> FeedRegion:
         leader=None if region.state is RegionState.LOST else region.leader,
         epoch=region.epoch,
         state=region.state.value,
+        copies=tuple(copy.node for copy in region.copies if copy.role is CopyRole.IN_SYNC),
     )
 
 
 def _raw_region(region: Mapping[str, Any]) -> dict[str, Any]:
-    return {
+    route = {
         "region_id": region["region_id"],
         "leader": None if region["state"] == RegionState.LOST else region["leader"],
         "epoch": region["epoch"],
         "state": region["state"],
     }
+    in_sync = [c["node"] for c in region.get("copies", ()) if c["role"] == CopyRole.IN_SYNC]
+    return {**route, "copies": in_sync} if in_sync else route

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from keys.key import Range
 from keys.model.records import ProcedureHistory, ProcedureHistoryKey
 from keys.store.kv import Get, KeyPage, KeyValue, ReadableStore
-from keys.store.readable import readable, untold
+from keys.store.readable import readable, skip_silently
 from keys.store.scan import scan
 from metasrv_base.ids import uuid7, wall_ms_of
 
@@ -39,10 +39,11 @@ class History:
     now_ms: int
 
     async def windows(self) -> AsyncIterator[tuple[str, Ended]]:
-        """Where each window that is not empty begins, and what it holds; then the last, to `first`.
+        """Yields the start of each window that is not empty, and its procedures, newest first; then
+        the last window, to `first`.
 
-        From the newest backwards: longer and longer while nothing is found; where too much is, the
-        middle between there and the end is tried, so that a gap of years costs some forty reads.
+        Windows grow while nothing is found; where too much is, the middle between there and the end
+        is tried, so that a gap of years costs some forty reads.
         """
         page = await self._keys(self.first, self.end, limit=1)
         oldest, revision = (_id_of(page.items[0]) if page.items else self.end), page.revision
@@ -73,7 +74,7 @@ class History:
         items, _ = await scan(self.kv, keys, deadline_ms=self.deadline_ms, revision=revision)
         ended: dict[str, ProcedureHistory] = {}
         for number, row in enumerate(
-            readable(ProcedureHistoryKey, ProcedureHistory, items, untold), start=1
+            readable(ProcedureHistoryKey, ProcedureHistory, items, skip_silently), start=1
         ):
             ended[row.key.procedure] = row.value
             if number % READ_AT_ONCE == 0:

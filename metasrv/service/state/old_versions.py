@@ -6,6 +6,7 @@ A rebuild goes on when the client that caused it no longer waits: it asks again 
 import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import structlog
@@ -28,7 +29,8 @@ from metasrv_base.errors import Conflict, MetaError, Refused, Unavailable
 
 REBUILDS_MAX = 2  # at once: each is a thread, and there are two cores
 REBUILT_BYTES = 256 << 20
-"""Memory of all that is rebuilt or kept, as far as it is not shared with the newest catalog."""
+"""Memory of all that is being rebuilt or kept, as far as it is not shared with the newest
+catalog."""
 TIMES_MAX = 1_024  # of which the version is known
 WAIT_MS = 4_000
 """The time that a request waits for a rebuild: less than the 5 s for which a client lets one server
@@ -94,7 +96,7 @@ class StoredBases:
     def _note(self, version: int, attempt: int, error: Conflict) -> None:
         if self.pins is not None:
             self.pins.restarts["rebuild"] += 1
-        log.info("rebuild_begins_again", version=version, attempt=attempt + 1, reason=str(error))
+        log.info("rebuild_restarted", version=version, attempt=attempt + 1, reason=str(error))
 
     async def _load(self, version: int) -> Catalog:
         ref, revision = await self._ref(version)
@@ -148,7 +150,9 @@ class OldVersions:
         self._asked: asyncio.Queue[int] = asyncio.Queue(REBUILDS_MAX)
         self._under_way: dict[int, asyncio.Future[Catalog]] = {}
         self._kept: OrderedDict[int, tuple[Catalog, int]] = OrderedDict()
-        """With the bytes that count for each; the one that was read last is the last."""
+        """Versions with the bytes that count for each; the one that was read last is the last."""
+        self._folds: dict[int, Rebuild] = {}
+        """Rebuilds that hold tables, by their version."""
         self._times: OrderedDict[int, int] = OrderedDict()
         """Version as of a time in ms."""
 
@@ -163,8 +167,9 @@ class OldVersions:
         """The catalog of a version that was, however long ago. Requests for one version share its
         rebuild.
 
-        Raises Refused("history-expired") below the log; Unavailable("not-ready") while others are
-        rebuilt, as many as may be at once, or where it takes longer than WAIT_MS.
+        Raises Refused("history-expired") below the log, Refused("unsupported") where the version
+        needs more than REBUILT_BYTES; Unavailable("not-ready") while others are rebuilt, as many or
+        as large as may be at once, or where it takes longer than WAIT_MS.
         """
         kept = self._kept.get(version)
         if kept is not None:
@@ -221,18 +226,38 @@ class OldVersions:
         nearest = max((kept for kept in self._kept if kept <= version), default=-1)
         base = self._kept[nearest][0] if nearest >= stored else await self.bases.load(stored)
         fold = Rebuild(base, self._follower.catalog, version)
+        self._folds[version] = fold
         try:
-            catalog = await self._log.rebuilt(fold, REBUILT_BYTES)
+            catalog = await self._log.rebuilt(fold, partial(self._must_fit, fold))
         except MissingUpdate as error:
             raise await self.explained(error) from error
+        finally:
+            del self._folds[version]
         self._keep(version, catalog, fold.held_bytes + TABLE_BYTES * len(catalog.tables))
         return catalog
+
+    def _must_fit(self, fold: Rebuild) -> None:
+        """Forgets what is kept for the sake of what is rebuilt. Raises Refused("unsupported") where
+        *fold* alone is too large, Unavailable("not-ready") where another one leaves no room."""
+        what = f"a read of version {fold.to}, of which {fold.held_bytes} bytes"
+        if fold.held_bytes > REBUILT_BYTES:
+            raise Refused("unsupported", what=f"{what} differ from later ones,")
+        under_way = sum(other.held_bytes for other in self._folds.values())
+        if under_way > REBUILT_BYTES:
+            raise Unavailable("not-ready", what=f"the catalog of version {fold.to}")
+        self._forget(REBUILT_BYTES - under_way, left=0)
 
     def _keep(self, version: int, catalog: Catalog, size_bytes: int) -> None:
         """Keeps it, and forgets those that nobody has read for longest; never itself."""
         self._kept[version] = catalog, size_bytes
+        under_way = sum(fold.held_bytes for fold in self._folds.values())
+        self._forget(REBUILT_BYTES - under_way, left=1)
+
+    def _forget(self, bytes_max: int, *, left: int) -> None:
+        """Forgets those that nobody has read for longest, until *bytes_max* have room for the rest,
+        or *left* of them are left."""
         total = sum(size for _, size in self._kept.values())
-        while total > REBUILT_BYTES and len(self._kept) > 1:
+        while total > bytes_max and len(self._kept) > left:
             _, (_, size) = self._kept.popitem(last=False)
             total -= size
 

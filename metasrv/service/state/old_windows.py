@@ -32,7 +32,7 @@ class OldWindows:
         self._follower = follower
         self._old = old
         self._kept: OrderedDict[int, LogWindow] = OrderedDict()
-        """By the version before the first; the one that was read last is the last."""
+        """Windows by the version before their first; the one that was read last is the last."""
         self._blocks: OrderedDict[int, tuple[UpdateHead, ...]] = OrderedDict()
         """Heads of the WINDOW_VERSIONS updates above a version; the one read last is the last."""
         self._loads = 0

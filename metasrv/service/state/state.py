@@ -125,7 +125,7 @@ class ServerState:
     backups: int = 0
     """Backups that are being made."""
     is_stopping: bool = False
-    """True: this server was told to end, and requests wait no longer."""
+    """Whether this server was told to end: requests wait no longer then."""
     on_term: list[Callable[[Term], None]] = field(default_factory=list)
     """Called with each term of this server as it begins."""
     _watching: dict[_Ending, None] = field(default_factory=dict)
@@ -140,7 +140,8 @@ class ServerState:
 
     @classmethod
     def of(cls, world: StateDeps, url: str, pins: RevisionPins | None = None) -> Self:
-        """*pins*: those of a follower that pins what it loads; None: it pins nothing."""
+        """Puts the state of a server together. *pins* are those of a follower that pins what it
+        loads; None: it pins nothing."""
         config = world.config
         deadline_ms = config.store_deadline_ms
         if pins is None:

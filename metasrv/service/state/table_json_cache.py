@@ -49,7 +49,7 @@ class TableTexts:
     _kept: OrderedDict[int, TableJson] = field(default_factory=OrderedDict)
 
     def of(self, table: CatalogTable, catalog: Catalog, addresses: Addresses) -> bytes:
-        """As `table_body` says it of a table of *catalog*."""
+        """Returns the JSON of `table_body`, of a table of *catalog*."""
         number, placing = table.info.table_id, catalog.placing
         text = self._kept.get(number)
         if text is None or not text.is_of(table, placing, addresses):

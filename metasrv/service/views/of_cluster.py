@@ -26,6 +26,7 @@ def region_rows(facts: ViewFacts, table: CatalogTable) -> Iterator[Row]:
             body.leader,
             body.address,
             ", ".join(body.followers),
+            ", ".join(copy.node for copy in body.copies if copy.role == "in-sync"),
             body.epoch,
             body.state,
             region.root,

@@ -23,6 +23,7 @@ from metasrv.service.views.view import (
 from metasrv.service.views.view import ViewColumn as Column
 from metasrv_base.concurrency.turns import slices
 from metasrv_base.wire.model import WireModel
+from procedures.quorum import numbers_of
 
 NAMED_AT_ONCE = 128  # units between two yields of the event loop
 Named = Iterable[tuple[Position, Any]]
@@ -97,6 +98,7 @@ def _placement_rows(facts: ViewFacts, info: PlacementInfo) -> Iterator[Row]:
         info.name,
         info.placement_id,
         info.replicas,
+        numbers_of(info).minimum,
         info.partitions,
         json_text([_plain(profile) for profile in body.storage_profiles]),
         json_text(_plain(body.node_filter)),
@@ -133,11 +135,13 @@ NAMESPACE_VIEWS = (
         (
             Column("catalog_name", "string", "The name of the catalog."),
             Column("catalog_id", "int64", "Its id."),
-            Column("table_count", "int64", "Its tables, but for dropped ones."),
+            Column("table_count", "int64", "Its tables, without dropped ones."),
             Column("region_count", "int64", "Regions of those."),
-            Column("tables_limit", "int64", "The most tables; null: no limit."),
-            Column("regions_limit", "int64", "The most regions; null: no limit."),
-            Column("procedures_limit", "int64", "The most changes at once; null: no limit."),
+            Column("tables_limit", "int64", "Maximum number of tables; null: no limit."),
+            Column("regions_limit", "int64", "Maximum number of regions; null: no limit."),
+            Column(
+                "procedures_limit", "int64", "Maximum number of concurrent changes; null: no limit."
+            ),
             Column("autocommit", "boolean", "Each statement is a transaction of its own."),
             Column("tx_isolation", "string", "The isolation of a transaction."),
             Column(
@@ -168,11 +172,12 @@ NAMESPACE_VIEWS = (
     ),
     View(
         "placements",
-        "Placements: how often, on which nodes and by which engines regions are kept.",
+        "Placements: the number of copies, the nodes and the engines of regions.",
         (
             Column("placement_name", "string", "The name of the placement."),
             Column("placement_id", "int64", "Its id; a rename keeps it."),
             Column("replicas", "int64", "Copies of each region."),
+            Column("min_in_sync", "int64", "Copies in sync that writes need."),
             Column("partitions", "int64", "Regions of a table that names no partitions."),
             Column("storage_profiles", "string", "Engines and their options, as a JSON list."),
             Column("node_filter", "string", "The nodes that may keep regions, as JSON."),

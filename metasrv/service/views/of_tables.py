@@ -8,9 +8,10 @@ from metasrv.service.bodies.shapes import shown_check
 from metasrv.service.views.view import Row, ViewColumn, ViewFacts, yes_no
 from metasrv_base.elements.states import ElementState
 from metasrv_base.schema.types import ColumnType, parse_type
+from metasrv_base.sql.identifiers import identifier
 from metasrv_base.sql.literals import literal
-from metasrv_base.sql.names import identifier
 from metasrv_base.sql.types import type_name
+from procedures.quorum import min_in_sync
 
 PRIMARY_KEY = "PRIMARY KEY"
 _KINDS = {"unique": "UNIQUE", "check": "CHECK", "not-null": "NOT NULL"}
@@ -48,6 +49,7 @@ def tables_rows(facts: ViewFacts, table: CatalogTable) -> Iterator[Row]:
         named_list(names[column] for column in info.primary_key),
         info.partition.by.upper(),
         info.replicas,
+        min_in_sync(info),
         placed.placement,
         placed.storage_profile,
         placed.tablespace,

@@ -61,27 +61,27 @@ async def row_slices(
     state: ServerState, read: ViewRead, cursor: Position | None = None
 ) -> AsyncGenerator[RowSlice, None]:
     """Yields all rows behind *cursor*; None: all there are."""
-    low, told = (None, 0) if cursor is None else (cursor[:-1], int(cursor[-1]))
+    low, last_number = (None, 0) if cursor is None else (cursor[:-1], int(cursor[-1]))
     async for units in _units(state, read, low):
         rows: list[Row] = []
         cursors: list[Position] = []
         looked_at = 0
         for position, unit in units:
             for number, row in enumerate(read.view.rows(read.facts, unit), 1):
-                if position != low or number > told:
+                if position != low or number > last_number:
                     rows.append(row)
                     cursors.append((*position, number))
             looked_at += 1
             if len(rows) >= ROWS_OF_A_TURN:
-                yield _judged(read, rows, cursors, position, looked_at)
+                yield _row_slice(read, rows, cursors, position, looked_at)
                 await asyncio.sleep(0)
                 rows, cursors, looked_at = [], [], 0
         if units:
-            yield _judged(read, rows, cursors, units[-1][0], looked_at)
+            yield _row_slice(read, rows, cursors, units[-1][0], looked_at)
         await asyncio.sleep(0)
 
 
-def _judged(
+def _row_slice(
     read: ViewRead, rows: list[Row], cursors: list[Position], last: Position, looked_at: int
 ) -> RowSlice:
     kept = read.filter.kept(rows)

@@ -8,23 +8,24 @@ from metasrv.service.views.view import ViewColumn as Column
 
 NAMED_BY = ("table_catalog", "table_schema", "table_name", "table_id")
 LIVING = CatalogUnits(living_tables)
-STATE = Column("state", "string", "How far it has come in an online change; `public`: all the way.")
+STATE = Column("state", "string", "Its state in an online change; `public`: the change is over.")
 
 TABLES = View(
     "tables",
-    "Tables, but for dropped ones.",
+    "Tables, without dropped ones.",
     (
         *OF_TABLE,
         Column("table_type", "string", "`BASE TABLE`."),
         Column("engine", "string", "The engine of its regions."),
         Column("table_comment", "string", "Its option `comment`."),
         Column("column_count", "int64", "Columns that users see."),
-        Column("index_count", "int64", "Indexes, those on their way too."),
+        Column("index_count", "int64", "Indexes, also those that are not public yet or any more."),
         Column("constraint_count", "int64", "Constraints beside the primary key."),
         Column("region_count", "int64", "Regions."),
         Column("primary_key", "string", "Its columns, in order."),
         Column("partition_method", "string", "`HASH` or `RANGE`; one region is `HASH`."),
         Column("replicas", "int64", "Copies of each region."),
+        Column("min_in_sync", "int64", "Copies in sync that writes need."),
         Column("placement", "string", "The placement that it uses."),
         Column("storage_profile", "string", "The storage profile that it uses."),
         Column("tablespace", "string", "The tablespace that it is in."),
@@ -49,10 +50,10 @@ COLUMNS = View(
         Column("is_nullable", "string", "`YES` or `NO`."),
         Column("data_type", "string", "Its type in SQL, as `BIGINT`."),
         Column("column_type", "string", "Its type as the API has it, as `int64`."),
-        Column("numeric_precision", "int64", "Of a number: digits, or bits of its radix 2."),
+        Column("numeric_precision", "int64", "Precision of a number, in digits or bits."),
         Column("numeric_precision_radix", "int64", "10: digits; 2: bits."),
-        Column("numeric_scale", "int64", "Of an exact number: digits behind the point."),
-        Column("datetime_precision", "int64", "Of a time: digits behind the second."),
+        Column("numeric_scale", "int64", "Digits of an exact number after the point."),
+        Column("datetime_precision", "int64", "Digits of a time after the second."),
         Column("primary_key_position", "int64", "Its place in the primary key, from 1."),
     ),
     LIVING,
@@ -61,7 +62,7 @@ COLUMNS = View(
 )
 INDEXES = View(
     "indexes",
-    "Indexes, those on their way in or out too.",
+    "Indexes, also those that are being created or dropped.",
     (
         *OF_TABLE,
         Column("index_name", "string", "The name of the index."),
@@ -76,7 +77,7 @@ INDEXES = View(
 )
 CONSTRAINTS = View(
     "constraints",
-    "Primary keys and constraints. NOT NULL is one only while it comes or goes.",
+    "Primary keys and constraints. NOT NULL is listed only while it is added or removed.",
     (
         *OF_TABLE,
         Column("constraint_name", "string", "Its name; null: the primary key."),

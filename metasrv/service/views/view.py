@@ -56,8 +56,8 @@ class LiveUnits:
     """Units of what a server knows now."""
 
     units: Callable[[ServerState, ViewFacts, ViewScope, Position | None], AsyncIterator[Units]]
-    """As those of `CatalogUnits`. Of a view with one row for each unit, the unit at the position
-    may be left out: its row was told."""
+    """Units of the view, as those of `CatalogUnits`. Of a view with one row for each unit, the unit
+    at the position may be left out: its row was told."""
     is_leaders: bool = True
     """Whether only the leader knows them."""
     is_versioned: bool = False
@@ -99,10 +99,14 @@ class View:
         return tuple(parse_type(column.type) for column in self.columns)
 
 
-def near_column(view: View, name: str) -> dict[str, str]:
-    """The fact `did_you_mean`, if a column comes close, or differs in case alone."""
+def near_column(view: View, name: str) -> dict[str, object]:
+    """The fact `did_you_mean`, if a column comes close, or differs in case alone; otherwise
+    `existing`, the names of all."""
     lower = name.lower()
-    return {"did_you_mean": lower} if lower in view.places else hint(lower, view.places.keys())
+    if lower in view.places:
+        return {"did_you_mean": lower}
+    close = hint(lower, view.places.keys())
+    return {**close} if close else {"existing": list(view.places)}
 
 
 def json_value(type: ColumnType, value: ViewValue) -> ViewValue:

@@ -28,7 +28,7 @@ class ViewFilter:
     view: View
     scope: ViewScope = EVERYTHING
     condition: Typed | None = None
-    """None: all rows."""
+    """The condition; None for all rows."""
     columns: tuple[int, ...] = ()
     """Places of those that the condition reads."""
 

@@ -96,7 +96,7 @@ def _has_what_was_given(db: Database) -> bool:
 def _held(graph: Graph) -> Iterator[frozenset[Pair]]:
     pairs = list(product((A,) if graph.holds is Holds.ROWS else (A, B), KEYS))
     for chosen in product((False, True), repeat=len(pairs)):
-        held = frozenset(pair for pair, taken in zip(pairs, chosen, strict=True) if taken)
+        held = frozenset(pair for pair, pairs_held in zip(pairs, chosen, strict=True) if pairs_held)
         if _can_be_stored(graph, held):
             yield held
 
@@ -178,8 +178,10 @@ def acts_of(behaviour: Behaviour, does: ProofStatement) -> tuple[Act, ...]:
 def _refuses(graph: Graph, db: Database, does: ProofStatement) -> bool:
     if not graph.unique:
         return does.value == B
-    taken = db.held if graph.holds is Holds.ENTRIES else {(v, k) for k, v in enumerate(db.rows)}
-    return any(value == does.value and key != does.key for value, key in taken)
+    pairs_held = (
+        db.held if graph.holds is Holds.ENTRIES else {(v, k) for k, v in enumerate(db.rows)}
+    )
+    return any(value == does.value and key != does.key for value, key in pairs_held)
 
 
 def faults(graph: Graph, state: ElementState, db: Database) -> Iterator[ProofFault]:

@@ -60,7 +60,7 @@ class Mirrored(Space):
         return tuple(faults(self._graphs, states, self._wholes[db]))
 
     def _completed(self, db: int) -> int | None:
-        """None: a row has a value that has no conversion."""
+        """Returns *db* with its backfill done; None if a row has a value that has no conversion."""
         return None if any(value == C for value, _ in self._wholes[db][OLD].held) else db
 
     def _cleaned(self, db: int, before: States, after: States) -> int:
@@ -95,13 +95,13 @@ def wholes() -> Iterator[Whole]:
 
 def statements(behaviours: Behaviours, whole: Whole) -> Iterator[ProofStatement]:
     """Users give what the visible one of the two can say."""
-    given = FORMS[NEW if behaviours[NEW].visible else OLD]
+    form = FORMS[NEW if behaviours[NEW].visible else OLD]
     (row,) = whole[NEW].rows
     if row == NO_ROW:
-        yield from (ProofStatement("insert", KEY, value) for value in given)
+        yield from (ProofStatement("insert", KEY, value) for value in form)
     else:
         yield ProofStatement("update_elsewhere", KEY, row)
-        yield from (ProofStatement("update", KEY, value) for value in given if value != row)
+        yield from (ProofStatement("update", KEY, value) for value in form if value != row)
         yield ProofStatement("delete", KEY, NO_ROW)
 
 

@@ -135,17 +135,17 @@ def _put(on: ProofSetting, world: ProofWorld, job: Job, number: int) -> ProofWor
     value, is_stale = divmod(job.tasks[number], 2)
     row, put = on.space.snapshot(world.db)[number], on.protocol.put
     if is_stale and put is EntryPut.REREAD:
-        return _told(world, job, number, 2 * row if row else DONE)
+        return _settled(world, job, number, 2 * row if row else DONE)
     if is_stale and (
         put in (EntryPut.SKIP, EntryPut.INGEST_ONCE) or (put is EntryPut.INGEST and row != value)
     ):
-        return _told(world, job, number, DONE)
+        return _settled(world, job, number, DONE)
     after = on.space.put(world.db, number, value)
     if after is None:
-        return _told(world, job, number, DUPLICATE)
-    return _told(world._replace(db=after), job, number, DONE)
+        return _settled(world, job, number, DUPLICATE)
+    return _settled(world._replace(db=after), job, number, DONE)
 
 
-def _told(world: ProofWorld, job: Job, number: int, task: int) -> ProofWorld:
+def _settled(world: ProofWorld, job: Job, number: int, task: int) -> ProofWorld:
     tasks = (*job.tasks[:number], task, *job.tasks[number + 1 :])
     return world._replace(job=Job(job.version, tasks))

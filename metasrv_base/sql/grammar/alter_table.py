@@ -1,6 +1,7 @@
 """ALTER TABLE: the operations of `POST T/alter`, and the two ways to rename."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from metasrv_base.sql.commands import AlterTableStatement, QualifiedTable, RenameTableStatement
 from metasrv_base.sql.grammar.columns import column, default_of
@@ -18,11 +19,13 @@ from metasrv_base.wire.api.changes import (
     DropConstraint,
     RenameColumn,
     RenameRequest,
+    SetCopies,
     SetDefault,
     SetNullable,
     SetOptions,
     ValidateConstraint,
 )
+from metasrv_base.wire.api.tables import DEFAULT_NUMBER
 
 TypeOf = Callable[[QualifiedTable, str], str | None]
 """The type of a column as the API writes it; None: there is no such column. The value behind SET
@@ -114,7 +117,24 @@ def _validate(reader: Reader, pointer: str) -> AlterOperation:
 
 
 def _set(reader: Reader, pointer: str) -> AlterOperation:
+    if reader.is_next("REPLICAS") or reader.is_next("MIN"):
+        return _copies(reader, pointer)
     return SetOptions(op="set_options", options={**options(reader, f"{pointer}/options")})
+
+
+def _copies(reader: Reader, pointer: str) -> SetCopies:
+    """Reads REPLICAS n, MIN IN SYNC n or both, DEFAULT for that of the placement, and REASON."""
+    fields: dict[str, Any] = {}
+    for words, name in ((("REPLICAS",), "replicas"), (("MIN", "IN", "SYNC"), "min_in_sync")):
+        if reader.takes(*words):
+            fields[name] = (
+                DEFAULT_NUMBER
+                if reader.takes("DEFAULT")
+                else reader.whole_number("a number of copies", f"{pointer}/{name}")
+            )
+    if reader.takes("REASON"):
+        fields["reason"] = reader.text("a reason", f"{pointer}/reason")
+    return SetCopies(op="set_copies", **fields)
 
 
 def _reset(reader: Reader, pointer: str) -> AlterOperation:

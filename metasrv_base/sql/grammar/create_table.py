@@ -165,6 +165,10 @@ def _replicas(reader: Reader, draft: _Draft) -> int:
     return reader.whole_number("a number of copies", "/replicas")
 
 
+def _min_in_sync(reader: Reader, draft: _Draft) -> int:
+    return reader.whole_number("a number of copies", "/min_in_sync")
+
+
 def _options(reader: Reader, draft: _Draft) -> dict[str, str]:
     return options(reader)
 
@@ -176,6 +180,7 @@ _CLAUSES: Mapping[tuple[str, ...], tuple[str, Callable[[Reader, _Draft], Any]]] 
     ("TABLESPACE",): ("tablespace", _named("tablespace", "a tablespace")),
     ("STORAGE", "PROFILE"): ("storage_profile", _named("storage_profile", "a storage profile")),
     ("REPLICAS",): ("replicas", _replicas),
+    ("MIN", "IN", "SYNC"): ("min_in_sync", _min_in_sync),
     ("WITH",): ("options", _options),
 }
 """Words of a clause -> the field of the spec that it fills, and what reads the rest of it."""

@@ -16,8 +16,8 @@ def create_schema(reader: Reader) -> CreateSchemaStatement:
     """Reads what follows CREATE SCHEMA: `[IF NOT EXISTS] [catalog.]name [WITH (..)]`."""
     if_not_exists = reader.takes("IF", "NOT", "EXISTS")
     schema = name_in_catalog(reader, "a schema", "/name")
-    given = options(reader) if reader.takes("WITH") else {}
-    spec = SchemaSpec(name=schema.name, if_not_exists=if_not_exists, options=given)
+    options_read = options(reader) if reader.takes("WITH") else {}
+    spec = SchemaSpec(name=schema.name, if_not_exists=if_not_exists, options=options_read)
     return CreateSchemaStatement(schema.catalog, spec)
 
 
@@ -30,9 +30,9 @@ def drop_schema(reader: Reader) -> DropSchemaStatement:
 def create_catalog(reader: Reader) -> CreateCatalogStatement:
     if_not_exists = reader.takes("IF", "NOT", "EXISTS")
     name = reader.name("a catalog", "/name")
-    given = options(reader) if reader.takes("WITH") else {}
+    options_read = options(reader) if reader.takes("WITH") else {}
     return CreateCatalogStatement(
-        CatalogSpec(name=name, if_not_exists=if_not_exists, options=given)
+        CatalogSpec(name=name, if_not_exists=if_not_exists, options=options_read)
     )
 
 

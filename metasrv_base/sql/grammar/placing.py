@@ -1,14 +1,14 @@
 """Statements about placements and tablespaces.
 
-CREATE PLACEMENT name [REPLICAS n] [PARTITIONS n]
+CREATE PLACEMENT name [REPLICAS n] [MIN IN SYNC n] [PARTITIONS n]
     [STORAGE PROFILES (name ENGINE engine [(option = number, ..)], ..)]
     [ON NODES (ZONES ('a', ..), LABEL disk = 'ssd', LABEL rack IN ('r1', ..))] [COMMENT 'text']
-ALTER PLACEMENT name SET the same, without PARTITIONS
+ALTER PLACEMENT name SET the same, without PARTITIONS [REASON 'text']
 CREATE TABLESPACE [catalog.]name [COMMENT 'text']
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from metasrv_base.sql.commands import (
     AlterPlacementStatement,
@@ -31,6 +31,10 @@ from metasrv_base.wire.api.placing.placements import (
     TablespacePatch,
     TablespaceSpec,
 )
+from metasrv_base.wire.api.tables import DEFAULT_NUMBER, NumberOfCopies
+
+Clauses: TypeAlias = dict[tuple[str, ...], tuple[str, Callable[[Reader], Any]]]
+"""Words of a clause -> the field that it fills, and what reads the rest of it."""
 
 
 def create_placement(reader: Reader) -> CreatePlacementStatement:
@@ -48,7 +52,8 @@ def alter_placement(reader: Reader) -> AlterPlacementStatement | RenamePlacement
         return RenamePlacementStatement(name, reader.name("a placement", "/new_name"), if_exists)
     if reader.is_at_end:
         raise reader.unexpected(_expected())
-    return AlterPlacementStatement(name, PlacementPatch(if_exists=if_exists, **_clauses(reader)))
+    fields = _clauses(reader, _ALTERED)
+    return AlterPlacementStatement(name, PlacementPatch(if_exists=if_exists, **fields))
 
 
 def drop_placement(reader: Reader) -> DropPlacementStatement:
@@ -100,11 +105,12 @@ def _is(reader: Reader) -> str | None:
 # -- clauses of a placement
 
 
-def _clauses(reader: Reader) -> dict[str, Any]:
+def _clauses(reader: Reader, clauses: Clauses | None = None) -> dict[str, Any]:
     """Reads clauses to the end of the statement; returns fields of the spec."""
     fields: dict[str, Any] = {}
+    choices = _CLAUSES if clauses is None else clauses
     while not reader.is_at_end:
-        for words, (name, read) in _CLAUSES.items():
+        for words, (name, read) in choices.items():
             if reader.is_next(*words):
                 if name in fields:
                     raise reader.unexpected("each clause once")
@@ -112,7 +118,7 @@ def _clauses(reader: Reader) -> dict[str, Any]:
                 fields[name] = read(reader)
                 break
         else:
-            raise reader.unexpected(_expected(), choices=[words[0] for words in _CLAUSES])
+            raise reader.unexpected(_expected(), choices=[words[0] for words in choices])
     return fields
 
 
@@ -169,14 +175,29 @@ def _label(reader: Reader, pointer: str) -> LabelConditionSpec:
     return LabelConditionSpec.model_validate({"label": label, "in": values})
 
 
+def _new_minimum(reader: Reader) -> NumberOfCopies:
+    if reader.takes("DEFAULT"):
+        return DEFAULT_NUMBER
+    return reader.whole_number("copies", "/min_in_sync")
+
+
 def _comment(reader: Reader) -> str | None:
     return None if reader.takes("NULL") else reader.text("a comment", "/comment")
 
 
-_CLAUSES: Mapping[tuple[str, ...], tuple[str, Callable[[Reader], Any]]] = {
+_CLAUSES: Clauses = {
     ("REPLICAS",): ("replicas", lambda reader: reader.whole_number("copies", "/replicas")),
+    ("MIN", "IN", "SYNC"): (
+        "min_in_sync",
+        lambda reader: reader.whole_number("copies", "/min_in_sync"),
+    ),
     ("PARTITIONS",): ("partitions", lambda reader: reader.whole_number("regions", "/partitions")),
     ("STORAGE", "PROFILES"): ("storage_profiles", _profiles),
     ("ON", "NODES"): ("node_filter", _nodes),
     ("COMMENT",): ("comment", _comment),
+}
+_ALTERED: Clauses = {
+    **_CLAUSES,
+    ("MIN", "IN", "SYNC"): ("min_in_sync", _new_minimum),
+    ("REASON",): ("reason", lambda reader: reader.text("a reason", "/reason")),
 }

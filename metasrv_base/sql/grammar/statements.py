@@ -17,7 +17,7 @@ from metasrv_base.sql.grammar.select_view import reads_view, select_view
 from metasrv_base.sql.reader import Reader
 from metasrv_base.sql.split import StatementText, split
 from metasrv_base.sql.tokens import TextSpan
-from metasrv_base.wire.problem.problems import fault_of
+from metasrv_base.wire.problem.fault_words import fault_of
 
 Read: TypeAlias = Callable[[Reader], Command]
 
@@ -97,6 +97,7 @@ def _unknown(reader: Reader) -> Refused:
         rows, depth = ahead, depth + 1
         reader.take()
     choices = tuple(dict.fromkeys(words[depth] for words in rows if len(words) > depth))
+    choices = choices if depth else (*choices, *_ROWS[:4])  # words of frontends may be misspelled
     return reader.unexpected(", ".join(choices), choices=choices)
 
 

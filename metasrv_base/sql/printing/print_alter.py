@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import assert_never
 
 from metasrv_base.sql.commands import QualifiedTable
-from metasrv_base.sql.names import identifier
+from metasrv_base.sql.identifiers import identifier
 from metasrv_base.sql.options import option_text
 from metasrv_base.sql.printing.print_table import column_text, default_text, table_text
 from metasrv_base.sql.quoting import quoted
@@ -18,6 +18,7 @@ from metasrv_base.wire.api.changes import (
     DropColumn,
     DropConstraint,
     RenameColumn,
+    SetCopies,
     SetDefault,
     SetNullable,
     SetOptions,
@@ -41,16 +42,17 @@ def _texts(operations: Iterable[AlterOperation]) -> Iterator[str]:
 
 def _options(operation: SetOptions) -> Iterator[str]:
     """Yields what sets and what removes: SQL has a word for each."""
-    given = {name: value for name, value in operation.options.items() if value is not None}
-    if given:
-        pairs = (f"{option_text(name)} = {quoted(value)}" for name, value in given.items())
+    options_set = {name: value for name, value in operation.options.items() if value is not None}
+    if options_set:
+        pairs = (f"{option_text(name)} = {quoted(value)}" for name, value in options_set.items())
         yield f"SET ({', '.join(pairs)})"
     if removed := [name for name, value in operation.options.items() if value is None]:
         yield f"RESET ({', '.join(map(option_text, removed))})"
 
 
 def _text(
-    operation: RenameColumn
+    operation: SetCopies
+    | RenameColumn
     | AddColumn
     | DropColumn
     | AlterType
@@ -74,10 +76,21 @@ def _text(
             return f"VALIDATE CONSTRAINT {identifier(name)}"
         case DropConstraint(name=name):
             return f"DROP CONSTRAINT {identifier(name)}"
+        case SetCopies():
+            return f"SET {' '.join(_copies(operation))}"
         case AlterType() | SetDefault() | SetNullable():
             return f"ALTER COLUMN {identifier(operation.name)} {_column_change(operation)}"
         case _:
             assert_never(operation)
+
+
+def _copies(operation: SetCopies) -> Iterator[str]:
+    if operation.replicas is not None:
+        yield f"REPLICAS {str(operation.replicas).upper()}"
+    if operation.min_in_sync is not None:
+        yield f"MIN IN SYNC {str(operation.min_in_sync).upper()}"
+    if operation.reason is not None:
+        yield f"REASON {quoted(operation.reason)}"
 
 
 def _constraint(operation: AddConstraint) -> str:

@@ -3,7 +3,7 @@
 from typing import TypeAlias, assert_never
 
 from metasrv_base.sql import commands as sql
-from metasrv_base.sql.names import dotted, identifier
+from metasrv_base.sql.identifiers import dotted, identifier
 from metasrv_base.sql.options import options_text
 from metasrv_base.sql.printing import print_placing
 from metasrv_base.sql.printing.print_alter import alter_table
@@ -155,8 +155,8 @@ def _of_placing(change: OfPlacing) -> str:
 
 def _created(what: str, name: str, spec: SchemaSpec | CatalogSpec) -> str:
     condition = IF_NOT_EXISTS if spec.if_not_exists else ""
-    given = f" WITH {options_text(spec.options)}" if spec.options else ""
-    return f"CREATE {what} {condition}{name}{given}"
+    with_options = f" WITH {options_text(spec.options)}" if spec.options else ""
+    return f"CREATE {what} {condition}{name}{with_options}"
 
 
 def _dropped(what: str, name: str, if_exists: bool, cascade: bool = False) -> str:

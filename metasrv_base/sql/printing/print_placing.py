@@ -8,7 +8,7 @@ from metasrv_base.sql.commands import (
     CreatePlacementStatement,
     CreateTablespaceStatement,
 )
-from metasrv_base.sql.names import dotted, identifier
+from metasrv_base.sql.identifiers import dotted, identifier
 from metasrv_base.sql.quoting import quoted
 from metasrv_base.wire.api.placing.placements import (
     LabelConditionSpec,
@@ -31,7 +31,8 @@ def alter_placement(command: AlterPlacementStatement) -> str:
     condition = "IF EXISTS " if patch.if_exists else ""
     fields = patch.model_fields_set - {"if_exists"}
     words = [f"ALTER PLACEMENT {condition}{identifier(command.placement)} SET"]
-    return " ".join([*words, *_of(patch, fields)])
+    reason = [] if patch.reason is None else [f"REASON {quoted(patch.reason)}"]
+    return " ".join([*words, *_of(patch, fields), *reason])
 
 
 def create_tablespace(command: CreateTablespaceStatement) -> str:
@@ -52,6 +53,8 @@ def _of(body: PlacementSpec | PlacementPatch, fields: set[str]) -> Iterator[str]
     """Yields the clauses of the fields that *body* names."""
     if "replicas" in fields:
         yield f"REPLICAS {body.replicas}"
+    if "min_in_sync" in fields and body.min_in_sync is not None:
+        yield f"MIN IN SYNC {str(body.min_in_sync).upper()}"
     if "partitions" in fields:
         yield f"PARTITIONS {body.partitions}"
     if "storage_profiles" in fields and body.storage_profiles is not None:
@@ -64,8 +67,8 @@ def _of(body: PlacementSpec | PlacementPatch, fields: set[str]) -> Iterator[str]
 
 def _profile(profile: StorageProfileSpec) -> str:
     options = ", ".join(f"{identifier(name)} = {n}" for name, n in profile.options.items())
-    given = f" ({options})" if options else ""
-    return f"{identifier(profile.name)} ENGINE {identifier(profile.engine)}{given}"
+    in_parentheses = f" ({options})" if options else ""
+    return f"{identifier(profile.name)} ENGINE {identifier(profile.engine)}{in_parentheses}"
 
 
 def _conditions(nodes: NodeFilterSpec) -> Iterator[str]:

@@ -7,8 +7,8 @@ from pydantic import JsonValue
 
 from metasrv_base.schema.types import ColumnType, parse_type
 from metasrv_base.sql.commands import QualifiedTable
+from metasrv_base.sql.identifiers import dotted, identifier
 from metasrv_base.sql.literals import literal
-from metasrv_base.sql.names import dotted, identifier
 from metasrv_base.sql.options import options_text
 from metasrv_base.sql.types import type_name
 from metasrv_base.wire.api.tables import (
@@ -75,8 +75,10 @@ def _clauses(spec: TableShape, types: Mapping[str, ColumnType]) -> Iterator[str]
         yield f"TABLESPACE {identifier(spec.tablespace)}"
     if spec.storage_profile is not None:
         yield f"STORAGE PROFILE {identifier(spec.storage_profile)}"
-    if spec.replicas != 1:
+    if spec.replicas is not None:
         yield f"REPLICAS {spec.replicas}"
+    if spec.min_in_sync is not None:
+        yield f"MIN IN SYNC {spec.min_in_sync}"
     if spec.options:
         yield f"WITH {options_text(spec.options)}"
 

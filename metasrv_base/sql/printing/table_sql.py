@@ -50,6 +50,7 @@ def _added(constraint: ConstraintBody) -> AddConstraint:
 
 def _spec(table: TableDefinition) -> TableSpec:
     shape = {field: getattr(table, field) for field in TableShape.model_fields}
+    shape |= dict.fromkeys(table.inherited)
     columns = (
         ColumnSpec(
             name=column.name, type=column.type, nullable=column.nullable, default=column.default

@@ -1,6 +1,6 @@
 """Words that no column is called in statements about rows, unless in double quotes."""
 
-from metasrv_base.sql.names import identifier
+from metasrv_base.sql.identifiers import identifier
 
 MORE_WORDS = frozenset(
     (

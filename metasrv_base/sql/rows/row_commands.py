@@ -53,7 +53,7 @@ class Condition:
 class SelectRows:
     table: QualifiedTable
     columns: tuple[str, ...] | None
-    """None: all of them, in the order of the table."""
+    """The columns to read; None for all of them, in the order of the table."""
     conditions: tuple[Condition, ...] = ()
     """Rows satisfy all of them. BETWEEN is two."""
     order_by: tuple[str, ...] = ()

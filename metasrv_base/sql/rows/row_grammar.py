@@ -34,7 +34,7 @@ from metasrv_base.sql.rows.row_commands import (
     UpdateRow,
 )
 from metasrv_base.sql.rows.statement_kinds import ROW_WORDS
-from metasrv_base.sql.split import StatementText, split
+from metasrv_base.sql.split import split
 from metasrv_base.sql.tokens import SqlSort, SqlToken
 from metasrv_base.wire.frontend.rows import ROWS_MAX
 
@@ -47,16 +47,16 @@ _MORE_MARKS = frozenset("(+-*/%!.")
 def row_statements(source: str, layout_of: LayoutOf) -> Iterator[RowStatement]:
     """Yields the statements of a text. Raises Refused `invalid-sql`."""
     for text in split(source):
-        yield row_statement(text, layout_of)
+        yield row_statement(Reader(text), layout_of)
 
 
-def row_statement(text: StatementText, layout_of: LayoutOf) -> RowStatement:
-    """Raises Refused `invalid-sql`, with the place."""
-    reader = Reader(text)
+def row_statement(reader: Reader, layout_of: LayoutOf) -> RowStatement:
+    """Raises Refused `invalid-sql`, with the place, and what *layout_of* raises: the place of the
+    table is known by then, and the reader can be rewound."""
     command = _Grammar(reader, layout_of).command()
     if not reader.is_at_end:
         raise _unexpected(reader, "the end of the statement")
-    return RowStatement(text, command, reader.places)
+    return RowStatement(reader.statement, command, reader.places)
 
 
 def _unexpected(
@@ -65,8 +65,8 @@ def _unexpected(
     """The refusal of the next token; of one that begins more than is read here, with the hint."""
     token = token or reader.token
     is_more = token.word in MORE_WORDS or (token.sort is SqlSort.MARK and token.text in _MORE_MARKS)
-    told = f"{expected}; {BEYOND}" if is_more else expected
-    return reader.unexpected(told, choices=choices, token=token)
+    message = f"{expected}; {BEYOND}" if is_more else expected
+    return reader.unexpected(message, choices=choices, token=token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,8 @@ class _Grammar:
         return self._plain((*ROW_WORDS, "EXPLAIN"))
 
     def _plain(self, words: Sequence[str]) -> PlainCommand:
-        """*words*: those that may stand here."""
+        """Reads a command that is not EXPLAIN. *words* are those that an error names as allowed
+        here."""
         reader = self.reader
         word = next((word for word in ROW_WORDS if reader.takes(word)), None)
         match word:

@@ -50,16 +50,17 @@ class TableToMake(Placed):
 class CatalogToDrop(WireModel):
     catalog: Identifier
     cascade: bool = False
-    """With all that it holds."""
+    """Whether all that it holds is dropped with it."""
     if_exists: bool = False
-    """False: one that does not exist is 404, and the batch does nothing."""
+    """Whether an object that does not exist is a success; else it is 404, and the batch does
+    nothing."""
 
 
 class SchemaToDrop(Placed):
     catalog: Identifier
     schema_name: Identifier = Field(alias="schema")
     cascade: bool = False
-    """With its tables."""
+    """Whether its tables are dropped with it."""
     if_exists: bool = False
 
 
@@ -270,7 +271,7 @@ class BatchRequest(WireModel):
     """`POST /v1/batch`."""
 
     commands: Listed[BatchCommandBody] = Field(min_length=1, max_length=COMMANDS_MAX)
-    """In order: each sees what those before it have done."""
+    """Commands in order: each sees what those before it have done."""
 
 
 class BatchBody(WireModel):

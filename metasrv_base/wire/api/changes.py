@@ -4,7 +4,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from metasrv_base.wire.api.tables import ColumnSpec, Identifier
+from metasrv_base.wire.api.tables import (
+    REASON_CHARS_MAX,
+    ColumnSpec,
+    Identifier,
+    NumberOfCopies,
+)
 from metasrv_base.wire.model import Int64, Listed, WireModel
 
 OPERATIONS_MAX = 32
@@ -30,7 +35,7 @@ class RestoreRequest(WireModel):
     version: Int64 = Field(ge=0)
     """Version of the catalog."""
     grace_s: int = Field(default=0, ge=0, le=GRACE_S_MAX)
-    """As in an alter: elements that came since are kept so long, hidden."""
+    """Seconds for which elements that came since are kept, hidden, as in an alter."""
 
 
 class UndropRequest(WireModel):
@@ -64,6 +69,20 @@ class SetOptions(WireModel):
     op: Literal["set_options"]
     options: dict[str, str | None] = Field(min_length=1)
     """Null removes."""
+
+
+class SetCopies(WireModel):
+    """Change how many copies a region has, and how many of them must be in sync for writes. Copies
+    are made or removed afterwards, while rows are written."""
+
+    op: Literal["set_copies"]
+    replicas: NumberOfCopies | None = None
+    """Null: it stays. `default`: the table follows its placement again."""
+    min_in_sync: NumberOfCopies | None = None
+    """Null: it stays. `default`: that of the placement, or a majority of the table's own number.
+    Below a majority of `replicas` and below what it is, it needs a `reason`."""
+    reason: str | None = Field(default=None, min_length=1, max_length=REASON_CHARS_MAX)
+    """Reason of a lower `min_in_sync`; the log keeps it."""
 
 
 class RenameColumn(WireModel):
@@ -110,7 +129,7 @@ class SetDefault(WireModel):
     op: Literal["set_default"]
     name: Identifier
     default: JsonValue
-    """In JSON form; null: none."""
+    """The default in JSON form; null for none."""
 
 
 class SetNullable(WireModel):
@@ -119,8 +138,8 @@ class SetNullable(WireModel):
     op: Literal["set_nullable"]
     name: Identifier
     nullable: bool
-    """False: new rows must have a value at once, then all rows are looked at. One that has none
-    undoes it: 422 `check-violation` with the keys."""
+    """Whether it may be null. With false, new rows must have a value at once, then all rows are
+    looked at; a row without one undoes the change: 422 `check-violation` with the keys."""
 
 
 class AddConstraint(WireModel):
@@ -137,8 +156,8 @@ class AddConstraint(WireModel):
     not_null: Identifier | None = None
     """A column. Once it holds, the column says so itself, and the name is free again."""
     not_valid: bool = False
-    """True: the rows that are there are not looked at. It stays `write-only` until
-    `validate_constraint`."""
+    """Whether the rows that are there are left unchecked. The constraint stays `write-only` then,
+    until `validate_constraint`."""
 
 
 class ValidateConstraint(WireModel):
@@ -158,6 +177,7 @@ class DropConstraint(WireModel):
 
 AlterOperation = Annotated[
     SetOptions
+    | SetCopies
     | RenameColumn
     | AddColumn
     | DropColumn

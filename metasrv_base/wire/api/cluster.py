@@ -12,7 +12,7 @@ from metasrv_base.wire.model import Int64, Listed, WireModel
 from metasrv_base.wire.node.nodes import NodeResources, RegionStat, SettingBody
 
 LABELS_PATCHED_MAX = 2 * LABELS_MAX
-"""By one request: all that a node may have, in exchange for all that it has."""
+"""The most labels of one request: all that a node may have, in exchange for all that it has."""
 
 
 class LeaderBody(WireModel):

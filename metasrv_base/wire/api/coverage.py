@@ -32,7 +32,7 @@ class RepeatedValues(WireModel):
     """Values of a unique index that more rows than one have."""
 
     values: Listed[JsonValue]
-    """In the order of the index's columns."""
+    """Values in the order of the index's columns."""
     rows: Listed[Listed[JsonValue]]
     """Primary keys of the first few."""
 

@@ -43,7 +43,7 @@ class BlockerBody(WireModel):
     expires_in_s: Int64 | None = None
     """Time until it ends by itself."""
     waits: bool
-    """False: the change would be refused, or undone, rather than wait."""
+    """Whether the change would wait; if not, it would be refused or undone."""
     transaction: str | None = None
     """The oldest transaction that is open at a holder of a schema lease."""
     transaction_age_ms: Int64 | None = None

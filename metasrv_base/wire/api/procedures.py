@@ -117,6 +117,9 @@ class ProcedureBody(WireModel):
     done: bool
     """Whether it has ended, in whatever way."""
     resource: ResourceBody
+    change: str | None = None
+    """The change of the resource in a few words, as `by_name` of an index or `add column country`;
+    null: the kind says all."""
     step: str
     """The step in flight, or the last one."""
     progress: ProgressBody | None
@@ -177,7 +180,8 @@ class FailoverRequest(WireModel):
     """Tables of a node failed over at once, from reroute to the last row moved: a table beyond it
     is not opened before one of them is over."""
     expected_epoch: PositiveInt64 | None = None
-    """With `region_ids`: refused with 412 unless every one of them is at this epoch."""
+    """The epoch that every region of `region_ids` must have; else the request is refused with
+    412."""
     force: bool = False
     """Fences the old leader without waiting for its lease, and overrules maintenance and guard."""
 
@@ -186,3 +190,34 @@ class FailoverBody(WireModel):
     """The procedures of one failover: one for a node; else one for each table and old leader."""
 
     procedures: Listed[ProcedureBody]
+
+
+class SwitchLeaderRequest(WireModel):
+    """`POST /v1/regions/{region_id}/switch-leader`: another copy in sync leads, while rows are
+    written."""
+
+    reason: str = Field(min_length=1, max_length=500)
+    to_node: str | None = None
+    """The node that is to lead; null: the copy in sync that suits best."""
+    expected_epoch: PositiveInt64 | None = None
+    """The epoch that the region must have; else the request is refused with 412
+    `epoch-mismatch`."""
+
+
+class AddCopyRequest(WireModel):
+    """`POST /v1/regions/{region_id}/copies`: one copy more, as a learner that joins the set once it
+    has all rows. A table keeps as many copies as it is to have: one that is too many is removed
+    later."""
+
+    reason: str = Field(min_length=1, max_length=500)
+    node: str | None = None
+    """The node that gets the copy; null: one that suits."""
+
+
+class RemoveCopyRequest(WireModel):
+    """`POST /v1/regions/{region_id}/copies/{node}/remove`: the copy leaves the region, and its
+    folder is deleted."""
+
+    reason: str = Field(min_length=1, max_length=500)
+    force: bool = False
+    """Removes the copy also if fewer copies are in sync then than the table is to have."""

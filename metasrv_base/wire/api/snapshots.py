@@ -21,7 +21,7 @@ class SnapshotBody(WireModel):
     version: Int64
     """Version of the newest snapshot."""
     made: bool
-    """False: there was a snapshot of this version."""
+    """Whether a snapshot was written; if not, there was one of this version."""
     oldest_version: Int64
     """The oldest version of the catalog that is still stored."""
     deleted: Int64
@@ -43,7 +43,7 @@ class CatalogPinBody(WireModel):
     """One reason to keep the log: a pin, a holder of a schema lease, or a procedure."""
 
     what: str
-    """As `pin nightly`, `holder fe-1`, `procedure 019aa5d3-...`."""
+    """The reason, as `pin nightly`, `holder fe-1`, `procedure 019aa5d3-...`."""
     version: Int64
     """The log keeps this version and all that follow."""
     since: str
@@ -57,7 +57,7 @@ class RevisionPinBody(WireModel):
     """A reader of many keys at one revision: etcd is not compacted above it."""
 
     what: str
-    """As `a backup`."""
+    """The reader, as `a backup`."""
     server: str
     """The server that reads."""
     revision: Int64

@@ -24,6 +24,7 @@ from metasrv_base.wire.api.changes import (
     DropConstraint,
     RenameColumn,
     RenameRequest,
+    SetCopies,
     SetDefault,
     SetNullable,
     SetOptions,
@@ -31,10 +32,13 @@ from metasrv_base.wire.api.changes import (
     ValidateConstraint,
 )
 from metasrv_base.wire.api.tables import (
+    DEFAULT_NUMBER,
+    REPLICAS_MAX,
     CatalogSpec,
     ColumnSpec,
     HashPartition,
     IndexSpec,
+    NumberOfCopies,
     RangePartition,
     SchemaSpec,
     TableSpec,
@@ -233,18 +237,41 @@ def _colocation_errors(spec: TableSpec) -> Iterator[FieldError]:
 
 
 def _placing_errors(spec: TableSpec) -> Iterator[FieldError]:
-    if spec.replicas > 1:
-        yield _unsupported("/replicas", "more than one replica is not built yet")
+    yield from copies_errors(spec.replicas, spec.min_in_sync)
     for field in ("placement", "storage_profile", "tablespace"):
         name = getattr(spec, field)
         if name is not None and not is_identifier(name):
             yield from name_errors(name, f"/{field}")
 
 
+def copies_errors(
+    replicas: int | None, min_in_sync: int | None, here: str = ""
+) -> Iterator[FieldError]:
+    """Numbers of copies that no table or placement can have."""
+    if replicas is not None and replicas > 1:
+        yield _unsupported(f"{here}/replicas", "more than one replica is not built yet")
+    elif min_in_sync is not None and min_in_sync > (replicas or REPLICAS_MAX):
+        limit = "as there are copies" if replicas is None else f"as its {replicas} copies"
+        yield _wrong(f"{here}/min_in_sync", f"at most as many must be in sync {limit}")
+
+
+def number_of(number: NumberOfCopies | None) -> int | None:
+    """None also for the default."""
+    return None if number == DEFAULT_NUMBER else number
+
+
+def _set_copies_errors(operation: SetCopies, here: str) -> Iterator[FieldError]:
+    yield from copies_errors(number_of(operation.replicas), number_of(operation.min_in_sync), here)
+    if operation.replicas is None and operation.min_in_sync is None:
+        yield _wrong(here, "replicas, min_in_sync or both")
+
+
 def _operation_errors(operation: AlterOperation, here: str) -> Iterator[FieldError]:
     match operation:
         case SetOptions():
             yield from _option_errors(operation.options, here)
+        case SetCopies():
+            yield from _set_copies_errors(operation, here)
         case RenameColumn():
             yield from name_errors(operation.name, f"{here}/name")
             yield from name_errors(operation.new_name, f"{here}/new_name")
@@ -272,8 +299,8 @@ def _type_errors(type: str, here: str) -> Iterator[FieldError]:
 
 def _add_constraint_errors(operation: AddConstraint, here: str) -> Iterator[FieldError]:
     yield from name_errors(operation.name, f"{here}/name")
-    said = [operation.check, operation.unique, operation.not_null]
-    if said.count(None) != len(said) - 1:
+    conditions = [operation.check, operation.unique, operation.not_null]
+    if conditions.count(None) != len(conditions) - 1:
         yield _wrong(here, "one of check, unique and not_null")
     elif operation.unique is not None:
         yield _unsupported(f"{here}/unique", "it is not built yet; make a unique index")

@@ -1,5 +1,6 @@
 """Tables as clients see them: the spec they send, and what reads answer."""
 
+from operator import not_
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, JsonValue, Strict
@@ -14,14 +15,20 @@ from metasrv_base.wire.model import Int64, Listed, PositiveInt64, WireModel
 COLUMNS_MAX = 1024
 INDEXES_MAX = 64
 INDEX_COLUMNS_MAX = 16
+REPLICAS_MAX = 15
+"""Copies of a region; while one is replaced there is one more."""
+REASON_CHARS_MAX = 500
+DEFAULT_NUMBER: Literal["default"] = "default"
+NumberOfCopies = PositiveInt64 | Literal["default"]
 
 Identifier = Annotated[str, Field(json_schema_extra={"pattern": "^[A-Za-z_][A-Za-z0-9_-]{0,127}$"})]
 """A name. Judged by `table_rules`, not here, so that the answer is `invalid-identifier`."""
 
 ElementState = Annotated[states.ElementState, Strict(False)]
-"""As its text: how far a schema element has come in an online schema change."""
+"""The progress of a schema element in an online schema change, as text."""
 
 RegionState = Literal["opening", "open", "lost"]
+CopyRole = Literal["in-sync", "learner"]
 
 
 class ColumnSpec(WireModel):
@@ -32,7 +39,7 @@ class ColumnSpec(WireModel):
     """boolean int8 int16 int32 int64 float32 float64 decimal(p,s) string binary date
     timestamp(s|ms|us|ns)"""
     nullable: bool = True
-    """False: every row has a value. Columns of the primary key must say false."""
+    """Whether it may be null. Columns of the primary key must say false."""
     default: JsonValue = None
     """The value of a row that does not name this column, in JSON form; null: none."""
 
@@ -67,8 +74,12 @@ class TableShape(WireModel):
     """Names of non-nullable columns; their order is the order of the rows."""
     partition: PartitionSpec | None = None
     """Distribution of rows over regions; null: one region."""
-    replicas: PositiveInt64 = 1
-    """Copies of each region. Above 1 is refused (`unsupported`) until replicas exist."""
+    replicas: PositiveInt64 | None = None
+    """Copies of each region, the leader's included. Null: those of the placement. Above 1 is
+    refused as yet (`unsupported`)."""
+    min_in_sync: PositiveInt64 | None = None
+    """Copies in sync, the leader's included, without which a region acknowledges no writes: at most
+    `replicas`. Null: the placement's, or with `replicas` a majority of these."""
     options: dict[str, str] = Field(default_factory=dict)
     """`comment`, and a client's own, whose names hold a dot, as `{"app.owner": "ada"}`: they are
     kept and shown. Any other is refused (`unsupported`): nothing would act upon it."""
@@ -90,7 +101,7 @@ class TableSpec(TableShape):
     """A table to create."""
 
     if_not_exists: bool = False
-    """True: an equal table that exists already is a success; another one is 409
+    """Whether an equal table that exists already is a success; another one is 409
     `schema-conflict`."""
     columns: Listed[ColumnSpec] = Field(min_length=1, max_length=COLUMNS_MAX)
 
@@ -114,7 +125,7 @@ class IndexSpec(WireModel):
 
     name: Identifier
     columns: Listed[Identifier] = Field(min_length=1, max_length=INDEX_COLUMNS_MAX)
-    """In the order of the index."""
+    """Columns in the order of the index."""
     unique: bool = False
     """No two rows have the same values, unless one of them is null. It must contain the partition
     columns, or the table have one region."""
@@ -134,7 +145,7 @@ class IndexBody(WireModel):
     """Permanent, and never used again in this table."""
     name: Identifier
     columns: Listed[Identifier]
-    """In the order of the index."""
+    """Columns in the order of the index."""
     unique: bool
     state: ElementState
     """Reads use an index only while it is `public`."""
@@ -167,6 +178,17 @@ class ConstraintBody(WireModel):
     state: ElementState
 
 
+class RegionCopyBody(WireModel):
+    """One copy of a region, other than the leader's."""
+
+    node: str
+    root: str
+    """Folder of its files, on that node's storage."""
+    role: CopyRole
+    """`in-sync`: it has every acknowledged row, and may be promoted. `learner`: it is sent all, and
+    counts for nothing."""
+
+
 class RegionLocation(WireModel):
     """Location of one region, as the catalog has it."""
 
@@ -176,6 +198,9 @@ class RegionLocation(WireModel):
     leader: str | None
     """Node id; null while the region is lost."""
     followers: Listed[str] = ()
+    """Nodes of all copies but the leader's, as in `copies`."""
+    copies: Listed[RegionCopyBody] = ()
+    """All copies but the leader's, at most one on a node."""
     epoch: Int64
     """Rises at every change of leader."""
     state: RegionState
@@ -188,6 +213,9 @@ class RegionRouteBody(RegionLocation):
 
     address: str | None
     """URL of the leader; null if it is not registered."""
+    copy_addresses: dict[str, str] = Field(default_factory=dict, exclude_if=not_)
+    """Node id -> URL of the other copies in sync, which answer reads of a declared age. Absent:
+    there are none."""
 
 
 class RouteBody(WireModel):
@@ -210,7 +238,7 @@ class TableDefinition(TableShape):
     catalog: str
     schema_name: str = Field(alias="schema")
     columns: Listed[ColumnBody]
-    """In declared order; also those that are on their way in or out."""
+    """Columns in declared order; also those that are on their way in or out."""
     indexes: Listed[IndexBody] = ()
     constraints: Listed[ConstraintBody] = ()
     engine: str = LSM
@@ -218,6 +246,12 @@ class TableDefinition(TableShape):
     with the process that serves it, and the region is then `lost` until the table is truncated."""
     engine_options: dict[str, Int64] = Field(default_factory=dict)
     """Options of the engine, by name."""
+    replicas: PositiveInt64 = 1
+    """Copies of each region, the leader's included."""
+    min_in_sync: PositiveInt64 = 1
+    """Copies in sync, the leader's included, without which a region acknowledges no writes."""
+    inherited: Listed[Literal["replicas", "min_in_sync"]] = ()
+    """The numbers that the table does not name: they follow its placement."""
     version: Int64
     """Rises at every change of the table; the ETag shows it."""
     schema_version: Int64

@@ -200,8 +200,8 @@ class TableDiff(WireModel):
     before: TableAt
     after: TableAt
     operations: Listed[AlterOperation]
-    """As `POST T/alter` takes them, in order."""
+    """Operations in order, as `POST T/alter` takes them."""
     indexes: Listed[IndexOperation]
-    """As `POST T/indexes` and `DELETE T/indexes/{index}` make them."""
+    """Operations as `POST T/indexes` and `DELETE T/indexes/{index}` make them."""
     text: Listed[str]
     """Each difference for people."""

@@ -8,7 +8,8 @@ version that it has.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from operator import not_
 from typing import Annotated, Any, Literal
 
 import orjson
@@ -71,6 +72,8 @@ class FeedRegion(WireModel):
     """Node id; null while the region is lost."""
     epoch: Int64
     state: RegionState
+    copies: Listed[str] = Field(default=(), exclude_if=not_)
+    """Ids of the nodes of its other copies in sync, which answer reads of a declared age."""
 
 
 class FeedTable(WireModel):
@@ -107,6 +110,8 @@ class SnapshotLine(WireModel):
     tables: Listed[FeedTable]
     addresses: dict[str, str] = Field(default_factory=dict)
     """Node id -> base URL."""
+    zones: dict[str, str] = Field(default_factory=dict)
+    """Node id -> its zone."""
     is_last: bool
 
 
@@ -129,12 +134,14 @@ class Update(WireModel):
 
 
 class AddressChange(WireModel):
-    """A node registered, or is reached elsewhere from now on."""
+    """A node registered, or is reached elsewhere, or is in another zone from now on."""
 
     type: Literal["address"] = "address"
     node: str
     address: str | None
     """Base URL; null: it is not registered any more."""
+    zone: str | None = None
+    """Its zone; null: not told."""
 
 
 class FeedAlive(WireModel):
@@ -171,6 +178,7 @@ class ParsedPart:
     tables: Sequence[Mapping[str, Any]]
     addresses: Mapping[str, str]
     is_last: bool
+    zones: Mapping[str, str] = field(default_factory=dict)
     type: Literal["snapshot"] = "snapshot"
 
     @classmethod
@@ -180,6 +188,7 @@ class ParsedPart:
             [table.model_dump(mode="json") for table in line.tables],
             line.addresses,
             line.is_last,
+            line.zones,
         )
 
 
@@ -196,7 +205,7 @@ def read_line(line: bytes | str) -> HeardLine:
     rest = SnapshotLine.model_validate({**parsed, "tables": ()}, strict=True)
     if not isinstance(tables, list) or not all(map(_has_head, tables)):
         raise ValueError("tables of a snapshot without their ids or names")
-    return ParsedPart(rest.version, tables, rest.addresses, rest.is_last)
+    return ParsedPart(rest.version, tables, rest.addresses, rest.is_last, rest.zones)
 
 
 def _has_head(table: Any) -> bool:

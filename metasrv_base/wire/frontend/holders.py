@@ -30,7 +30,7 @@ class HolderRegisterRequest(WireModel):
 
     format: PositiveInt64 = 1
     cluster_id: str | None
-    """None: a process that never belonged to a cluster."""
+    """The cluster of the process; None if it never belonged to one."""
     holder_id: str
     incarnation: str
     address: str
@@ -129,14 +129,14 @@ class RefusedBody(WireModel):
     holder_id: str | None
     """Holder whose batches were refused; null: reads, and batches without a holder."""
     count: Int64
-    """As nodes last reported it: since each of them started."""
+    """The count since each node started, as nodes last reported it."""
 
 
 class SchemaLeaseList(WireModel):
     """Answer of `GET /v1/schema-leases`."""
 
     holders: Listed[SchemaLeaseBody]
-    """By id."""
+    """Schema leases by id."""
     refused: Listed[RefusedBody] = ()
     """Refusals of all tables and holders, whatever the request filters by."""
     catalog_version: Int64

@@ -62,8 +62,8 @@ def new_id() -> str:
 
 def given_id(scope: Scope) -> str | None:
     """The client's own X-Request-Id, if it is one that a log may hold."""
-    given: str = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
-    return given if _REQUEST_ID.fullmatch(given) else None
+    header: str = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
+    return header if _REQUEST_ID.fullmatch(header) else None
 
 
 def check_head(scope: Scope) -> None:

@@ -95,11 +95,14 @@ class HttpClient:
         transport: httpx.AsyncBaseTransport | None = None,
         named_by: Sequence[str] = (),
     ) -> None:
-        """*named_by*: the servers that told of *urls*; none: whoever is in charge here."""
+        """Opens no connection yet. *named_by* are the servers that named *urls*; none if the
+        program's own settings did."""
         assert urls, "a client needs a server"
         self._urls = tuple(url.rstrip("/") for url in urls)
         self._named_by = tuple(named_by)
         self._preferred = self._urls[0]
+        self.has_answered = False
+        """Whether any server has answered, whatever it said."""
         self._transport = transport or KeptTransport()
         self._token = token if isinstance(token, OwnToken) else OwnToken(token)
 
@@ -148,7 +151,7 @@ class HttpClient:
         call = _Call.of(method, path, options, loop.time() + options["deadline_ms"] / 1000)
         waiting = list(self.urls)
         hops = 0
-        last: MetaError = Unavailable("not-ready", what="the deadline")
+        last: MetaError | None = None
         while waiting and loop.time() < call.until:
             url = waiting.pop(0)
             try:
@@ -164,6 +167,7 @@ class HttpClient:
             else:
                 self._preferred = url
                 return answer
+        last = last or Unavailable("not-ready", what="the deadline")
         if isinstance(last, Unavailable | Unknown) and len(self.urls) > 1:
             self._preferred = self.urls[1]
         raise last
@@ -184,9 +188,11 @@ class HttpClient:
                 request = call.request(url, shown, now)
                 response = await self._transport.handle_async_request(request)
                 await response.aread()
+                self.has_answered = True
                 return response
         except _UNSENT as error:
-            raise Unavailable("not-ready", what=url, sent=False) from error
+            why = f"no connection to {url} could be made"
+            raise Unavailable("not-ready", what=url, sent=False, reason=why) from error
         except (httpx.RequestError, TimeoutError) as error:
             reason = {"reason": str(error)} if isinstance(error, AnswerTooLongError) else {}
             if call.method in _SAFE:
@@ -260,9 +266,20 @@ def _ask_another(error: MetaError, call: _Call) -> bool:
     return error.code in _ASK_ANOTHER
 
 
-def _worse(last: MetaError, error: MetaError) -> MetaError:
-    """Returns the error to raise: an Unknown stays, since no later server can undo a request."""
-    return last if isinstance(last, Unknown) else error
+def has_no_server(error: BaseException) -> bool:
+    """Whether no server of ours was at an address: its name is unknown, it refuses connections,
+    its TLS fails, or it speaks no HTTP. False for silence, and for every answer."""
+    cause = error.__cause__
+    if isinstance(cause, AnswerTooLongError):
+        return False
+    return isinstance(cause, httpx.ConnectError | httpx.RemoteProtocolError)
+
+
+def _worse(last: MetaError | None, error: MetaError) -> MetaError:
+    """Returns the error to raise: an Unknown stays, since no later server can undo a request; so
+    does one of a server, if there is none at the next address."""
+    stays = last is not None and (isinstance(last, Unknown) or has_no_server(error))
+    return last if last is not None and stays else error
 
 
 def _leader_of(error: MetaError, url: str) -> str | None:

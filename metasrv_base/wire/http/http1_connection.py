@@ -54,7 +54,7 @@ class Exchange(asyncio.Protocol):
         self._parser = HttpResponseParser(self)
         self._transport: asyncio.Transport | None = None
         self._request: httpx.Request | None = None
-        """In flight."""
+        """The request in flight."""
         self._answer: asyncio.Future[httpx.Response] = self._loop.create_future()
         self._headers: list[tuple[bytes, bytes]] = []
         self._body: list[bytes] = []
@@ -64,7 +64,7 @@ class Exchange(asyncio.Protocol):
         """Since the last part of a body: of a head, of chunk sizes, of trailers."""
         self._is_in_body = False
         self.idle_since = 0.0
-        """By the loop's clock."""
+        """The time since which nothing was asked, by the loop's clock."""
 
     @property
     def is_open(self) -> bool:

@@ -29,7 +29,7 @@ class KeptTransport(httpx.AsyncBaseTransport):
     def __init__(self) -> None:
         self._room = asyncio.Semaphore(CONNECTIONS_MAX)
         self.idle: dict[Origin, list[Exchange]] = {}
-        """By server, the last one used at the end."""
+        """Idle connections by server, the last one used at the end."""
         self._tls: SSLContext | None = None
         self._is_closed = False
 

@@ -42,7 +42,7 @@ class SseBlocks:
 
 
 def _block(text: str) -> SseBlock | None:
-    """None: comments alone."""
+    """Parses a block; returns None if it holds comments alone."""
     fields: dict[str, str] = {}
     for line in text.split("\n"):
         name, _, value = line.partition(":")

@@ -120,7 +120,8 @@ class PlannedOperation(WireModel):
     destructive: str | None = None
     """The loss: values, a rule, or an index of reads; null: there is none."""
     command: ApplyCommand
-    """As `POST /v1/batch` takes it; of indexes, catalogs and alters what their routes take."""
+    """The command as `POST /v1/batch` takes it; of indexes, catalogs and alters what their routes
+    take."""
 
 
 class AppliedStep(WireModel):
@@ -136,7 +137,7 @@ class ApplyBody(WireModel):
     """The plan, and as far as it was asked for, what has been done of it."""
 
     operations: Listed[PlannedOperation]
-    """In the order in which they are done; none: the catalog is as declared."""
+    """Operations in the order in which they are done; none if the catalog is as declared."""
     plan_hash: str
     """Digest of these operations and of the state of the objects that they change. Where
     `procedure` is the plan's own: of what is left once that has succeeded."""

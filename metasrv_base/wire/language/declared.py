@@ -32,7 +32,7 @@ class DeclaredIndex(WireModel):
 
     name: Identifier
     columns: Listed[Identifier] = Field(min_length=1, max_length=INDEX_COLUMNS_MAX)
-    """In the order of the index."""
+    """Columns in the order of the index."""
     unique: bool = False
     not_valid: bool = False
     """For a unique index: rows with duplicate values leave it write-only."""

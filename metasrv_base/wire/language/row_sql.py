@@ -3,6 +3,7 @@
 from pydantic import Field, JsonValue
 
 from metasrv_base.wire.language.sql import SqlRequest
+from metasrv_base.wire.limits import MAX_LAG_MS_MAX
 from metasrv_base.wire.model import Int64, Listed, WireModel
 
 
@@ -12,6 +13,9 @@ class RowSqlRequest(SqlRequest):
 
     min_catalog_version: Int64 | None = Field(default=None, ge=0)
     """The frontend knows the catalog at this version, or a newer one, before it begins."""
+    max_lag: Int64 | None = Field(default=None, ge=1, le=MAX_LAG_MS_MAX)
+    """Age in ms that rows of queries may have, so that copies may answer them. Null: leaders
+    answer, with the newest rows."""
 
 
 class RowStatementResult(WireModel):
@@ -19,7 +23,7 @@ class RowStatementResult(WireModel):
     metasrv's (`StatementResult`), so that a client reads both alike."""
 
     offset: Int64
-    """Where it begins in the text, in characters."""
+    """The beginning of the statement in the text, in characters."""
     catalog_version: Int64 | None = None
     """Version of the catalog by which it was carried out."""
     columns: Listed[str] = ()
@@ -37,4 +41,4 @@ class RowSqlBody(WireModel):
 
     results: Listed[RowStatementResult]
     rest: Int64 | None = None
-    """Where the first statement begins that was not begun; null: all of them were."""
+    """The beginning of the first statement that was not begun; null if all were."""

@@ -35,7 +35,7 @@ class StatementResult(WireModel):
     """The result of one statement; of a batch, that of all from BEGIN to COMMIT."""
 
     offset: Int64
-    """Where it begins in the text, in characters."""
+    """The beginning of the statement in the text, in characters."""
     applied: bool | None = None
     """Whether the catalog was changed; false: with `IF EXISTS` there was nothing, or with `IF NOT
     EXISTS` an equal object. Null: the statement changes nothing, or its change is not over."""
@@ -50,7 +50,7 @@ class StatementResult(WireModel):
     columns: Listed[str] = ()
     """Names of the columns of `rows`."""
     types: Listed[str] = ()
-    """Types of the columns, of a query of a table."""
+    """Types of the columns, of a query and of a list; empty where none is named."""
     rows: Listed[Listed[JsonValue]] = ()
     is_cut: bool = False
     """Whether there are more rows than one result holds; never of a query of a table."""
@@ -64,15 +64,15 @@ class SqlBody(WireModel):
 
     results: Listed[StatementResult]
     rest: Int64 | None = None
-    """Where the first statement begins that was not begun, since one before it is not over; null:
-    all of them were."""
+    """The beginning of the first statement that was not begun, since one before it is not over;
+    null if all were."""
 
 
 class TableSqlBody(WireModel):
     """Answer of `GET T/ddl`."""
 
     statements: Listed[str]
-    """Without semicolons; together they make an equal table without rows."""
+    """Statements without semicolons; together they make an equal table without rows."""
     catalog_version: Int64
 
 

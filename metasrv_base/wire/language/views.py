@@ -18,7 +18,7 @@ class ViewColumnBody(WireModel):
 
     name: str
     type: Literal["string", "int64", "float64", "boolean", "timestamp(ms)"]
-    """In JSON and CSV a timestamp is an RFC 3339 time."""
+    """The type of the values. In JSON and CSV a timestamp is an RFC 3339 time."""
     meaning: str
 
 
@@ -47,7 +47,7 @@ class ViewPage(WireModel):
     columns: Listed[str]
     """Names of the columns of `rows`."""
     rows: Listed[Listed[JsonValue]]
-    """In the order of the view, which pages keep."""
+    """Rows in the order of the view, which pages keep."""
     catalog_version: Int64
     """The version of the catalog that rows are of: of all pages the same, where the view takes
     `as_of`; else the version when this page was made."""

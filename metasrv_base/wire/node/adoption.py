@@ -72,7 +72,7 @@ class Inventory(WireModel):
     """The range that was asked for."""
     last: RegionId = str(INT64_END - 1)
     roots: list[FoundRoot]
-    """By region, then by name."""
+    """Roots by region, then by name."""
     dropped: list[RegionId]
     """Regions of the range that it was ordered to drop."""
     next: RegionId | None = None

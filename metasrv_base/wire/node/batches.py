@@ -11,6 +11,7 @@ rows and entries, and durable before it is answered.
 
 from pydantic import Field
 
+from metasrv_base.wire.limits import MAX_LAG_MS_MAX
 from metasrv_base.wire.model import Int32, Int64, RegionId, WireModel
 
 HEADER_KEY = b"metasrv.batch"
@@ -49,7 +50,7 @@ class BatchResult(WireModel):
     rows: Int64
     """Rows written, entries included."""
     repeated: bool = False
-    """True: this is the first answer, given again."""
+    """Whether this is the first answer, given again."""
 
 
 class ReadHeader(WireModel):
@@ -58,6 +59,9 @@ class ReadHeader(WireModel):
     table_id: Int64
     schema_version: Int64
     epoch: Int64
+    max_lag_ms: Int64 | None = Field(default=None, ge=1, le=MAX_LAG_MS_MAX)
+    """The age that rows may have, so that a copy may answer, whatever the epoch is: it has all rows
+    that were acknowledged so long before. Null: the leader alone answers."""
 
 
 class GetRows(ReadHeader):
@@ -83,8 +87,8 @@ class ScanRows(ReadHeader):
     """Index to scan; entries and their rows are read at one moment, and the keys of entries are
     `_entry` in Arrow. None: scan by the keys of rows."""
     entries_only: bool = False
-    """With `index`: entries alone, with their own versions and no values, also those without a
-    row."""
+    """Whether, with `index`, entries alone are read, with their own versions and no values, also
+    those without a row."""
     from_key: str | None = None
     """Hexadecimal, inclusive; of a row, or with `index` of an entry. None: from the first."""
     to_key: str | None = None

@@ -17,7 +17,7 @@ FAULTS_MAX = 1_000
 
 
 class DataRule(StrEnum):
-    """In the order in which F1 gives them."""
+    """The rules of rows on disk, in the order in which F1 gives them."""
 
     VALUE_UNOWNED = "value-unowned"
     """A row has a value in a column that the table does not have."""

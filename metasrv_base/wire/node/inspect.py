@@ -27,7 +27,7 @@ class WantedRegion(WireModel):
     root: str
     """Absolute."""
     key: KeyShape | None = None
-    """None: keys are not sent through a rule."""
+    """The form of keys; None if keys are not sent through a rule."""
 
 
 class InspectRequest(WireModel):
@@ -72,7 +72,8 @@ class InspectedFile(WireModel):
     """0: rows; else the index whose entries it holds."""
     listed: FileContent
     found: FileContent | None
-    """None: it is not there, or `error` says why it could not be read."""
+    """The content of the file; None if it is not there, or `error` says why it could not be
+    read."""
     unsorted_at: Int64 | None = None
     """The first row that is not above the one before it, by key and then newest first."""
     error: str | None = None
@@ -89,7 +90,8 @@ class InspectedSegment(WireModel):
 
     path: str
     sealed: SegmentContent | None
-    """None: of the opening that the manifest belongs to, so it may still grow."""
+    """The sealed content; None for a segment of the opening that the manifest belongs to, which may
+    still grow."""
     found: SegmentContent | None
     error: str | None = None
 
@@ -131,7 +133,7 @@ class InspectedRoot(WireModel):
     version: Int64 = 0
     """The highest row version that its files and its log hold."""
     live: LiveRows | None = None
-    """None: not asked for, or not to be had."""
+    """The live rows; None if they were not asked for, or cannot be had."""
     entries: Listed[LiveEntries] = ()
     """Summaries of the indexes; with `live`."""
 

@@ -112,7 +112,7 @@ class LoadColumn(WireModel):
 
     stored: RegionColumn
     name: str | None
-    """In the files; null: users do not know it."""
+    """The name in the files; null if users do not know it."""
     otherwise: JsonValue = None
     """Value of rows whose file does not have the column, in JSON form."""
 
@@ -153,7 +153,7 @@ class LoadJob(WireModel):
 
     @property
     def region_id(self) -> None:
-        """None: the job is not about one region."""
+        """Always None: the job is not about one region."""
 
 
 class ThrottleJob(WireModel):
@@ -230,7 +230,7 @@ class ValidateResult(WireModel):
     rows_in: Int64
     """Rows as of the mark."""
     violations: list[ViolatingRow] = Field(default_factory=list, max_length=OFFENDERS_MAX)
-    """In order of row key."""
+    """Violating rows in order of row key."""
     violations_total: Int64 = 0
 
 

@@ -1,6 +1,9 @@
 """Messages between nodes and metasrv in registration and heartbeats (`/internal/v1`)."""
 
 from collections.abc import Iterable
+from functools import partial
+from hashlib import blake2b
+from operator import attrgetter, is_, not_
 from typing import Any, Self
 
 from pydantic import Field, model_validator
@@ -10,6 +13,8 @@ from metasrv_base.wire.model import INT64_END, Int64, PositiveInt64, RegionId, W
 from metasrv_base.wire.node.orders import REQUEST_ORDERS_MAX, Order
 
 HEARTBEAT_REGIONS_MAX = 100_000
+KEEPS_REPORTS = 3
+"""The format of heartbeats from which on a leader may keep the report, and be sent changes."""
 FOLDERS_MAX = 1_000  # named by a node that registers; the others are counted
 ENGINES_MAX = 64  # named by a node that registers
 
@@ -27,7 +32,7 @@ class RegisterRequest(WireModel):
 
     format: PositiveInt64 = 1
     cluster_id: str | None
-    """As found on the node's disk; None: a node that never belonged to a cluster."""
+    """The cluster on the node's disk; None if the node never belonged to one."""
     node_id: str
     role: str = "datanode"
     incarnation: str
@@ -61,7 +66,8 @@ class RegionStat(WireModel):
     region_id: RegionId
     epoch: Int64
     state: str
-    """`opening`, `open` or `lost`."""
+    """`opening`, `open` or `lost`; `restarted`: the node led the region, which has copies, and has
+    started again: it leads no more before it is given a new epoch."""
     rows: Int64
     bytes: Int64
     wal_bytes: Int64
@@ -71,6 +77,24 @@ class RegionStat(WireModel):
     """Highest row version it has given."""
     root: str | None = None
     """The folder it was ordered to serve from. Null: not said, so nobody orders to delete it."""
+    copies_version: Int64 = Field(default=0, exclude_if=not_)
+    """The version of the region's copies that the node was told last. 0: it was told of none."""
+
+
+_digested = attrgetter(
+    *("region_id", "epoch", "state", "rows", "bytes", "wal_bytes", "files", "borrowed_bytes"),
+    *("version", "root", "copies_version"),
+)
+
+
+def digest_of(stats: Iterable[RegionStat]) -> int:
+    """A digest of 64 bits over statistics of regions, in any order. That of two sets together is
+    the exclusive or of theirs, so a change costs as much as it is long."""
+    digest = 0
+    for stat in stats:
+        text = repr(_digested(stat)).encode()
+        digest ^= int.from_bytes(blake2b(text, digest_size=8).digest(), "big")
+    return digest
 
 
 class RegionColumns(WireModel):
@@ -87,18 +111,26 @@ class RegionColumns(WireModel):
     borrowed_bytes: list[Int64]
     version: list[Int64]
     root: list[str | None]
+    copies_version: list[Int64] = Field(default_factory=list, exclude_if=not_)
+    """Empty: 0 for every region."""
 
     @classmethod
     def of(cls, stats: Iterable[RegionStat]) -> Self:
         rows = list(stats)
-        return cls.model_validate(
-            {name: [getattr(stat, name) for stat in rows] for name in cls.model_fields}
-        )
+        columns = {name: [getattr(stat, name) for stat in rows] for name in cls.model_fields}
+        if not any(columns["copies_version"]):
+            columns["copies_version"] = []
+        return cls.model_validate(columns)
 
     @property
     def has_one_length(self) -> bool:
         count = len(self.region_id)
-        return all(len(getattr(self, name)) == count for name in type(self).model_fields)
+        columns = (
+            getattr(self, name)
+            for name in type(self).model_fields
+            if name != "copies_version" or self.copies_version
+        )
+        return all(len(column) == count for column in columns)
 
     @model_validator(mode="after")
     def _check_lengths(self) -> Self:
@@ -119,6 +151,7 @@ class RegionColumns(WireModel):
             borrowed_bytes=self.borrowed_bytes[position],
             version=self.version[position],
             root=self.root[position],
+            copies_version=self.copies_version[position] if self.copies_version else 0,
         )
 
 
@@ -135,7 +168,7 @@ class RefusedStat(WireModel):
 class HeartbeatRequest(WireModel):
     """`PUT /internal/v1/nodes/{node_id}/heartbeat`. Heard in (incarnation, sequence) order."""
 
-    format: PositiveInt64 = 2
+    format: PositiveInt64 = KEEPS_REPORTS
     cluster_id: str
     node_id: str
     incarnation: str
@@ -147,8 +180,22 @@ class HeartbeatRequest(WireModel):
     """The highest term the node has seen."""
     resources: NodeResources
     regions: RegionColumns
+    """All regions; or, with `changes_since`, those that have changed or are new."""
     refused: list[RefusedStat] = Field(default_factory=list, max_length=1_000)
     """Refusals: one entry for each table and holder."""
+    changes_since: Int64 | None = Field(default=None, exclude_if=partial(is_, None))
+    """The sequence of the heartbeat whose report these are changes of, which the leader has said
+    that it keeps. Null: this is a whole report."""
+    gone: list[RegionId] = Field(
+        default_factory=list, max_length=HEARTBEAT_REGIONS_MAX, exclude_if=not_
+    )
+    """Regions of that report that the node has no more."""
+    digest: str | None = Field(
+        default=None, pattern=r"^[0-9a-f]{16}$", exclude_if=partial(is_, None)
+    )
+    """`digest_of` all regions after the changes, in hexadecimal."""
+    granted_by: Int64 | None = Field(default=None, exclude_if=partial(is_, None))
+    """The sequence of the newest answer whose grants the node has taken one by one."""
 
 
 class Grant(WireModel):
@@ -165,8 +212,16 @@ class HeartbeatAnswer(WireModel):
     settings_version: Int64
     catalog_version: Int64
     frozen_version: Int64 | None = None
-    grants: list[Grant]
-    instructions: list[Order] = Field(max_length=REQUEST_ORDERS_MAX)
+    grants: list[Grant] = Field(default_factory=list)
+    renews: Int64 | None = Field(default=None, exclude_if=partial(is_, None))
+    """The sequence of an earlier answer, all of whose grants are granted again; `grants` is
+    empty. Null: `grants` is all that is granted."""
+    is_kept: bool = Field(default=False, exclude_if=not_)
+    """Whether the next heartbeat may hold only what has changed since this one."""
+    wants_whole: bool = Field(default=False, exclude_if=not_)
+    """Whether the leader could not apply the changes: it granted nothing, and a whole report is
+    to be sent at once."""
+    instructions: list[Order] = Field(default_factory=list, max_length=REQUEST_ORDERS_MAX)
     """Instructions that bring the node in line with the catalog; executed like orders, under
     `term`."""
 

@@ -44,7 +44,7 @@ class Duplicate(WireModel):
     """Rows that have the same values in all columns of a unique index."""
 
     values: list[JsonValue]
-    """In JSON form, in the order of the index's columns; long texts are cut."""
+    """Values in JSON form, in the order of the index's columns; long texts are cut."""
     row_keys: list[str] = Field(min_length=2, max_length=ROWS_NAMED_MAX)
     """Hexadecimal, sorted: the first few."""
 

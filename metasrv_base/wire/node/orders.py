@@ -7,13 +7,18 @@ disk before the answer leaves. An order never raises the term: one that claims a
 the node ask the metasrv servers by a heartbeat, and is executed once their answer has that term.
 """
 
+from functools import partial
+from operator import eq, is_, not_
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue
 
 from metasrv_base.engines import LSM
 from metasrv_base.wire.model import Int32, Int64, RegionId, WireModel
+from metasrv_base.wire.node.copies import OrderedRole, RegionCopies
 
+HOLD_MS_MAX = 10_000
+"""The longest time for which a leader makes writes wait for the next one."""
 REQUEST_ORDERS_MAX = 4_096  # of one request, and of the answer to one heartbeat
 
 
@@ -33,16 +38,16 @@ class RegionColumn(WireModel):
     origin_default: JsonValue = None
     """Value of a row that was written without the column, in JSON form; null: null."""
     origin_columns: list[OriginColumn] = Field(default_factory=list)
-    """Columns that it replaces, the last of them first. What a row has that was written without it:
-    of the first of these that it was written with, the value, converted from each type to the next;
-    the origin default if with none."""
+    """Columns that it replaces, the last of them first. The value in a row that was written without
+    the column is that of the first of these with which the row was written, converted from each
+    type to the next; the origin default if there is none."""
 
 
 class LeaseGrant(WireModel):
-    """A lease given with an order, as if it had stood in the answer to an earlier heartbeat.
+    """A lease given with an order, as if the answer to an earlier heartbeat had granted it.
 
-    The node counts it from before it sent that heartbeat, so no clock but its own is used and an
-    order that arrives late grants nothing too long (docs/protocols.md P4).
+    The node counts it from before it sent that heartbeat. So only its own clock is used, and an
+    order that arrives late grants no longer lease (docs/protocols.md P4).
     """
 
     incarnation: str
@@ -63,13 +68,28 @@ class OrderBase(WireModel):
     region_id: RegionId
     epoch: Int64
     sender: OrderSender | None = None
-    """None: the leader brings a node in line with the catalog."""
+    """The procedure and its step; None if the leader brings a node in line with the catalog."""
 
 
-class CreateRegion(OrderBase):
+class ServingOrder(OrderBase):
+    """The copies of the region in orders to create and to open (docs/protocols.md P3.5).
+
+    A node without support for copies refuses an order with `copies`, in either role, with 422
+    `unsupported`: a leader that did not know of them would acknowledge rows that they lack.
+    """
+
+    role: OrderedRole = Field(default="leader", exclude_if=partial(eq, "leader"))
+    """`leader`: serve the region. `copy`: make or open the root, follow the leader of this epoch,
+    and serve no client."""
+    copies: RegionCopies | None = Field(default=None, exclude_if=partial(is_, None))
+    """All copies of the region, this one included. Null: the region has one copy."""
+
+
+class CreateRegion(ServingOrder):
     """Make an empty region and serve it. Idempotent at one epoch; never after a drop.
 
-    At a higher epoch than the one it is open at, it is closed here first.
+    A region that is open here at a lower epoch is closed first. With the role `copy`, make an empty
+    root, which has no row of the region yet.
     """
 
     op: Literal["create"] = "create"
@@ -82,8 +102,9 @@ class CreateRegion(OrderBase):
     indexes: list[Int32] = Field(default_factory=list)
     """Ids of families that may hold entries."""
     replaces: list[str] = Field(default_factory=list)
-    """Roots that the region leaves: each that is there gets this epoch's fence before the new one
-    serves, so that nobody writes to it any more. Nothing in them is read."""
+    """Roots that the region leaves. Each that exists gets this epoch's fence before the new root
+    serves, so that no process writes to it any more. Only the ids of applied statements are read
+    from them, so that a statement that is sent again gets its first answer."""
     engine: str = LSM
     """The region engine. A node that does not have it refuses the order with 422 `unsupported`,
     whose facts list those that it `has`."""
@@ -92,11 +113,11 @@ class CreateRegion(OrderBase):
     lease: LeaseGrant | None = None
 
 
-class OpenRegion(OrderBase):
+class OpenRegion(ServingOrder):
     """Open over existing files and serve. With `borrows`, read those roots behind raised fences.
 
-    Fails with `region-lost` where storage is gone or damaged; never makes an empty region. To a
-    region that serves at this epoch already it brings the schema alone.
+    Fails with `region-lost` if storage is gone or damaged; never makes an empty region. If the
+    region already serves at this epoch, only the schema and the copies are updated.
     """
 
     op: Literal["open"] = "open"
@@ -110,12 +131,12 @@ class OpenRegion(OrderBase):
     dead_indexes: list[Int32] = Field(default_factory=list)
     borrows: list[str] = Field(default_factory=list)
     unannounced: list[str] = Field(default_factory=list)
-    """Roots in `borrows` whose openers acknowledged nothing: neither they nor the fences that
-    their openers raised say anything about lost rows. A node that does not know this field reads
-    them like the others."""
+    """Roots in `borrows` whose openers acknowledged nothing. If such a root, or a fence that its
+    opener raised, is missing or damaged, no row is lost. A node that does not know this field
+    reads these roots like the others."""
     engine: str = LSM
-    """As in an order to create. A region of `memory` cannot be opened: its rows ended with the
-    process that served it, and the order fails with `region-lost`."""
+    """The engine, as in an order to create. A region of `memory` cannot be opened: its rows ended
+    with the process that served it, and the order fails with `region-lost`."""
     engine_options: dict[str, Int64] = Field(default_factory=dict)
     lease: LeaseGrant | None = None
 
@@ -123,39 +144,40 @@ class OpenRegion(OrderBase):
 class SetSchema(OrderBase):
     """Bring the table's schema to an open region, and raise its floor (docs/protocols.md P6).
 
-    From the answer on, and for ever, the region refuses every batch and every read of a schema
-    version below `schema_floor`. What it knows only grows: an order that is older than another
-    changes nothing, floors never fall, and dead indexes are dead for good.
+    After its answer the region refuses every batch and every read of a schema version below
+    `schema_floor`, permanently. An order with an older schema than the region has changes nothing,
+    floors never fall, and dead indexes stay dead.
     """
 
     op: Literal["schema"] = "schema"
     schema_version: Int64
-    """The newest version that the region may be asked at."""
+    """The newest version that batches and reads of the region may have."""
     schema_floor: Int64
     """Not above `schema_version`."""
     columns: list[RegionColumn]
     indexes: list[Int32] = Field(default_factory=list)
     """Ids of families that may hold entries."""
     dead_indexes: list[Int32] = Field(default_factory=list)
-    """Families that go now, with their files, and whose ids are never taken again."""
+    """Families that are removed now, with their files; their ids are never used again."""
     mark: str | None = Field(default=None, min_length=1, max_length=128)
-    """Name of a mark that is opened at the moment when the floor took hold: a reorg's snapshot. If
-    the floor stood already, at the moment of this order."""
+    """Name of a mark, the snapshot of a reorg. It is opened at the row version at which the floor
+    took effect; if the floor was in effect already, at that of this order."""
     reserves_version: bool = False
-    """The mark is opened at a version that no row has or will be given: rows that a job brings may
-    bear it. They replace what is older, and lose to whatever is written from now on."""
+    """The mark is opened at a row version that no row has or will get. Rows that a job brings have
+    this version: they replace older ones, and newer ones replace them."""
     close_marks: list[str] = Field(default_factory=list)
-    """Marks that nobody reads as of any more."""
+    """Marks that no reader needs any more."""
 
 
 class CloseRegion(OrderBase):
-    """Stop serving; files stay. Closing what is not open is done."""
+    """Stop serving; files stay. Succeeds if the region is not open."""
 
     op: Literal["close"] = "close"
 
 
 class DropRegion(OrderBase):
-    """Stop serving, leave a tombstone, delete the folder. The id is never created here again."""
+    """Stop serving, leave a tombstone, delete the folder. The id is never created here again while
+    the node belongs to this cluster."""
 
     op: Literal["drop"] = "drop"
     root: str
@@ -175,36 +197,59 @@ class IngestFiles(OrderBase):
     """Take the sorted entries of an index that a job has made of the region's rows at a mark, or
     sorted rows that a job has brought from elsewhere.
 
-    Every entry bears the version of the row it was read from, every row that of a mark that has
-    reserved it; they lose to whatever is newer: a deletion behind the mark, too, for its tombstone
-    is kept as long as the mark is open.
+    Every entry has the version of the row from which it was made, every row the version that a mark
+    has reserved. Newer entries and rows take precedence, and so do deletions after the mark, whose
+    tombstones are kept as long as the mark is open.
     """
 
     op: Literal["ingest"] = "ingest"
     procedure: str
-    """Named by the manifest: files are taken once."""
+    """The manifest names the procedure, so that its files are taken once."""
     attempt: str
     """Folder, relative to the region's root, that holds the files."""
     index: Int32
-    """0: rows."""
+    """Id of the index whose entries the files hold; 0: rows."""
     mark: str
-    """The mark that the rows were read at, or that their version is of; it must be open."""
+    """The mark as of which the rows were read, or which reserved their version; it must be open."""
     prepares: bool = False
-    """The files are looked at and made durable, and nothing is taken yet."""
+    """The files are checked and made durable, but not taken yet."""
     files: list["DataFile"]
     unique_columns: list[Int32] = Field(default_factory=list)
-    """Ids of the columns of a unique index, in its order; none: it is not unique. Entries that lose
-    to newer ones are looked at again: whose row still has the values is put anew. Where two rows
-    have them, nothing is taken, and the order fails with 422 `unique-violation`; its facts are an
-    `Offenders`."""
+    """Ids of the columns of a unique index, in its order; empty: the index is not unique. Entries
+    that lose to newer ones are checked again: if the row still has the values, its entry is put
+    anew. If two rows have the same values, no file is taken, and the order fails with 422
+    `unique-violation`; its facts are an `Offenders`."""
 
 
 class DiscardRoot(OrderBase):
-    """Delete a folder that the region has left, or has borrowed, and does not need any more."""
+    """Delete a folder that the region has left or borrowed, and that it no longer needs."""
 
     op: Literal["discard"] = "discard"
     root: str
     """Never the region's own root."""
+    left: bool = Field(default=False, exclude_if=not_)
+    """The folder is that of a copy that the route names no more. The node need not serve the
+    region, and refuses with 409 `action-not-allowed` if it uses this very folder."""
+
+
+class HandOver(OrderBase):
+    """Make ready that another copy of the set leads next (docs/protocols.md P5.11). The leader
+    stays the leader: another order names the next one.
+
+    `prepare`: the leader, or a copy, writes what is in memory to files, if that is much, so that
+    the next opening reads little. `hold`: the leader makes writes wait, for at most `hold_ms`, and
+    the order is done once the copy has its whole log; it fails with 503 `not-ready`, and writes go
+    on, if that takes too long. `resume`: writes that wait go on. Writes wait also for longer than
+    the order takes: until the region is led elsewhere, or `hold_ms` are over.
+    """
+
+    op: Literal["hand-over"] = "hand-over"
+    phase: Literal["prepare", "hold", "resume"]
+    node: str | None = None
+    """The node of the copy that leads next; null where the phase is not `hold`."""
+    root: str | None = None
+    """The root of that copy."""
+    hold_ms: Int64 = Field(default=0, ge=0, le=HOLD_MS_MAX)
 
 
 class DataFile(WireModel):
@@ -216,7 +261,8 @@ class DataFile(WireModel):
     rows: Int64
     bytes: Int64
     min_key: str
-    """Hexadecimal, like every key in JSON. At or below every key of the file: long keys are cut."""
+    """A key at or below every key of the file, hexadecimal like every key in JSON. Long keys are
+    cut."""
     max_key: str
     """A key at or above every key of the file."""
     min_version: Int64
@@ -227,7 +273,7 @@ class DataFile(WireModel):
     footer_checksum: str
     """Checksum of the last `footer_bytes` of the file, like `checksum`."""
     row_checksum: str
-    """Order-independent, of its rows: 16 hexadecimal digits."""
+    """Order-independent checksum of its rows: 16 hexadecimal digits."""
 
 
 Order = Annotated[
@@ -238,7 +284,8 @@ Order = Annotated[
     | DropRegion
     | AdoptFiles
     | IngestFiles
-    | DiscardRoot,
+    | DiscardRoot
+    | HandOver,
     Field(discriminator="op"),
 ]
 
@@ -260,7 +307,7 @@ class OrderResult(WireModel):
     number: Int64
     region_id: RegionId
     error: OrderError | None = None
-    """None: done (now, or before by the same order)."""
+    """The error; None if the order is done (now, or before by the same order)."""
     floor_version: Int64 | None = None
     """Row version at which the floor of a completed `schema` order took effect, or at which its
     mark stands. Batches of older schema versions have at most this row version."""
@@ -268,4 +315,4 @@ class OrderResult(WireModel):
 
 class OrderResponse(WireModel):
     results: list[OrderResult]
-    """In the order of the request."""
+    """Results in the order of the request."""

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from string import Formatter
 from typing import Any
 
@@ -18,6 +17,7 @@ from metasrv_base.errors import (
     Unknown,
 )
 from metasrv_base.wire.model import Int64, Listed, WireModel
+from metasrv_base.wire.problem.fault_words import fault_of
 from metasrv_base.wire.problem.problem_kind import ProblemKind
 from metasrv_base.wire.problem.problems_final import REFUSALS
 from metasrv_base.wire.problem.problems_in_use import USES
@@ -160,8 +160,8 @@ def is_refusal(code: str) -> bool:
     return code in KINDS and KINDS[code].error is Refused
 
 
-def told(code: str, facts: Mapping[str, Any]) -> MetaError:
-    """The error that a node means; Unavailable for a code that we do not know."""
+def node_error(code: str, facts: Mapping[str, Any]) -> MetaError:
+    """Returns the error that a node answered; Unavailable for a code that we do not know."""
     kind = KINDS.get(code)
     return Unavailable(told=code, **facts) if kind is None else kind.error(code, **facts)
 
@@ -180,7 +180,7 @@ def kind_of(error: MetaError) -> ProblemKind:
 def detail_of(kind: ProblemKind, facts: Mapping[str, JsonValue]) -> str:
     """The first sentence whose facts are all known; ends with `reason` if that is not in it."""
     template = next(text for text in kind.details if _fields(text) <= facts.keys())
-    text = template.format_map({name: _said(facts[name]) for name in _fields(template)})
+    text = template.format_map({name: _fact_text(facts[name]) for name in _fields(template)})
     reason = facts.get("reason")
     if isinstance(reason, str) and "{reason}" not in template:
         text = f"{text} {reason[:1].upper()}{reason[1:]}."
@@ -189,11 +189,11 @@ def detail_of(kind: ProblemKind, facts: Mapping[str, JsonValue]) -> str:
 
 def field_errors(errors: Iterable[Mapping[str, Any]], body: object) -> tuple[FieldError, ...]:
     """pydantic's errors with JSON pointers into `body`, as it was sent."""
-    told = list(errors)
+    faults = list(errors)
     entries = [
         FieldError(pointer=_pointer(error["loc"], body), detail=_cut(fault_of(error)))
-        for error in told
-        if not _follows(error, told)
+        for error in faults
+        if not _follows(error, faults)
     ]
     return tuple(entries[:ERRORS_MAX])
 
@@ -248,13 +248,13 @@ def page_of(kind: ProblemKind) -> str:
 
 
 _MEANING: Mapping[str, str] = {
-    "Refused": "Not done, and it will not be as asked.",
-    "NotFound": "Not done: what was named does not exist.",
-    "Conflict": "Not done: the world moved, or is busy.",
+    "Refused": "Not done: the request must be changed.",
+    "NotFound": "Not done: the named object does not exist.",
+    "Conflict": "Not done: the state has changed, or the object is busy.",
     "NotLeader": "Not done: another server must do it.",
     "Unavailable": "Not done: it was never attempted.",
     "Unknown": "Perhaps done: the answer was lost.",
-    "Corrupt": "Our own data contradicts itself.",
+    "Corrupt": "Stored data is damaged.",
 }
 
 
@@ -297,30 +297,13 @@ def _shown(errors: object) -> tuple[FieldError, ...]:
     )
 
 
-def _follows(error: Mapping[str, Any], told: Sequence[Mapping[str, Any]]) -> bool:
+def _follows(error: Mapping[str, Any], faults: Sequence[Mapping[str, Any]]) -> bool:
     """pydantic counts only the items that were right: a list is "too short" because of another
-    fault, which is told with its own place."""
+    fault, which is reported with its own place."""
     here = error["loc"]
     return error["type"] == "too_short" and any(
-        len(other["loc"]) > len(here) and other["loc"][: len(here)] == here for other in told
+        len(other["loc"]) > len(here) and other["loc"][: len(here)] == here for other in faults
     )
-
-
-def fault_of(error: Mapping[str, Any]) -> str:
-    """pydantic's message, in plain words where it speaks of its own parts."""
-    match error["type"]:
-        case "missing":
-            return "a value is needed"
-        case "extra_forbidden":
-            return "there is no such field"
-        case "union_tag_invalid":
-            tag, tags = error["ctx"]["tag"], str(error["ctx"]["expected_tags"])
-            names = tags.replace("'", "").split(", ")
-            close = get_close_matches(str(tag), names, n=1)
-            hint = f"did you mean {close[0]}? " if close else ""
-            field = str(error["ctx"]["discriminator"]).replace("'", "")
-            return f"there is no {field} {tag}; {hint}All: {', '.join(names)}"
-    return str(error["msg"])
 
 
 def _pointer(loc: Sequence[int | str], body: object) -> str:
@@ -341,10 +324,10 @@ def _fields(template: str) -> set[str]:
     return {name for _, name, _, _ in Formatter().parse(template) if name}
 
 
-def _said(value: JsonValue) -> str:
+def _fact_text(value: JsonValue) -> str:
     """Returns a fact for use in a sentence: a text as it is, anything else as JSON."""
     if isinstance(value, list):
-        return _cut(", ".join(map(_said, value)))
+        return _cut(", ".join(map(_fact_text, value)))
     return _cut(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 

@@ -88,7 +88,7 @@ REFUSALS = (
         (
             "The catalog has changed: the plan has {count} operations now, and the hash "
             "{plan_hash}.",
-            "The catalog has changed, and so has the plan.",
+            "The catalog and the plan have changed.",
         ),
         "Review the new plan, then send its `plan_hash`. Steps of the earlier plan that are done "
         "stay done.",
@@ -111,11 +111,11 @@ REFUSALS = (
         "tenant-limit",
         409,
         Conflict,
-        "A limit of the catalog would be passed",
+        "The change would exceed a limit of the catalog",
         (
             "{catalog} may have {at_most} {limit}; it has {use}, and the request is for {request}"
             " more.",
-            "A limit of the catalog would be passed.",
+            "The change would exceed a limit of the catalog.",
         ),
         "Wait until procedures have ended, drop what is not needed, or raise the limit: `PATCH"
         " /v1/catalogs/{catalog}`. Dropped tables do not count. Nothing was stored.",
@@ -124,10 +124,10 @@ REFUSALS = (
         "above-tenant-limit",
         422,
         Refused,
-        "The request alone is above a limit of the catalog",
+        "The request alone exceeds a limit of the catalog",
         (
             "{catalog} may have {at_most} {limit}; the request alone is for {request} more.",
-            "The request alone is above a limit of the catalog.",
+            "The request alone exceeds a limit of the catalog.",
         ),
         "Ask for less, or raise the limit: `PATCH /v1/catalogs/{catalog}`. Nothing was stored.",
     ),
@@ -201,7 +201,7 @@ REFUSALS = (
         NotFound,
         "There is no such procedure",
         ("There is no procedure {procedure_id}.", "There is no such procedure."),
-        "Procedures are kept for a week after their end.",
+        "Ended procedures are kept for `history_retention_ms`, a week by default.",
     ),
     ProblemKind(
         "ddl-too-large",
@@ -218,10 +218,10 @@ REFUSALS = (
         "not-in-batch",
         422,
         Refused,
-        "A batch does not take such a command",
+        "The command is not allowed in a batch",
         (
-            "{count} of the commands do not take effect in one version.",
-            "A command does not take effect in one version.",
+            "{count} of the commands cannot take effect within one version.",
+            "A command cannot take effect within one version.",
         ),
         "Send each command that `errors` names as a request of its own, to the route named there.",
     ),
@@ -274,17 +274,17 @@ REFUSALS = (
         "invalid-backup",
         422,
         Refused,
-        "The file is no backup that can be used",
-        ("The backup cannot be used: {reason}.", "The file is no backup that can be used."),
-        "Take another backup, or the same from where it was first written. Nothing was changed.",
+        "The file is not a valid backup",
+        ("The backup cannot be used: {reason}.", "The file is not a valid backup."),
+        "Use another backup, or an intact copy of this one. Nothing was changed.",
     ),
     ProblemKind(
         "prefix-not-empty",
         409,
         Conflict,
-        "There are keys of a cluster under the prefix",
+        "The prefix is not empty",
         ("The prefix is not empty: {reason}.", "The prefix is not empty."),
-        "Name another prefix, in which there is nothing; or pass what the reason says.",
+        "Name an empty prefix, or pass the option that the reason names.",
     ),
     ProblemKind(
         "page-token-expired",
@@ -356,7 +356,7 @@ REFUSALS = (
         422,
         Refused,
         "Rows break the constraint",
-        ("{name}: at least {total} rows violate it.", "Existing rows violate it."),
+        ("{name}: rows violate it, {total} or more.", "Existing rows violate it."),
         "Correct the rows that are listed, and send the request again; or add the constraint with "
         "`not_valid`: it holds for new rows at once, and for all rows after `validate_constraint`.",
     ),

@@ -36,4 +36,12 @@ USES = (
         ),
         "Drop some that are not needed; docs/limits.md has the limits.",
     ),
+    ProblemKind(
+        "being-dropped",
+        409,
+        Conflict,
+        "The object is being dropped",
+        ("{name} is being dropped.", "The object is being dropped."),
+        "Wait for the procedure named in `procedure_id`, or choose another name.",
+    ),
 )

@@ -1,6 +1,6 @@
-"""Problem codes of requests that were right: the world moved, is busy, or did not answer.
+"""Problem codes of valid requests: the state has changed, is busy, or a part did not answer.
 
-409 the world moved or is busy, 412 a precondition, 429 back-pressure, 503 not attempted,
+409 the state has changed or is busy, 412 a precondition, 429 back-pressure, 503 not attempted,
 504 perhaps done (a proxy may repeat a 503, never a 504), 507 no room.
 """
 
@@ -29,8 +29,13 @@ MOVES = (
         409,
         Conflict,
         "The object exists with another definition",
-        ("{name} exists with another definition.", "The object exists with another definition."),
-        "`if_not_exists` accepts an equal table only: alter the existing one, or choose a name.",
+        (
+            "{name} exists with another definition; what differs: {differs}.",
+            "{name} exists with another definition.",
+            "The object exists with another definition.",
+        ),
+        "`if_not_exists` accepts an equal table only: alter the existing one, or choose another "
+        "name.",
     ),
     ProblemKind(
         "ambiguous-dropped-table",
@@ -39,14 +44,6 @@ MOVES = (
         "Several dropped tables have that name",
         ("Dropped tables named {name}: {candidates}.", "Several dropped tables have that name."),
         "Name one by its `table_id`.",
-    ),
-    ProblemKind(
-        "being-dropped",
-        409,
-        Conflict,
-        "The object is being dropped",
-        ("{name} is being dropped.", "The object is being dropped."),
-        "Wait for the procedure named in `procedure_id`, or choose another name.",
     ),
     ProblemKind(
         "object-locked",
@@ -99,7 +96,7 @@ MOVES = (
         Conflict,
         "The object is not at the required version",
         ("Required {expected}, found {found}.", "The object has changed since it was read."),
-        "Read it again, decide again, and send the new ETag.",
+        "Read the object again, and send the request with the new ETag if it still applies.",
     ),
     ProblemKind(
         "node-still-alive",
@@ -155,7 +152,7 @@ MOVES = (
         Conflict,
         "The region is not at the required epoch",
         ("Required epoch {expected}, found {found}.", "The region is at another epoch."),
-        "Read the region again and decide again.",
+        "Read the region again, and send the request with its epoch if it still applies.",
     ),
     ProblemKind(
         "stale-epoch",
@@ -218,8 +215,8 @@ MOVES = (
         "statement-memory-full",
         503,
         Unavailable,
-        "No memory is left to remember statements",
-        ("{what} has no memory left for more statements.", "No memory is left."),
+        "The memory for statement ids is full",
+        ("{what} has no memory left for statement ids.", "The memory is full."),
         "Send it again later: statements are forgotten after `statement_window_ms`, never before. "
         "Send more rows in one statement, or give the node more `memory_bytes`.",
         retry_after_s=5,
@@ -234,11 +231,20 @@ MOVES = (
         retry_after_s=30,
     ),
     ProblemKind(
+        "too-few-copies",
+        503,
+        Unavailable,
+        "Too few copies of the region are in sync",
+        ("{copies} copies are in sync; {min_in_sync} are needed.", "Too few copies are in sync."),
+        "Nothing was written. Writes go on once enough copies have all rows: try again then.",
+        retry_after_s=5,
+    ),
+    ProblemKind(
         "job-failed",
         503,
         Unavailable,
         "A job failed in every attempt",
-        ("The job for region {region_id} failed: {detail}", "A job of Spark failed."),
+        ("The job for region {region_id} failed: {detail}", "A Spark job failed."),
         "Nothing was changed. See `driver.log` of the server that leads, then ask again with a new "
         "`Idempotency-Key`.",
         retry_after_s=30,
@@ -306,7 +312,7 @@ MOVES = (
         503,
         Unavailable,
         "A part of the service is not ready",
-        ("{what} is not ready.", "The server is not ready."),
+        ("{what} is not ready: {reason}.", "{what} is not ready.", "The server is not ready."),
         "Send it again. It was not attempted.",
         retry_after_s=1,
     ),
@@ -314,7 +320,7 @@ MOVES = (
         "schema-audit-failed",
         503,
         Unavailable,
-        "A frontend uses a schema version that nobody may use any more",
+        "A frontend uses a schema version that is no longer allowed",
         (
             "{holder} uses schema version {schema_version}, below {floor}, for {transaction}.",
             "A frontend uses a schema version that is no longer allowed.",
@@ -326,7 +332,7 @@ MOVES = (
         "stale",
         503,
         Unavailable,
-        "The data of this server is too old",
+        "The catalog of this server is too old",
         (
             "The server knows version {found}, not {expected} yet.",
             "The server has had no answer from etcd.",
@@ -374,7 +380,7 @@ MOVES = (
         409,
         Conflict,
         "No more copies are allowed",
-        ("{limit} copies are all available.", "The number of copies is at its limit."),
+        ("At most {limit} copies are allowed.", "The number of copies is at its limit."),
         "Remove a copy first.",
     ),
     ProblemKind(

@@ -24,10 +24,12 @@ from procedures.kinds.alter.constraint_operations import (
     with_constraint_operation,
 )
 from procedures.kinds.alter.constraint_operations import DropNotNull as DropNotNull
+from procedures.kinds.alter.copies_operations import SetCopiesOperation, with_copies_operation
 from procedures.kinds.alter.draft import (
     AlterDraft,
     column_named,
     must_be_free,
+    must_stay,
     near_name,
     settled_column,
     with_changed,
@@ -100,9 +102,12 @@ class DropIndex(StoredPart):
     name: str
 
 
-Edit: TypeAlias = SetOptionsOperation | RenameColumnOperation | SetDefaultOperation
+Edit: TypeAlias = (
+    SetOptionsOperation | SetCopiesOperation | RenameColumnOperation | SetDefaultOperation
+)
 Operation = Annotated[
     SetOptionsOperation
+    | SetCopiesOperation
     | RenameColumnOperation
     | AddColumnOperation
     | DropColumnOperation
@@ -170,12 +175,22 @@ def drafted(info: TableInfo, operations: tuple[Operation, ...]) -> AlterDraft:
                 draft = _validate_index(draft, operation)
             case DropIndex():
                 draft = _drop_index(draft, operation)
-            case SetOptionsOperation() | RenameColumnOperation() | SetDefaultOperation():
-                _may_be_edited(draft, operation, here)
-                draft = replace(draft, whole=_edited(draft.whole, operation, here))
+            case (
+                SetOptionsOperation()
+                | SetCopiesOperation()
+                | RenameColumnOperation()
+                | SetDefaultOperation()
+            ):
+                draft = _with_edit(draft, operation, here)
             case _:
                 draft = with_constraint_operation(draft, operation, here)
+    if draft.moves and any(map(is_of_copies, operations)):
+        raise wrong("/operations", "numbers of copies change in an alter of their own")
     return draft
+
+
+def is_of_copies(operation: Operation) -> bool:
+    return isinstance(operation, SetCopiesOperation)
 
 
 def edited(info: TableInfo, operations: tuple[Operation, ...]) -> TableInfo:
@@ -208,7 +223,8 @@ def _add_column(draft: AlterDraft, operation: AddColumnOperation, here: str) -> 
         what=What.COLUMN, id=new.id, to=ElementState.PUBLIC, was=ElementState.ABSENT
     )
     public = new.model_copy(update={"state": ElementState.PUBLIC})
-    return AlterDraft(
+    return replace(
+        draft,
         whole=with_column(draft.whole, public, after),
         entered=with_column(draft.entered, new, after),
         moves=(*draft.moves, move),
@@ -218,11 +234,14 @@ def _add_column(draft: AlterDraft, operation: AddColumnOperation, here: str) -> 
 def _drop_column(
     draft: AlterDraft, operation: DropColumnOperation, here: str, dropped: Collection[str]
 ) -> AlterDraft:
-    """*dropped*: names of the constraints that the same alter drops, before it or behind it."""
+    """Drops a column. *dropped* names the constraints that the same alter drops, before it or
+    behind it."""
     column = settled_column(draft, operation.name, f"{here}/name")
     entered = draft.entered
     if column.id in entered.primary_key:
         raise wrong(f"{here}/name", f"column {column.name} is part of the primary key")
+    if column.id in draft.edits:
+        raise wrong(f"{here}/name", f"column {column.name} is edited too: drop it alone")
     over_it = [
         constraint.name for constraint in entered.constraints if column.id in constraint.columns
     ]
@@ -237,16 +256,25 @@ def _drop_column(
         generated=has_nothing and not column.nullable,
         behind=bool(over_it),
     )
-    over = [index for index in draft.whole.indexes if column.id in index.columns]
+    over = [
+        index
+        for index in entered.indexes
+        if column.id in index.columns and not draft.drops_index(index.id)
+    ]
+    for index in over:
+        if draft.moves_index(index.id):
+            text = f"this alter adds index {index.name} over column {column.name}"
+            raise wrong(f"{here}/name", text)
     leaving = (
-        ElementTarget(what=What.INDEX, id=index.id, to=ElementState.ABSENT) for index in over
+        ElementTarget(what=What.INDEX, id=index.id, to=ElementState.ABSENT, was=index.state)
+        for index in over
     )
     update = {
         "columns": tuple(other for other in draft.whole.columns if other.id != column.id),
         "indexes": tuple(index for index in draft.whole.indexes if index not in over),
     }
     whole = draft.whole.model_copy(update=update)
-    return AlterDraft(whole, entered, (*draft.moves, move, *leaving))
+    return replace(draft, whole=whole, moves=(*draft.moves, move, *leaving))
 
 
 def _add_index(draft: AlterDraft, operation: AddIndex) -> AlterDraft:
@@ -263,6 +291,7 @@ def _add_index(draft: AlterDraft, operation: AddIndex) -> AlterDraft:
         column_named(draft.whole, name, f"/columns/{position}").id
         for position, name in enumerate(operation.columns)
     )
+    must_stay(draft, columns, "/columns", "index")
     if operation.unique:
         _must_hold_partition(entered, columns)
     new = Index(
@@ -276,7 +305,8 @@ def _add_index(draft: AlterDraft, operation: AddIndex) -> AlterDraft:
     move = ElementTarget(
         what=What.INDEX, id=new.id, to=ElementState.PUBLIC, was=ElementState.ABSENT
     )
-    return AlterDraft(draft.whole, entered.model_copy(update=update), (*draft.moves, move))
+    entered = entered.model_copy(update=update)
+    return replace(draft, entered=entered, moves=(*draft.moves, move))
 
 
 def stands(info: TableInfo, operation: AddIndex) -> bool:
@@ -299,36 +329,41 @@ def _must_hold_partition(info: TableInfo, columns: tuple[int, ...]) -> None:
 
 def _validate_index(draft: AlterDraft, operation: ValidateIndex) -> AlterDraft:
     """Adds a move of the index to public, unless it is public already."""
-    index = _index(draft.entered, operation.name)
+    index = _index(draft, operation.name)
     if index.state is ElementState.PUBLIC:
         return draft
     move = ElementTarget(what=What.INDEX, id=index.id, to=ElementState.PUBLIC, was=index.state)
-    return AlterDraft(draft.whole, draft.entered, (*draft.moves, move))
+    return replace(draft, moves=(*draft.moves, move))
 
 
 def _drop_index(draft: AlterDraft, operation: DropIndex) -> AlterDraft:
-    index = _index(draft.entered, operation.name)
+    index = _index(draft, operation.name)
     move = ElementTarget(what=What.INDEX, id=index.id, to=ElementState.ABSENT, was=index.state)
-    return AlterDraft(draft.whole, draft.entered, (*draft.moves, move))
+    return replace(draft, moves=(*draft.moves, move))
 
 
-def _index(info: TableInfo, name: str) -> Index:
-    index = next((index for index in info.indexes if index.name == name), None)
-    if index is None:
-        close = near_name(name, [index.name for index in info.indexes])
-        raise NotFound(what="index", name=name, **close)
-    return index
+def _index(draft: AlterDraft, name: str) -> Index:
+    """Returns the index *name* of the table. Raises NotFound, also if this alter changes it."""
+    for index in draft.entered.indexes:
+        if index.name == name and not draft.moves_index(index.id):
+            return index
+    close = near_name(name, [index.name for index in draft.entered.indexes])
+    raise NotFound(what="index", name=name, **close)
 
 
-def _may_be_edited(draft: AlterDraft, operation: Edit, here: str) -> None:
+def _with_edit(draft: AlterDraft, operation: Edit, here: str) -> AlterDraft:
+    edits = draft.edits
     if isinstance(operation, SetDefaultOperation):
-        settled_column(draft, operation.name, f"{here}/name")
+        edits |= {settled_column(draft, operation.name, f"{here}/name").id}
     if isinstance(operation, RenameColumnOperation):
         moving = {move.id for move in draft.moves if move.what is What.COLUMN}
         names = [column.name for column in draft.entered.columns if column.id in moving]
         must_be_free(operation.new_name, names, f"{here}/new_name")
-        if column_named(draft.whole, operation.name, f"{here}/name").replaces is not None:
+        column = column_named(draft.whole, operation.name, f"{here}/name")
+        if column.replaces is not None:
             raise wrong(f"{here}/name", f"the type of {operation.name} changes: rename it then")
+        edits |= {column.id}
+    return replace(draft, whole=_edited(draft.whole, operation, here), edits=edits)
 
 
 def _edited(info: TableInfo, operation: Edit, here: str) -> TableInfo:
@@ -337,6 +372,8 @@ def _edited(info: TableInfo, operation: Edit, here: str) -> TableInfo:
             merged = {**info.options, **operation.options}
             kept = {name: value for name, value in merged.items() if value is not None}
             return info.model_copy(update={"options": kept})
+        case SetCopiesOperation():
+            return with_copies_operation(info, operation, here)
         case RenameColumnOperation():
             column = column_named(info, operation.name, f"{here}/name")
             others = [other.name for other in info.columns if other.id != column.id]

@@ -1,13 +1,16 @@
-"""alter_table: operations on one table, all of them or none, while statements go on.
+"""alter_table: applies operations to one table, all of them or none, while statements run.
 
 All elements that are added or dropped first reach their last undoable state. One transaction, the
 point of no return, takes them over it: added elements become public, dropped ones can no longer
 come back, and names, defaults and options are edited. Dropped elements are removed after it. Each
-transition waits as procedures/steps/transitions.py says; cancelled before the point of no return,
-the elements go back as their graphs give.
+transition waits as described in procedures/steps/transitions.py. If the alter is cancelled before
+the point of no return, the elements go back through the states of their graphs.
 """
 
-from keys.commit.change import change
+from collections.abc import Mapping
+from typing import Any
+
+from keys.commit.change import change, route_changed
 from keys.commit.txn import Snapshot, Txn
 from keys.model.elements import STORED_GRAPHS
 from keys.model.log import TableAltered
@@ -33,16 +36,22 @@ from procedures.kinds.alter.alter_operations import (
     SetOptionsOperation,
     drafted,
     edited,
+    is_of_copies,
 )
+from procedures.kinds.alter.copies_operations import SetCopiesOperation
 from procedures.kinds.alter.draft import AlterDraft
-from procedures.locking.locks import exclusive, in_schema, table_key
+from procedures.locking.locks import exclusive, in_schema, route_key, shared, table_key
 from procedures.machine import Back, Done, Goto, Kind, Outcome, ProcedureState, Step
+from procedures.quorum import changed_regions
+from procedures.steps.copies.copy_orders import tell_leaders
 from procedures.steps.marks import close_marks, open_marks
 from procedures.steps.region_orders import not_gone
 from procedures.steps.requirements import ends_if_missing, required_table
 from procedures.steps.transitions import is_settled, publish, read_table, settle, tell
 from procedures.steps.validation import REGIONS_AT_ONCE, look_at
 
+OPERATIONS_SHOWN = 3
+"""Operations of an alter that a list of procedures names."""
 WAIT_MS = 3_600_000
 """Limit of waits for holders of schema leases and for regions in failover; then it is undone."""
 
@@ -69,6 +78,18 @@ class AlterTable(ProcedureState):
     looked yet."""
     reorg: IndexReorg | None = None
     """Progress of filling a new index; None: it has not begun."""
+
+    @property
+    def sets_copies(self) -> bool:
+        return any(map(is_of_copies, self.operations))
+
+    @property
+    def is_of_statements(self) -> bool:
+        """Whether statements depend on an operation."""
+        return any(
+            not isinstance(operation, SetOptionsOperation | SetCopiesOperation)
+            for operation in self.operations
+        )
 
     @property
     def drops(self) -> bool:
@@ -117,9 +138,8 @@ class AlterTable(ProcedureState):
         )
 
 
-async def judged(state: AlterTable, context: Context) -> tuple[Snapshot, TableInfo, AlterDraft]:
-    """Returns the snapshot, the table and the draft of the operations, judged under the lock.
-    Raises Refused."""
+async def read_draft(state: AlterTable, context: Context) -> tuple[Snapshot, TableInfo, AlterDraft]:
+    """Reads the table under the lock, and drafts the operations on it. Raises Refused."""
     snapshot, info = await required_table(context, state)
     draft = drafted(info, state.operations)
     _, _, route = await read_table(context, state.table_id)
@@ -137,9 +157,9 @@ def must_fit(
 
 
 async def begin(state: AlterTable, context: Context) -> Outcome[AlterTable]:
-    """Judges the operations, and reserves the ids of new elements. An alter that no statement
-    depends on is over with it."""
-    snapshot, info, draft = await judged(state, context)
+    """Drafts the operations, and reserves the ids of new elements. An alter on which no statement
+    depends ends here."""
+    snapshot, info, draft = await read_draft(state, context)
     if draft.moves:
         return entering(state, snapshot, info, draft)
     if any(not isinstance(operation, SetOptionsOperation) for operation in state.operations):
@@ -187,7 +207,7 @@ async def advance(state: AlterTable, context: Context) -> Outcome[AlterTable]:
 
 
 async def validate(state: AlterTable, context: Context) -> Outcome[AlterTable]:
-    """Looks at the rows of some more regions, until all satisfy what comes."""
+    """Has jobs check the rows of some more regions against the new constraints and types."""
     _, info, route = await read_table(context, state.table_id)
     valid = state.valid
     if valid is None:
@@ -232,23 +252,27 @@ async def grace(state: AlterTable, context: Context) -> Outcome[AlterTable]:
 
 
 async def commit(state: AlterTable, context: Context) -> Outcome[AlterTable]:
-    """Makes all of it true in one transaction."""
+    """Applies the whole alter in one transaction."""
     snapshot, info, route = await read_table(context, state.table_id)
     crossed = moved(info, state.moves, past_no_return)
     new = edited(crossed, state.operations)
     if crossed != info:
         return Goto("finish", state, await publish(context, snapshot, info, route, new))
+    regions = changed_regions(info, new, route.region_routes) if state.sets_copies else ()
     new = new.model_copy(update={"version": info.version + 1})
-    txn = change(snapshot, TableAltered(info=new))
-    return Goto("finish", state, txn)
+    routes = [route_changed(route, regions)] if regions else []
+    return Goto("finish", state, change(snapshot, TableAltered(info=new), *routes))
 
 
 async def finish(state: AlterTable, context: Context) -> Outcome[AlterTable]:
     """Ends the change. New statements find the table as it is now. Dropped elements move on
     until they are absent, and the regions forget them once no holder writes them."""
     snapshot, info, route = await read_table(context, state.table_id)
+    if state.sets_copies:
+        await tell_leaders(context, info, route.region_routes)
     if not state.drops:
-        await context.drained(info.table_id, info.schema_version if state.moves else None)
+        if state.is_of_statements:
+            await context.drained(info.table_id, info.schema_version if state.moves else None)
         return Done(state, result_of(state, info))
     if not is_settled(info):
         return Goto("finish", state, await settle(context, snapshot, info))
@@ -282,11 +306,24 @@ def result_of(state: AlterTable, info: TableInfo) -> dict[str, object]:
 
 
 def locks(state: AlterTable) -> tuple[Lock, ...]:
-    return in_schema(state.catalog, state.schema_name, exclusive(table_key(state.table_id)))
+    own = [exclusive(table_key(state.table_id))]
+    own += [shared(route_key(state.table_id))] if state.sets_copies else []
+    return in_schema(state.catalog, state.schema_name, *own)
 
 
 def resource(state: AlterTable) -> Resource:
     return Resource.table(state.table_id, state.catalog, state.schema_name, state.name)
+
+
+def operation_words(stored: Mapping[str, Any]) -> str:
+    """`add column country, drop column old`; of many operations the first."""
+    operations = stored["operations"]
+    words = [
+        f"{operation['op'].replace('_', ' ')} {operation.get('name', '')}".rstrip()
+        for operation in operations[:OPERATIONS_SHOWN]
+    ]
+    more = len(operations) - len(words)
+    return ", ".join([*words, *([f"{more} more"] if more else [])])
 
 
 ALTER_TABLE = Kind(
@@ -316,6 +353,7 @@ ALTER_TABLE = Kind(
     no_return="commit",
     locks=locks,
     resource=resource,
+    change=operation_words,
     success=200,
     deadline_ms=WAIT_MS,
     graphs=STORED_GRAPHS,

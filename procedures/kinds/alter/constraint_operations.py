@@ -17,6 +17,7 @@ from procedures.elements.element_targets import ElementTarget, What
 from procedures.kinds.alter.draft import (
     AlterDraft,
     must_be_free,
+    must_stay,
     near_name,
     settled_column,
     with_changed,
@@ -87,9 +88,9 @@ def _set_not_null(draft: AlterDraft, operation: SetNotNull, here: str) -> AlterD
     column = settled_column(draft, operation.name, f"{here}/name")
     if not column.nullable:
         return draft
-    for constraint in draft.entered.constraints:
-        if constraint.kind is ConstraintKind.NOT_NULL and column.id in constraint.columns:
-            raise wrong(f"{here}/name", f"constraint {constraint.name} forbids null already")
+    constraint = _not_null_of(column.id, draft.entered)
+    if constraint is not None:
+        raise wrong(f"{here}/name", f"constraint {constraint.name} forbids null already")
     new = Constraint(
         id=draft.entered.next_constraint_id,
         name=operation.constraint or _name(column.name, draft.entered),
@@ -105,12 +106,20 @@ def _set_not_null(draft: AlterDraft, operation: SetNotNull, here: str) -> AlterD
     return replace(coming, whole=with_changed(coming.whole, required))
 
 
+def _not_null_of(column_id: int, info: TableInfo) -> Constraint | None:
+    """Returns the constraint that is on its way in or out, or was added as not valid."""
+    of_column = (each for each in info.constraints if column_id in each.columns)
+    return next((each for each in of_column if each.kind is ConstraintKind.NOT_NULL), None)
+
+
 def _drop_not_null(draft: AlterDraft, operation: DropNotNull, here: str) -> AlterDraft:
     column = settled_column(draft, operation.name, f"{here}/name")
     if column.nullable:
         return draft
     if column.id in draft.entered.primary_key:
         raise wrong(f"{here}/name", f"column {column.name} is part of the primary key")
+    if _not_null_of(column.id, draft.entered) is not None:
+        raise wrong(f"{here}/name", f"column {column.name} is set not null too: leave it out")
     constraint = Constraint(
         id=draft.entered.next_constraint_id,
         name=_name(column.name, draft.entered),
@@ -119,7 +128,8 @@ def _drop_not_null(draft: AlterDraft, operation: DropNotNull, here: str) -> Alte
     )
     move = ElementTarget(what=What.CONSTRAINT, id=constraint.id, to=ElementState.ABSENT)
     nullable = column.model_copy(update={"nullable": True})
-    return AlterDraft(
+    return replace(
+        draft,
         whole=with_changed(draft.whole, nullable),
         entered=with_constraint(draft.entered, constraint),
         moves=(*draft.moves, move),
@@ -131,10 +141,7 @@ def _add_check(draft: AlterDraft, operation: AddCheck, here: str) -> AlterDraft:
     types = {column.id: parse_type(column.type) for column in draft.whole.columns}
     expression = asked(operation.expression, names, types, f"{here}/check")
     columns = stored_columns(expression)
-    for column in draft.whole.columns:
-        if column.id in columns and draft.moves_column(column.id):
-            what = "is new" if column.replaces is None else "changes its type"
-            raise wrong(f"{here}/check", f"column {column.name} {what}: add the check afterwards")
+    must_stay(draft, columns, f"{here}/check", "check")
     new = Constraint(
         id=draft.entered.next_constraint_id,
         name=operation.name,

@@ -1,5 +1,6 @@
 """A table while the operations of one alter are judged one after the other. Pure."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -17,9 +18,21 @@ class AlterDraft:
     entered: TableInfo
     """The table as it is, with what is to come in it, still absent. Nobody stores this either."""
     moves: tuple[ElementTarget, ...] = ()
+    edits: frozenset[int] = frozenset()
+    """Ids of columns that were given another name or default, perhaps the one they had."""
 
     def moves_column(self, id: int) -> bool:
-        return any(move.what is What.COLUMN and move.id == id for move in self.moves)
+        return self._move_of(What.COLUMN, id) is not None
+
+    def moves_index(self, id: int) -> bool:
+        return self._move_of(What.INDEX, id) is not None
+
+    def drops_index(self, id: int) -> bool:
+        move = self._move_of(What.INDEX, id)
+        return move is not None and not move.adds
+
+    def _move_of(self, what: What, id: int) -> ElementTarget | None:
+        return next((move for move in self.moves if (move.what, move.id) == (what, id)), None)
 
 
 def near_name(name: str, names: list[str]) -> dict[str, str]:
@@ -46,6 +59,15 @@ def settled_column(draft: AlterDraft, name: str, pointer: str) -> Column:
     if draft.moves_column(column.id):
         raise wrong(pointer, f"column {name} is new: say all of it where it is added")
     return column
+
+
+def must_stay(draft: AlterDraft, columns: Collection[int], pointer: str, what: str) -> None:
+    """Raises Refused if this alter adds a column of *columns* or changes its type: a *what* over it
+    would outlive it where the alter is undone."""
+    for column in draft.whole.columns:
+        if column.id in columns and draft.moves_column(column.id):
+            change = "is new" if column.replaces is None else "changes its type"
+            raise wrong(pointer, f"column {column.name} {change}: add the {what} afterwards")
 
 
 def must_be_free(name: str, names: list[str], pointer: str, what: str = "column") -> None:

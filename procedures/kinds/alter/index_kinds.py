@@ -23,7 +23,7 @@ from procedures.kinds.alter.alter_table import (
     finish,
     go_back,
     grace,
-    judged,
+    read_draft,
     resource,
     result_of,
 )
@@ -39,7 +39,7 @@ REORG_MS = 86_400_000
 
 async def begin_index(state: AlterTable, context: Context) -> Outcome[AlterTable]:
     """Adds the index, or ends at once if it exists already."""
-    snapshot, info, draft = await judged(state, context)
+    snapshot, info, draft = await read_draft(state, context)
     if not draft.moves:
         return Done(state, result_of(state, info))
     return entering(state, snapshot, info, draft)
@@ -47,7 +47,7 @@ async def begin_index(state: AlterTable, context: Context) -> Outcome[AlterTable
 
 async def begin_validation(state: AlterTable, context: Context) -> Outcome[AlterTable]:
     """Begins the validation, or ends at once if the index is public."""
-    _, info, draft = await judged(state, context)
+    _, info, draft = await read_draft(state, context)
     if not draft.moves:
         return Done(state, result_of(state, info))
     return Goto("settle", state.model_copy(update={"moves": draft.moves, "has_entered": True}))
@@ -73,8 +73,8 @@ async def unmark(state: AlterTable, context: Context) -> None:
 
 
 async def fill(state: AlterTable, context: Context) -> Outcome[AlterTable]:
-    """An index has an entry for every row: those that were written since it is write-only have
-    theirs, of the others they are made. A round, or what became of it."""
+    """Has jobs make the entries of rows that were written before the index was write-only, some
+    regions at a time, or ends the fill once all have theirs."""
     assert state.reorg is not None, "marked"
     _, info, route = await read_table(context, state.table_id)
     table = IndexToFill.of(info, route, state.index_id)
@@ -103,6 +103,10 @@ def _name(stored: Mapping[str, Any]) -> str:
     return str(operation["name"])
 
 
+def _names(stored: Mapping[str, Any]) -> str:
+    return ", ".join(str(operation["name"]) for operation in stored["operations"])
+
+
 def _index_names(state: AlterTable) -> tuple[str, ...]:
     return tuple(
         operation.name for operation in state.operations if isinstance(operation, DropIndex)
@@ -128,8 +132,10 @@ CREATE_INDEX = replace(
         "finish": Step(finish, waits=True),
     },
     success=201,
+    purpose="adds one index to a table and fills it while statements run.",
     deadline_ms=REORG_MS,
     index=IndexOf(_name, _reorg),
+    change=_names,
 )
 VALIDATE_INDEX = replace(
     CREATE_INDEX,
@@ -142,6 +148,7 @@ VALIDATE_INDEX = replace(
         "finish": Step(finish, waits=True),
     },
     success=200,
+    purpose="makes a write-only index public once its rows agree with its definition.",
 )
 DROP_INDEX = replace(
     ALTER_TABLE,
@@ -158,4 +165,6 @@ DROP_INDEX = replace(
         "finish": Step(finish, to=frozenset({"finish"}), ends=True, waits=True),
     },
     success=204,
+    purpose="drops indexes of a table; their entries are deleted after the point of no return.",
+    change=_names,
 )

@@ -3,6 +3,7 @@
 A new column comes in the place of the old one, which goes in the same transaction: two moves.
 """
 
+from dataclasses import replace
 from typing import Literal
 
 from keys.model.tables import Column, OriginColumnRecord, TableInfo
@@ -50,7 +51,8 @@ def with_type_operation(draft: AlterDraft, operation: AlterTypeOperation, here: 
         lossy=not conversion.is_lossless,
     )
     goes = ElementTarget(what=What.COLUMN, id=old.id, to=ElementState.ABSENT)
-    return AlterDraft(
+    return replace(
+        draft,
         whole=_exchanged(draft.whole, old, new),
         entered=with_column(with_changed(draft.entered, leaving), new, old.id),
         moves=(*draft.moves, comes, goes),
@@ -61,7 +63,7 @@ def _may_change(draft: AlterDraft, column: Column, pointer: str) -> None:
     entered, name = draft.entered, column.name
     if column.id in entered.primary_key:
         raise wrong(pointer, f"column {name} is part of the primary key, whose type stays")
-    if column not in entered.columns:
+    if column not in entered.columns or column.id in draft.edits:
         raise wrong(pointer, f"something else of column {name} changes too: alter its type alone")
     if len(column.origin_columns) == ORIGINS_MAX:
         reason = f"column {name} has had {ORIGINS_MAX} other types: add another column in its place"

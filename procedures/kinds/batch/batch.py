@@ -1,12 +1,13 @@
-"""batch: many commands in one version of the catalog, all of them or none.
+"""batch: applies many commands in one version of the catalog, all of them or none.
 
-Regions of new tables are made first, as create_table does; then one transaction plans each command
-on what those before it leave, and makes all of it true. A table that is dropped is hidden by it and
-its name free; its statements end later, and children clear it away. From that transaction on the
-batch holds no lock, and nothing is cancelled (docs/decisions/0220).
+Regions of new tables are made first, as in create_table. Each command is then planned on the result
+of those before it, and one transaction applies them all. It hides a table that is dropped and frees
+its name; statements of that table end later, and children remove it. After that transaction the
+batch holds no lock, and cannot be cancelled (docs/decisions/0220).
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from typing import TypeVar
@@ -19,13 +20,14 @@ from keys.commit.txn import NOTHING, Txn
 from keys.model.catalogs import CatalogLimits
 from keys.model.log import Entry, StagedRef, TableAltered
 from keys.model.records import Lock, Resource
-from keys.model.tables import TableInfo, TableInfoKey
+from keys.model.tables import TableInfo, TableInfoKey, TableRoute
 from keys.value import is_none
 from metasrv_base.concurrency.fanout import fan_out
-from metasrv_base.concurrency.turns import Turns, by_turns, slices
+from metasrv_base.concurrency.turns import Turns, at_once, by_turns, slices
 from metasrv_base.elements.graphs import TABLE
 from metasrv_base.wire.api.batches import BatchBody
-from procedures.commands.in_order import planned
+from procedures.commands.in_order import BatchCommand, planned
+from procedures.commands.table_commands import CreateTableCommand
 from procedures.context import Context
 from procedures.kinds.batch.large import CatalogPlan, is_large, plan_by_catalog
 from procedures.kinds.batch.members import Change, Member, command_of, locks_of
@@ -42,11 +44,10 @@ from procedures.kinds.tables.drop_table import DROP_TABLE, DropTable
 from procedures.kinds.tables.rename_table import RenameTable
 from procedures.locking.locks import distinct
 from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Staging, Step
+from procedures.steps.copies.new_regions import NewTable, drop_new_regions, make_regions
 from procedures.steps.paged_children import at_most, child_id, rest_before_again
-from procedures.steps.region_orders import MakeOrder, create_order, drop_order, order_each
 from procedures.tenant_claim import TenantClaim
 
-ORDERS_AT_ONCE_MAX = 512  # of one round of requests, over all nodes
 CHILDREN_MAX = 32  # under way at once: each keeps a record until it is over
 DEADLINE_MS = 600_000
 """Limit of the time until its one transaction: it may wait for locks and make many regions."""
@@ -61,7 +62,7 @@ class CommandBatch(ProcedureState):
     members: tuple[Member, ...]
     """Empty once they have taken effect, and where they are in parts."""
     staged: StagedMembers | None = Field(default=None, exclude_if=is_none)
-    """Where the commands are, if the record cannot hold them; None once they have taken effect."""
+    """The commands' place, if the record cannot hold them; None once they have taken effect."""
     applied: tuple[bool, ...] = ()
     """Whether each command changed anything; known once they have taken effect."""
     renamed: int | None = None
@@ -82,17 +83,19 @@ async def make(state: CommandBatch, context: Context) -> Outcome[CommandBatch]:
     snapshot = None if is_too_large else await read(commands, context)
     if snapshot is None:
         return await _make_large(state, plan, context)
-    plans = tuple(planned(commands, snapshot))
+    plans = at_once(planned(commands, snapshot))  # no more than one transaction compares
     entries = tuple(entry for some in plans for entry in some)
     state = state.model_copy(update={"applied": tuple(map(bool, plans))})
     if not entries:
         return _done(state)
-    tables = _created(state)
-    await _order(context, tables, create_order)
+    published, routes = await _with_regions(commands, state, context)
+    if published is not commands:
+        plans = at_once(planned(published, snapshot))
+        entries = tuple(entry for some in plans for entry in some)
     txn = change(snapshot.read, *entries)
     for keys in snapshot.ranges:
         txn = txn.while_unchanged(keys, snapshot.read.revision)
-    txn = txn.also(await while_registered([table.route for table in tables], context))
+    txn = txn.also(await while_registered(routes, context))
     return _taken(state, entries, txn)
 
 
@@ -119,9 +122,10 @@ async def _make_large(
     state = state.model_copy(update={"applied": large.applied})
     if not large.entries:
         return _done(state)
-    tables = _created(state)
-    await _order(context, tables, create_order)
-    registered = await while_registered([table.route for table in tables], context)
+    commands, routes = await _with_regions(large.commands, state, context)
+    if commands is not large.commands:
+        large = await plan_by_catalog(commands, context)
+    registered = await while_registered(routes, context)
     return _taken(state, large.entries, large.txn(context).also(registered))
 
 
@@ -143,8 +147,9 @@ def _taken(state: CommandBatch, entries: Iterable[Entry], txn: Txn) -> Outcome[C
 async def drop_regions(state: CommandBatch, context: Context) -> None:
     """A node that cannot be reached is told by the leader's heartbeat answers when it is back."""
     state = await _with_members(state, context)
-    tables = [table for table in _created(state) if not is_of_another(table, context)]
-    await _order(context, tables, drop_order, only=context.alive_nodes())
+    tables = _changes(state, CreateTable)
+    own = [table for table in tables if not is_of_another(table, context)]
+    await drop_new_regions(context, [NewTable(table.info, table.route) for table in own])
 
 
 async def settle(state: CommandBatch, context: Context) -> Outcome[CommandBatch]:
@@ -155,8 +160,8 @@ async def settle(state: CommandBatch, context: Context) -> Outcome[CommandBatch]
 
 
 async def clear(state: CommandBatch, context: Context) -> Outcome[CommandBatch]:
-    """Clears some more of the dropped tables away, by children; one whose child failed comes again
-    behind the others."""
+    """Has children remove some more of the dropped tables. A table whose child failed is tried
+    again after the others."""
     page, rest = state.drops[:CHILDREN_MAX], state.drops[CHILDREN_MAX:]
     if state.rounds:
         await rest_before_again(context, state.rounds)
@@ -199,27 +204,31 @@ def _changes(state: CommandBatch, of: type[S]) -> Iterator[S]:
             yield own
 
 
-def _created(state: CommandBatch) -> tuple[CreateTable, ...]:
-    return tuple(_changes(state, CreateTable))
+def _created(state: CommandBatch) -> tuple[NewTable, ...]:
+    return tuple(NewTable(table.info, table.route) for table in _changes(state, CreateTable))
 
 
-async def _order(
-    context: Context,
-    tables: Sequence[CreateTable],
-    make: MakeOrder,
-    only: Collection[str] | None = None,
-) -> None:
-    """Orders each leader to do it with its regions of *tables*. *only*: nodes; None: all."""
-    regions = [
-        (table.info, region)
-        for table in tables
-        for region in table.route.region_routes
-        if only is None or region.leader in only
-    ]
-    for first in range(0, len(regions), ORDERS_AT_ONCE_MAX):
-        context.progress(first, len(regions), "regions")
-        some = regions[first : first + ORDERS_AT_ONCE_MAX]
-        (await order_each(context, some, make)).must_all_succeed()
+async def _with_regions(
+    commands: Sequence[BatchCommand], state: CommandBatch, context: Context
+) -> tuple[Sequence[BatchCommand], tuple[TableRoute, ...]]:
+    """Makes the regions of new tables. Returns the commands with the routes that are published, the
+    same ones where those are as planned; and all of these routes."""
+    tables = _created(state)
+    routes = await make_regions(context, tables)
+    changed = {
+        table.info.table_id: route
+        for table, route in zip(tables, routes, strict=True)
+        if route is not table.route
+    }
+    if not changed:
+        return commands, routes
+    return [_publishing(changed, command) for command in commands], routes
+
+
+def _publishing(routes: Mapping[int, TableRoute], command: BatchCommand) -> BatchCommand:
+    if isinstance(command, CreateTableCommand) and command.info.table_id in routes:
+        return replace(command, route=routes[command.info.table_id])
+    return command
 
 
 def in_parts(state: CommandBatch, parts: StagedRef, catalog: Catalog) -> CommandBatch:

@@ -15,21 +15,15 @@ from keys.catalog.known import CatalogByKey
 from keys.commit.change import StoredSize, copies_of, large_change, size_of
 from keys.commit.txn import Copies, Txn
 from keys.model.log import Entry
-from metasrv_base.concurrency.turns import Turns, by_turns, slices
-from metasrv_base.errors import Refused
-from procedures.commands.in_order import BatchCommand, ListingView, planned
+from metasrv_base.concurrency.turns import by_turns
+from procedures.commands.in_order import BatchCommand, planned, refuse_too_many
 from procedures.context import Context
 from procedures.ports import TransactionLimits
 
-OBJECTS_MAX = 10_000
-"""Catalogs, schemas and tables that one batch changes, with all that its cascades drop."""
 COPIES = 2  # of what is published: its own keys, and its log entry
 SURELY_LARGE = 4
 """Entries for each operation of a transaction above which nobody measures what they come to: each
 writes a key or several, and encoding thousands takes half a second."""
-PLANNED_AT_ONCE = 16
-"""Commands between two turns of the loop: some ms, and 40 where each is of a table in another part
-of the snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +51,8 @@ class CatalogPlan:
 async def plan_by_catalog(commands: Sequence[BatchCommand], context: Context) -> CatalogPlan:
     """Raises Refused("ddl-too-large") beyond OBJECTS_MAX, and as `planned`."""
     view = CatalogByKey(context.ports.applied())
-    plan = CatalogPlan(commands, await by_turns(_plans(commands, view)), view)
-    if len(plan.entries) > OBJECTS_MAX:
-        needs = f"a version that changes {len(plan.entries)} objects"
-        raise Refused("ddl-too-large", needs=needs, limit=OBJECTS_MAX)
+    plan = CatalogPlan(commands, await by_turns(planned(commands, view)), view)
+    refuse_too_many(len(plan.entries))
     return plan
 
 
@@ -80,22 +72,12 @@ def fits(stored: StoredSize, record_bytes: int, limits: TransactionLimits) -> bo
     return stored.operations <= limits.operations and size_bytes <= limits.size_bytes
 
 
-def _plans(
-    commands: Sequence[BatchCommand], view: ListingView
-) -> Turns[tuple[tuple[Entry, ...], ...]]:
-    plans: list[tuple[Entry, ...]] = []
-    for some in slices(planned(commands, view), PLANNED_AT_ONCE):
-        plans += some
-        yield
-    return tuple(plans)
-
-
 async def _copies(plan: CatalogPlan, context: Context, version: int | None) -> Copies | None:
     """The keys that the plan writes, if it is still the plan (LargeChange.copies)."""
     catalog = context.ports.applied()
     if version not in (None, catalog.version):
         return None
     view = CatalogByKey(catalog)
-    if await by_turns(_plans(plan.commands, view)) != plan.plans:
+    if await by_turns(planned(plan.commands, view)) != plan.plans:
         return None
     return await by_turns(copies_of(plan.entries, view))

@@ -184,7 +184,7 @@ def _same(table_id: int) -> ClientRequirements:
 
 
 def command_of(member: Change | Miss, by: str) -> BatchCommand:
-    """*by*: id of the batch."""
+    """Returns the command of a member. *by* is the id of the batch."""
     if isinstance(member, Miss):
         return UnchangedCommand(_name_key(member), member.id)
     return MEMBERS[member.kind][1](member.decoded, by)

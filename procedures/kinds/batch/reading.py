@@ -27,7 +27,8 @@ FAMILIES: tuple[type[Key[Any]], ...] = (
 
 
 async def read(commands: Sequence[BatchCommand], context: Context) -> ListedSnapshot | None:
-    """None: there are more keys than one transaction compares."""
+    """Reads all that the commands need, at one revision; returns None if that is more keys than one
+    transaction compares."""
     keys = dict.fromkeys(chain.from_iterable(command.keys() for command in commands))
     ranges = tuple(
         dict.fromkeys(

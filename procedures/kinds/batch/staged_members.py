@@ -34,7 +34,7 @@ _MEMBER: TypeAdapter[Member] = TypeAdapter(Member)
 
 
 class StagedClaim(StoredPart):
-    """As `TenantClaim`."""
+    """A `TenantClaim` as the record stores it."""
 
     catalog: str
     tables: dict[int, int]

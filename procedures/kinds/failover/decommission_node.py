@@ -1,19 +1,30 @@
-"""decommission_node: a node whose disk is gone leaves the cluster for good.
+"""decommission_node: removes a node whose disk is gone from the cluster, permanently.
 
-A failover that it submits opens the node's regions elsewhere. Those whose files were on that disk
-alone are lost, and stay so. Then one transaction deletes the registration and keeps the removal.
+A failover that it submits opens the node's regions elsewhere. Regions whose files were only on that
+disk are lost, and stay lost. Copies on that disk are removed from their regions, also those of a
+set, since no other procedure knows that they are gone. Then one transaction deletes the
+registration and stores the removal.
 """
+
+from collections.abc import Iterator
+from itertools import islice
+from operator import not_
+
+from pydantic import Field
 
 from keys.commit.txn import Txn
 from keys.model.cluster import DATANODE, NodeKey, Removal, RemovedNode, RemovedNodeKey
-from keys.model.records import Lock, Resource
+from keys.model.records import Lock, ProcedureOutcome, Resource
 from keys.model.tables import DatanodeTableKey, RegionState
 from procedures.context import Context
+from procedures.kinds.copies.remove_copy import REMOVE_COPY, RemoveCopy
 from procedures.kinds.failover.failover_node import FAILOVER_NODE, FailoverNode
 from procedures.machine import AdmissionLane, Done, Goto, Kind, Outcome, ProcedureState, Step
+from procedures.ports import ChildEnd
 from procedures.steps.paged_children import child_id, rest_before_again
 
 LOOK_MS = 500  # between two looks at the routes, while a failover is under way
+COPIES_AT_ONCE = 64  # that leave their regions, one child for each
 
 
 class DecommissionNode(ProcedureState):
@@ -23,11 +34,13 @@ class DecommissionNode(ProcedureState):
     """The requester."""
     rounds: int = 0
     """Failovers that ended and left regions on the node."""
+    releases: int = Field(default=0, exclude_if=not_)
+    """Times that copies were looked for, which left their regions then."""
 
 
 async def fail_over(state: DecommissionNode, context: Context) -> Outcome[DecommissionNode]:
-    """Submits a failover, unless the node leads nothing. Waits until the node is dead: a new leader
-    takes every node for alive at first."""
+    """Submits a failover, unless the node leads no region. Waits until the node is dead, since a
+    new leader considers every node alive at first."""
     await _until_dead(state, context)
     if _leads(state, context):
         move = FailoverNode(node=state.node, reason=state.reason)
@@ -44,7 +57,7 @@ async def await_lost(state: DecommissionNode, context: Context) -> Outcome[Decom
         end = await context.children.end_of(child)
         await _until_dead(state, context)
         if not _leads(state, context):
-            return Goto("remove", state)
+            return Goto("release", state)
         if end is not None:
             await rest_before_again(context, state.rounds + 1)
             return Goto("fail_over", state.model_copy(update={"rounds": state.rounds + 1}))
@@ -52,12 +65,55 @@ async def await_lost(state: DecommissionNode, context: Context) -> Outcome[Decom
             await context.live.rest(LOOK_MS)
 
 
-async def remove(state: DecommissionNode, context: Context) -> Outcome[DecommissionNode]:
-    """Deletes the registration. A node that came back meanwhile, and was given regions, is waited
-    for once more.
+async def release(state: DecommissionNode, context: Context) -> Outcome[DecommissionNode]:
+    """Submits children that remove some more of the node's copies, also those of promoted regions,
+    which are learners by now. A copy that is left after its child has ended is tried again."""
+    await _until_dead(state, context)
+    copies = tuple(islice(_copies(state, context), COPIES_AT_ONCE))
+    if not copies:
+        return Goto("remove", state)
+    for copy in copies:
+        child = _child_of(copy, state, context)
+        await context.children.submit(child, REMOVE_COPY.name, copy.model_dump(mode="json"))
+    ends = [await _end_of(_child_of(copy, state, context), context) for copy in copies]
+    if any(end.outcome is not ProcedureOutcome.SUCCEEDED for end in ends):
+        await rest_before_again(context, state.releases + 1)
+    return Goto("release", state.model_copy(update={"releases": state.releases + 1}))
 
-    The routes were judged as this leader has applied them, which may be older than the snapshot:
-    every change of a route of the node since then refuses the transaction, and it is judged again.
+
+def _copies(state: DecommissionNode, context: Context) -> Iterator[RemoveCopy]:
+    """The removals of the copies that the node has of regions led elsewhere."""
+    for table in context.ports.applied().on_node(state.node):
+        for region in table.route.region_routes:
+            for copy in region.copies:
+                if copy.node == state.node:
+                    yield RemoveCopy(
+                        table_id=table.info.table_id,
+                        name=table.info.full_name,
+                        region_id=region.region_id,
+                        node=copy.node,
+                        root=copy.root,
+                        reason=state.reason,
+                        forced=True,
+                    )
+
+
+def _child_of(copy: RemoveCopy, state: DecommissionNode, context: Context) -> str:
+    return child_id(context.procedure, state.releases, int(copy.region_id))
+
+
+async def _end_of(child: str, context: Context) -> ChildEnd:
+    while (end := await context.children.end_of(child)) is None:
+        with context.waiting_for("child", child):
+            await context.live.rest(LOOK_MS)
+    return end
+
+
+async def remove(state: DecommissionNode, context: Context) -> Outcome[DecommissionNode]:
+    """Deletes the registration. If the node came back and was given regions, waits for them first.
+
+    The routes are judged as this leader has applied them, which may be older than the snapshot. The
+    transaction is refused if a route of the node has changed since, and the step judges again.
     """
     key, gone = NodeKey(DATANODE, state.node), RemovedNodeKey(DATANODE, state.node)
     snapshot = await context.snapshot(key, gone)
@@ -65,6 +121,8 @@ async def remove(state: DecommissionNode, context: Context) -> Outcome[Decommiss
         with context.waiting_for("node", f"{state.node} is heard, or leads regions"):
             await context.live.rest(LOOK_MS)
         snapshot = await context.snapshot(key, gone)
+    if next(_copies(state, context), None) is not None:
+        return Goto("release", state)
     node = snapshot.get(key)
     if node is None:
         return Goto("tell", state)
@@ -76,7 +134,7 @@ async def remove(state: DecommissionNode, context: Context) -> Outcome[Decommiss
 
 
 async def tell(state: DecommissionNode, context: Context) -> Outcome[DecommissionNode]:
-    """The leader takes over what is stored of the node."""
+    """Updates the leader's state of the node from the stored removal."""
     await context.ports.placement.reload(state.node)
     return Done(state, {"node": state.node, "reason": state.reason, "rounds": state.rounds})
 
@@ -101,7 +159,8 @@ def _leads(state: DecommissionNode, context: Context) -> bool:
 
 
 def locks(state: DecommissionNode) -> tuple[Lock, ...]:
-    """None: its failover, or one that is under way already, takes the lock of the node."""
+    """Returns no locks: the failover of the node, or one that is under way already, takes its
+    lock."""
     return ()
 
 
@@ -114,8 +173,9 @@ DECOMMISSION_NODE = Kind(
     state=DecommissionNode,
     steps={
         "fail_over": Step(fail_over, to=frozenset({"await_lost"}), waits=True),
-        "await_lost": Step(await_lost, to=frozenset({"fail_over", "remove"}), waits=True),
-        "remove": Step(remove, to=frozenset({"tell"}), waits=True),
+        "await_lost": Step(await_lost, to=frozenset({"fail_over", "release"}), waits=True),
+        "release": Step(release, to=frozenset({"release", "remove"}), waits=True),
+        "remove": Step(remove, to=frozenset({"release", "tell"}), waits=True),
         "tell": Step(tell),
     },
     no_return="remove",

@@ -1,16 +1,18 @@
-"""failover_node: every region leaves a node, one child for each table it has regions of.
+"""failover_node: moves every region from a node, by one child for each table with regions there.
 
-The parent holds no lock that a child of another parent could want, and takes no place while it
-waits. Tables that arrive meanwhile are found by looking again before the end. Its record and its
-history are of one size, however many tables there are.
+The parent holds no lock that a child of another parent could need, and does not count for the
+admission limit while it waits. Before its end it looks again, for tables that came meanwhile. The
+size of its record and of its history does not depend on the number of tables.
 """
 
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from immutables import Map
 from pydantic import model_validator
 
+from keys.catalog.tables.heads import leaders_in
 from keys.model.catalogs import CatalogNameKey, SchemaNameKey
 from keys.model.records import Lock, Resource
 from keys.model.records import ProcedureOutcome as Ended
@@ -59,7 +61,7 @@ class FailoverNode(Paged):
 
 
 async def look(state: FailoverNode, context: Context) -> Outcome[FailoverNode]:
-    """Whether a table still has a region on the node that a child may move."""
+    """Ends, unless a table still has a region on the node that a child may move."""
     tried = state.rounds > 0 and state.begun == state.begun_before
     empty = not await first_inside(context, DatanodeTableKey.under(state.node), 1)
     if empty or tried or state.rounds == ROUNDS_MAX:
@@ -69,22 +71,30 @@ async def look(state: FailoverNode, context: Context) -> Outcome[FailoverNode]:
 
 async def _result(state: FailoverNode, context: Context) -> dict[str, Any]:
     """Returns the counts of a failover that is over. `moves`: the children that were begun; a table
-    whose child failed has one more for each new try. `left`: the first tables that stay."""
+    whose child failed has one more for each new try. `left`: the first tables that stay, with
+    regions that the node leads; `copies`: tables of which it has copies alone."""
     first: list[int] = []
-    count = 0
+    count = copies = 0
     async for page in pages(
         context.ports.kv, DatanodeTableKey.under(state.node), deadline_ms=context.ports.deadline_ms
     ):
-        keys = [item.key for item in page.items]
-        first += [
-            DatanodeTableKey.parse(key).table_id for key in keys[: LEFT_TOLD_MAX - len(first)]
-        ]
-        count += len(keys)
-    return {"node": state.node, "moves": state.begun, "left": first, "left_count": count}
+        tables = [DatanodeTableKey.parse(item.key).table_id for item in page.items]
+        led = [table for table in tables if _leads(state, context, table)]
+        first += led[: LEFT_TOLD_MAX - len(first)]
+        count += len(led)
+        copies += len(tables) - len(led)
+    result = {"node": state.node, "moves": state.begun, "left": first, "left_count": count}
+    return {**result, "copies": copies} if copies else result
+
+
+def _leads(state: FailoverNode, context: Context, table: int) -> bool:
+    """Whether the node leads a region of the table, or may: this leader has not applied it yet."""
+    held = context.ports.applied().nodes.get(state.node, Map()).get(table)
+    return held is None or leaders_in(held) > 0
 
 
 async def submit(state: FailoverNode, context: Context) -> Outcome[FailoverNode]:
-    """The children of one page of tables."""
+    """Submits the children of one page of tables."""
     hidden: dict[tuple[str, str], bool] = {}
     return await submit_page(
         state,
@@ -101,7 +111,8 @@ async def submit(state: FailoverNode, context: Context) -> Outcome[FailoverNode]
 async def _begin(
     state: FailoverNode, context: Context, hidden: dict[tuple[str, str], bool], item: KeyValue
 ) -> None:
-    """*hidden*: schemas looked up so far, and whether they are being dropped."""
+    """Submits the failover of one table, if it needs one. *hidden* caches, by schema, whether it is
+    being dropped."""
     table = DatanodeTableKey.parse(item.key).table_id
     move = (
         None
@@ -114,9 +125,12 @@ async def _begin(
 
 
 async def _is_spared(state: FailoverNode, context: Context, item: KeyValue) -> bool:
-    """A table whose child was cancelled by request stays where it is; and one whose rows are in the
-    memory of the node, as long as that lives: a move would be their end."""
+    """A table whose child was cancelled by request stays where it is; one whose rows are in the
+    memory of the node, as long as that lives: a move would be their end; and one of which the node
+    has copies alone."""
     table = DatanodeTableKey.parse(item.key).table_id
+    if not _leads(state, context, table):
+        return True
     applied = context.ports.applied().tables.get(table)
     is_volatile = applied is not None and applied.info.is_volatile
     if (is_volatile and state.node in context.alive_nodes()) or table in state.cancelled:
@@ -131,8 +145,11 @@ async def _is_spared(state: FailoverNode, context: Context, item: KeyValue) -> b
 async def _move_of(
     state: FailoverNode, table: int, context: Context, hidden: dict[tuple[str, str], bool]
 ) -> FailoverTable | None:
-    """None: the table has been dropped, or has left the node, meanwhile; or it is being dropped
-    with its schema: its rows would be moved for nobody, and its drop would wait for that."""
+    """Returns the failover of one table; None if it needs none.
+
+    It needs none if the table has been dropped, or has left the node, meanwhile; nor if it is being
+    dropped with its schema: moving its rows would serve nobody, and delay the drop.
+    """
     info_key, key = TableInfoKey(table), TableRouteKey(table)
     snapshot = await context.snapshot(info_key, key)
     info, route = snapshot.get(info_key), snapshot.get(key)
@@ -165,6 +182,7 @@ async def _is_hidden(
 
 
 async def gather(state: FailoverNode, context: Context) -> Outcome[FailoverNode]:
+    """Waits for the children."""
     await at_most(context, 0)
     return Goto("look", state)
 

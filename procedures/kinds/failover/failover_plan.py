@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 
 from keys.catalog.tables.partition_groups import Groups
 from keys.model.placing.placements import NodeFilter
-from keys.model.tables import RegionRoute, RegionState, TableRoute
+from keys.model.tables import CopyRole, RegionCopy, RegionRoute, RegionState, TableRoute
 from metasrv_base.engines import LSM, is_volatile
+from metasrv_base.errors import Unavailable
 from procedures.ports import NodeView
 from procedures.steps.placing import ANY_NODE, place_in_groups, region_root, why_not
 
@@ -20,6 +21,9 @@ class Rerouted:
     """The leader before."""
     leaves: tuple[str, ...]
     """Folders that nobody needs once the region owns what it borrows."""
+    is_promoted: bool = False
+    """The new leader is a copy of the set: it has every acknowledged row, so nothing is borrowed,
+    and no lease is waited for (docs/protocols.md P4.5)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +63,86 @@ def reroute_plan(
         for region in route.region_routes
         if region.region_id in target.region_ids
         and not region.unverified
-        and (region.leader not in alive or _is_to_leave(region, target))
+        and (
+            region.leader not in alive or needs_epoch(region, nodes) or _is_to_leave(region, target)
+        )
     ]
-    excluded = _excluded(leaving, nodes, target)
-    groups = [target.groups.get(region.number, {}) for region in leaving]
+    promoted = [_promoted(region, nodes, target) for region in leaving if has_successors(region)]
+    alone = [region for region in leaving if not has_successors(region)]
+    if not target.targets:
+        again = [region for region in alone if needs_epoch(region, nodes)]
+        promoted += map(_led_again, again)
+        alone = [region for region in alone if region not in again]
+    excluded = _excluded(alone, nodes, target)
+    groups = [target.groups.get(region.number, {}) for region in alone]
     chosen = place_in_groups(nodes, groups, excluded, target.engine, target.node_filter)
-    return tuple(_onto(region, node) for region, node in zip(leaving, chosen, strict=True))
+    moved = [_onto(region, node) for region, node in zip(alone, chosen, strict=True)]
+    plan = {rerouted.region.region_id: rerouted for rerouted in (*promoted, *moved) if rerouted}
+    if leaving and not plan:
+        reasons = {name: "not alive" for region in leaving for name in region.in_sync}
+        raise Unavailable("node-not-eligible", reasons=reasons)
+    return tuple(plan[region.region_id] for region in leaving if region.region_id in plan)
+
+
+def has_successors(region: RegionRoute) -> bool:
+    """Whether another copy is in the set: then it is one of them that leads next, or nobody. The
+    old leader, cut off, may still answer reads under their promises, and metasrv cannot end these
+    by waiting."""
+    return len(region.in_sync) > 1
+
+
+def needs_epoch(region: RegionRoute, nodes: Sequence[NodeView]) -> bool:
+    """Whether its leader lives, and opens the region at no epoch up to this one: its process has
+    started again since it led (docs/protocols.md P3.5)."""
+    leader = next((node for node in nodes if node.node_id == region.leader), None)
+    if leader is None or not leader.alive:
+        return False
+    return leader.restarted.get(region.region_id) == region.epoch
+
+
+def _promoted(
+    region: RegionRoute, nodes: Sequence[NodeView], target: DrainTarget
+) -> Rerouted | None:
+    """The region under the copy of its set that leads next; None: no node of them is alive, and the
+    region stays. Wanted targets and nodes that are not cordoned go first, then the least loaded.
+
+    The former leader stays as a learner with its root: it cuts back to what the new leader has. If
+    it lives, and needs a new epoch, it leads again where no other node of the set is alive.
+    """
+    views = {node.node_id: node for node in nodes if node.alive}
+    candidates = [
+        copy for copy in region.copies if copy.role is CopyRole.IN_SYNC and copy.node in views
+    ]
+    if not candidates:
+        return _led_again(region) if needs_epoch(region, nodes) else None
+
+    def rank(copy: RegionCopy) -> tuple[bool, bool, int, str]:
+        view = views[copy.node]
+        return copy.node not in target.targets, view.cordoned, view.regions, copy.node
+
+    chosen = min(candidates, key=rank)
+    former = RegionCopy(node=region.leader, root=region.root, role=CopyRole.LEARNER)
+    copies = tuple(former if copy == chosen else copy for copy in region.copies)
+    moved = region.with_copies(
+        copies,
+        leader=chosen.node,
+        root=chosen.root,
+        epoch=region.epoch + 1,
+        state=RegionState.OPENING,
+        announced=True,
+        borrows=(),
+        unannounced=(),
+    )
+    return Rerouted(moved, led_by=region.leader, leaves=region.borrows, is_promoted=True)
+
+
+def _led_again(region: RegionRoute) -> Rerouted:
+    """The region under the same leader, in the same root and with the same set, at the next epoch:
+    that leader has every acknowledged row, and the process that led before has ended, so no lease
+    is waited for. What it borrows is still to be moved."""
+    update = {"epoch": region.epoch + 1, "state": RegionState.OPENING}
+    moved = region.model_copy(update=update)
+    return Rerouted(moved, led_by=region.leader, leaves=(), is_promoted=not region.borrows)
 
 
 def _is_to_leave(region: RegionRoute, target: DrainTarget) -> bool:
@@ -88,19 +166,21 @@ def _onto(region: RegionRoute, node: NodeView) -> Rerouted:
     """Borrows the old root, and what that one was borrowing.
 
     The opener of a root that was never announced may have raised fences already, in every root that
-    it borrowed: the route keeps that root, and says that nothing was acknowledged there.
+    it borrowed: the route keeps that root, and says that nothing was acknowledged there. A learner
+    on the new leader's node is left: no node has two copies of a region.
     """
     epoch = region.epoch + 1
+    own = [copy.root for copy in region.copies if copy.node == node.node_id]
+    copies = tuple(copy for copy in region.copies if copy.node != node.node_id)
     unannounced = region.unannounced if region.announced else (*region.unannounced, region.root)
-    moved = region.model_copy(
-        update={
-            "leader": node.node_id,
-            "epoch": epoch,
-            "state": RegionState.OPENING,
-            "root": region_root(node, region.region_id, epoch),
-            "announced": False,
-            "borrows": (*region.borrows, region.root),
-            "unannounced": unannounced,
-        }
+    moved = region.with_copies(
+        copies,
+        leader=node.node_id,
+        epoch=epoch,
+        state=RegionState.OPENING,
+        root=region_root(node, region.region_id, epoch),
+        announced=False,
+        borrows=(*region.borrows, region.root),
+        unannounced=unannounced,
     )
-    return Rerouted(moved, led_by=region.leader, leaves=(region.root,))
+    return Rerouted(moved, led_by=region.leader, leaves=(region.root, *own))

@@ -1,14 +1,20 @@
-"""failover_table: regions of one table leave a node, without a copy (docs/protocols.md P5).
+"""failover_table: moves regions of one table from a node (docs/protocols.md P5).
 
-reroute names new leaders, one epoch higher, which borrow the old roots; after the old leases they
-open in place and serve; Spark brings the borrowed files over; one manifest adopts them, a second
-route transaction ends the borrowing, and only then is the old folder deleted.
+`reroute` names new leaders, one epoch higher, which borrow the old roots. After the old leases have
+ended, these open the regions in place and serve. Spark copies the borrowed files; one manifest
+adopts them, a second route transaction ends the borrowing, and only then is the old folder deleted.
 
-Of a volatile engine there is nothing to open: the new leaders fence the old roots, the route says
-`lost`, and that is the end. A truncate gives empty regions (docs/decisions/0236).
+A region with another copy in its set is led by that copy next, which has every row: it opens at
+once, and nothing is borrowed or moved (P5.11).
+
+A region of a volatile engine has no files to open: the new leaders fence the old roots, the route
+says `lost`, and the procedure ends. A truncate gives empty regions (docs/decisions/0236).
 """
 
 from dataclasses import replace
+from operator import not_
+
+from pydantic import Field
 
 from keys.commit.change import change, route_changed
 from keys.commit.txn import Txn
@@ -19,7 +25,7 @@ from metasrv_base.errors import Conflict, Refused
 from metasrv_base.wire.node.jobs import MoveJob
 from metasrv_base.wire.node.orders import AdoptFiles, DataFile
 from procedures.context import Context
-from procedures.kinds.failover.failover_plan import DrainTarget, reroute_plan
+from procedures.kinds.failover.failover_plan import DrainTarget, needs_epoch, reroute_plan
 from procedures.locking.locks import exclusive, region_key, route_key, shared
 from procedures.machine import AdmissionLane, Done, Goto, Kind, Outcome, ProcedureState, Step
 from procedures.steps.open_and_publish import grant, open_and_announce
@@ -53,6 +59,9 @@ class FailoverTable(ProcedureState):
     """Nodes it took them from: the source, and new leaders that died in their turn."""
     leavings: tuple[str, ...] = ()
     """`region_id root` pairs: folders to delete once nothing borrows them."""
+    promoted: tuple[str, ...] = Field(default=(), exclude_if=not_)
+    """Regions of `moving` that a copy of their set leads now: no lease is waited for, and nothing
+    is moved."""
     to_move: tuple[str, ...] = ()
     """Regions whose borrowed input Spark has not brought over yet."""
     adoption: Adoption | None = None
@@ -64,10 +73,10 @@ class FailoverTable(ProcedureState):
 
 
 async def reroute(state: FailoverTable, context: Context) -> Outcome[FailoverTable]:
-    """Reroutes the regions; does nothing if the route has changed by itself.
+    """Reroutes the regions; does nothing if the route has changed since the submission.
 
-    Again, because a new leader is gone: whoever is back meanwhile keeps its regions, and what this
-    procedure has rerouted it also opens.
+    If it runs again because a new leader is gone, or has started again, nodes that are back keep
+    their regions, and the procedure also opens the regions that it has rerouted before.
     """
     info_key, key = TableInfoKey(state.table_id), TableRouteKey(state.table_id)
     snapshot = await context.snapshot(info_key, key)
@@ -89,34 +98,48 @@ async def reroute(state: FailoverTable, context: Context) -> Outcome[FailoverTab
     changed = tuple(rerouted.region for rerouted in plan)
     txn = change(snapshot.only(key), route_changed(route, changed)) if changed else Txn()
     moving = sorted({*state.moving, *(rerouted.region.region_id for rerouted in plan)})
+    promoted = {*state.promoted} - {rerouted.region.region_id for rerouted in plan}
+    promoted |= {rerouted.region.region_id for rerouted in plan if rerouted.is_promoted}
     leavings = [leaving(rerouted.region, root) for rerouted in plan for root in rerouted.leaves]
+    left = {
+        rerouted.led_by
+        for rerouted in plan
+        if not rerouted.is_promoted and rerouted.led_by != rerouted.region.leader
+    }
     new = state.model_copy(
         update={
             "moving": tuple(moving),
-            "led_by": tuple(sorted({*state.led_by, *(rerouted.led_by for rerouted in plan)})),
+            "led_by": tuple(sorted({*state.led_by, *left})),
             "leavings": (*state.leavings, *leavings),
-            "to_move": tuple(moving),
+            "promoted": tuple(sorted(promoted)),
+            "to_move": tuple(region_id for region_id in moving if region_id not in promoted),
             "adoption": None,
         }
     )
-    return Goto("await_lease", new, txn)
+    return Goto("await_lease" if _leased(new) else "open", new, txn)
+
+
+def _leased(state: FailoverTable) -> tuple[str, ...]:
+    """Regions whose old leaders may hold leases: those that were promoted are read by none."""
+    return tuple(region for region in state.moving if region not in state.promoted)
 
 
 async def await_lease(state: FailoverTable, context: Context) -> Outcome[FailoverTable]:
-    """The route no longer names the old leaders, so nothing renews what they may still hold."""
-    await outwait_leases(context, () if state.force else state.led_by, state.moving)
+    """Waits until leases of the old leaders have ended; the route no longer names these leaders, so
+    their leases are not renewed."""
+    await outwait_leases(context, () if state.force else state.led_by, _leased(state))
     return Goto("open", state)
 
 
 async def open_regions(state: FailoverTable, context: Context) -> Outcome[FailoverTable]:
-    """Orders the new leaders to open, and says in the route what came of it; until all are open."""
+    """Orders the new leaders to open, and writes each result into the route, until all are open."""
     if await _leader_is_gone(state, context):
         return Goto("reroute", state)
-    said = await open_and_announce(context, state.table_id, state.moving)
-    if said.lost and not said.closed:
-        result = {"table_id": state.table_id, "regions": [], "lost": list(said.lost)}
-        return Done(state, result, said.txn)
-    return Goto("open" if said.closed else "serve", state, said.txn)
+    announcement = await open_and_announce(context, state.table_id, state.moving)
+    if announcement.lost and not announcement.closed:
+        result = {"table_id": state.table_id, "regions": [], "lost": list(announcement.lost)}
+        return Done(state, result, announcement.txn)
+    return Goto("open" if announcement.closed else "serve", state, announcement.txn)
 
 
 async def serve(state: FailoverTable, context: Context) -> Outcome[FailoverTable]:
@@ -164,7 +187,7 @@ async def move(state: FailoverTable, context: Context) -> Outcome[FailoverTable]
 
 
 async def adopt(state: FailoverTable, context: Context) -> Outcome[FailoverTable]:
-    """The leader exchanges what it borrowed for those files, in one manifest."""
+    """Orders the leader to exchange the borrowed inputs for those files, in one manifest."""
     assert state.adoption is not None
     if await _leader_is_gone(state, context):
         return Goto("reroute", state)
@@ -203,7 +226,7 @@ async def release(state: FailoverTable, context: Context) -> Outcome[FailoverTab
 
 
 async def discard(state: FailoverTable, context: Context) -> Outcome[FailoverTable]:
-    """Deletes what was borrowed. A folder whose leader is gone meanwhile stays, and is reported."""
+    """Has the borrowed folders deleted. A folder whose leader is gone stays, and is reported."""
     left = await discard_roots(context, state.table_id, state.leavings)
     key = TableRouteKey(state.table_id)
     route = (await context.snapshot(key)).must(key)
@@ -230,10 +253,15 @@ async def _region(state: FailoverTable, context: Context, region_id: str) -> Reg
 
 
 async def _leader_is_gone(state: FailoverTable, context: Context) -> bool:
-    """Whether a new leader has died too: then those regions are rerouted once more."""
+    """Whether a new leader has died too, or has started again and opens nothing at the epoch of the
+    route: then those regions are rerouted once more."""
     key = TableRouteKey(state.table_id)
     route = (await context.snapshot(key)).must(key)
-    return leader_is_gone(context, (r for r in route.region_routes if r.region_id in state.moving))
+    moving = [region for region in route.region_routes if region.region_id in state.moving]
+    if leader_is_gone(context, moving):
+        return True
+    nodes = context.ports.placement.nodes()
+    return any(needs_epoch(region, nodes) for region in moving)
 
 
 def locks(state: FailoverTable) -> tuple[Lock, ...]:
@@ -249,7 +277,7 @@ FAILOVER_TABLE = Kind(
     name="failover_table",
     state=FailoverTable,
     steps={
-        "reroute": Step(reroute, to=frozenset({"await_lease"}), ends=True),
+        "reroute": Step(reroute, to=frozenset({"await_lease", "open"}), ends=True),
         "await_lease": Step(await_lease, to=frozenset({"open"}), waits=True),
         "open": Step(
             open_regions, to=frozenset({"open", "serve", "reroute"}), ends=True, waits=True

@@ -1,7 +1,7 @@
-"""lose_regions: the route says `lost` of regions whose rows ended with a process.
+"""lose_regions: sets regions to `lost` whose rows ended with a process.
 
-A node that has started again reports them: it has no file of theirs to open. Leader, epoch and root
-stay as they are, since there is nobody to whom such a region could go; a truncate gives empty ones.
+A node that has started again reports them: it has no files of these regions. Leader, epoch and root
+stay as they are, since no other node has the rows; a truncate gives empty regions.
 """
 
 from keys.commit.change import change, route_changed
@@ -24,8 +24,8 @@ class LoseRegions(ProcedureState):
 
 
 async def mark(state: LoseRegions, context: Context) -> Outcome[LoseRegions]:
-    """A region that has another epoch by now is another opening's; one that the route does not call
-    open is a procedure's that has its own end."""
+    """Sets the regions to `lost` in one transaction. Leaves those that have another epoch by now,
+    which were opened again, and those that are not open, which a procedure handles."""
     info_key, key = TableInfoKey(state.table_id), TableRouteKey(state.table_id)
     snapshot = await context.snapshot(info_key, key)
     info, route = snapshot.get(info_key), snapshot.get(key)

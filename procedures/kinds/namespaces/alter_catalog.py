@@ -1,7 +1,7 @@
-"""alter_catalog: settings and limits of a tenant; what it holds goes on meanwhile.
+"""alter_catalog: changes settings and limits of a catalog while changes of its objects run.
 
 It takes no exclusive lock of the catalog, which would wait for the longest change inside. Limits
-are judged at submit (procedures/scheduling/tenant_limits.py), and hold from then on.
+are judged at submit (procedures/scheduling/tenant_limits.py), and are in force from then on.
 """
 
 from typing import Any
@@ -31,6 +31,7 @@ class AlterCatalog(ProcedureState):
 
 
 async def alter(state: AlterCatalog, context: Context) -> Outcome[AlterCatalog]:
+    """Changes the settings and limits in one transaction."""
     command = AlterCatalogCommand(state.name, state.catalog_id, state.settings, state.limits)
     txn = change_of(command, await context.snapshot(*command.keys()))
     result = {"catalog_id": state.catalog_id, "name": state.name}

@@ -1,4 +1,4 @@
-"""create_catalog: a name at the top, with its default schema, in one transaction."""
+"""create_catalog: creates a catalog and its default schema in one transaction."""
 
 from keys.catalog.catalog import Catalog
 from keys.commit.txn import NOTHING
@@ -18,16 +18,18 @@ class CreateCatalog(ProcedureState):
     """A catalog of that name with the same options, settings and limits is success, and nothing is
     changed."""
     default_schema: SchemaInfo | None = None
-    """None: it was submitted by a server that made catalogs without a schema."""
+    """The schema that is created with it; None in a procedure of a server that made catalogs
+    without a schema."""
 
 
 async def create(state: CreateCatalog, context: Context) -> Outcome[CreateCatalog]:
+    """Creates the catalog and its default schema, or writes nothing if `if_not_exists` finds it."""
     info = state.info
     command = CreateCatalogCommand(info, state.if_not_exists, state.default_schema)
     snapshot = await context.snapshot(*command.keys())
     txn = change_of(command, snapshot)
-    stands = snapshot.get(CatalogNameKey(info.name)) or info
-    result = {"catalog_id": stands.catalog_id, "name": info.name}
+    existing = snapshot.get(CatalogNameKey(info.name)) or info
+    result = {"catalog_id": existing.catalog_id, "name": info.name}
     return Done(state, result, txn if txn.entries else NOTHING)
 
 

@@ -1,4 +1,4 @@
-"""create_schema: one name under a catalog."""
+"""create_schema: creates an empty schema in a catalog, in one transaction."""
 
 from keys.commit.txn import NOTHING
 from keys.model.catalogs import SchemaInfo, SchemaNameKey
@@ -17,12 +17,13 @@ class CreateSchema(ProcedureState):
 
 
 async def create(state: CreateSchema, context: Context) -> Outcome[CreateSchema]:
+    """Creates the schema, or writes nothing if `if_not_exists` finds it."""
     info = state.info
     command = CreateSchemaCommand(info, state.if_not_exists)
     snapshot = await context.snapshot(*command.keys())
     txn = change_of(command, snapshot)
-    stands = snapshot.get(SchemaNameKey(info.catalog, info.name)) or info
-    result = {"schema_id": stands.schema_id, "name": f"{info.catalog}.{info.name}"}
+    existing = snapshot.get(SchemaNameKey(info.catalog, info.name)) or info
+    result = {"schema_id": existing.schema_id, "name": f"{info.catalog}.{info.name}"}
     return Done(state, result, txn if txn.entries else NOTHING)
 
 

@@ -1,7 +1,7 @@
-"""drop_catalog: an empty one at once; with `cascade`, its schemas first, behind one mark.
+"""drop_catalog: drops an empty catalog at once; with `cascade`, its schemas first.
 
-As of a schema: the first transaction hides it with all that it holds, children drop the schemas
-with their tables, the last transaction deletes the name.
+With `cascade`, the first transaction hides the catalog with all its objects, children drop the
+schemas with their tables, and the last transaction deletes the name.
 """
 
 from dataclasses import replace
@@ -37,7 +37,8 @@ class DropCatalog(Paged):
     name: str
     catalog_id: int
     cascade: bool = False
-    """False: refused while it has tables, or other schemas than its default one."""
+    """Whether its tables and schemas are dropped too; else it is refused while it has tables, or
+    other schemas than its default one."""
 
 
 async def drop(state: DropCatalog, context: Context) -> Outcome[DropCatalog]:

@@ -1,8 +1,8 @@
-"""drop_schema: an empty one at once; with `cascade`, its tables first, behind one mark.
+"""drop_schema: drops an empty schema at once; with `cascade`, its tables first.
 
-That it is empty is a compare over the range of its tables. With tables, the first transaction marks
-it `dropping`, which hides it and them from every reader; then each table is dropped by a child, and
-the last transaction deletes the name.
+The transaction that drops an empty schema compares the range of its tables. A schema with tables is
+marked `dropping` by the first transaction, which hides it and them from every reader; then each
+table is dropped by a child, and the last transaction deletes the name.
 """
 
 from dataclasses import replace
@@ -42,7 +42,7 @@ class DropSchema(Paged):
     name: str
     schema_id: int
     cascade: bool = False
-    """False: refused while it has tables."""
+    """Whether its tables are dropped too; else it is refused while it has tables."""
     covered: bool = False
     """A parent holds its catalog exclusively."""
 

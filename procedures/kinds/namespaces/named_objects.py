@@ -2,7 +2,7 @@
 
 Such an object has a name that may change, an id that never does, and users: it is dropped only
 while no table uses it. Each kind is one transaction, under the exclusive lock of the object's name.
-A create of a table holds the name too (shared), and compares the object that it was judged by.
+A create of a table holds a shared lock of the name, and compares the object that it was judged by.
 """
 
 from collections.abc import Callable
@@ -66,11 +66,12 @@ def create_kind(objects: NamedObjects, state: type[S], command: CommandOf[S]) ->
     already where the command changes nothing."""
 
     async def create(state: S, context: Context) -> Outcome[S]:
+        """Creates the object in one transaction, or writes nothing if `if_not_exists` finds it."""
         planned, info = command(state, context.ports.applied()), _info(state)
         snapshot = await context.snapshot(*planned.keys())
         txn = change_of(planned, snapshot)
-        stands = snapshot.get(objects.key(info)) or info
-        result = objects.result(stands, info.name)
+        existing = snapshot.get(objects.key(info)) or info
+        result = objects.result(existing, info.name)
         return Done(state, result, txn if txn.entries else NOTHING)
 
     return Kind(
@@ -81,32 +82,38 @@ def create_kind(objects: NamedObjects, state: type[S], command: CommandOf[S]) ->
         locks=lambda state: objects.locks(_info(state), (_info(state).name,)),
         resource=lambda state: objects.resource(_info(state)),
         success=201,
+        purpose=f"creates a {objects.word}, which tables that are created later may use.",
     )
 
 
 def alter_kind(objects: NamedObjects, state: type[S], command: CommandOf[S]) -> Kind[S]:
-    return _changing(objects, "alter", state, _change(objects, command))
+    purpose = f"changes properties of a {objects.word}; its name and id stay as they are."
+    return _changing(objects, "alter", state, _change(objects, command), purpose)
 
 
 def rename_kind(objects: NamedObjects, state: type[S], command: CommandOf[S]) -> Kind[S]:
     """*state* also has a `new_name`; its lock is held as well."""
-    return _changing(objects, "rename", state, _change(objects, command))
+    purpose = f"gives a {objects.word} another name; tables that use it know it by its id."
+    return _changing(objects, "rename", state, _change(objects, command), purpose)
 
 
 def drop_kind(objects: NamedObjects, state: type[S], command: CommandOf[S]) -> Kind[S]:
     drop = _change(objects, command)
 
     async def drop_unused(state: S, context: Context) -> Outcome[S]:
+        """Drops the object in one transaction. Raises Conflict while a table uses it."""
         done, resource = await drop(state, context), objects.resource(state)
         users = objects.users(objects.id_of(state))
         await must_be_unused(context, f"{objects.word} {resource.name}", users)
         return done
 
-    return _changing(objects, "drop", state, drop_unused, success=204)
+    purpose = f"drops a {objects.word} that no table uses."
+    return _changing(objects, "drop", state, drop_unused, purpose)
 
 
 def _change(objects: NamedObjects, command: CommandOf[S]) -> Act[S]:
     async def change(state: S, context: Context) -> Outcome[S]:
+        """Changes the object in one transaction, or writes nothing if it is as asked already."""
         planned = command(state, context.ports.applied())
         txn = change_of(planned, await context.snapshot(*planned.keys()))
         result = objects.result(state, _names(state)[-1])
@@ -116,7 +123,7 @@ def _change(objects: NamedObjects, command: CommandOf[S]) -> Act[S]:
 
 
 def _changing(
-    objects: NamedObjects, verb: str, state: type[S], act: Act[S], success: int = 200
+    objects: NamedObjects, verb: str, state: type[S], act: Act[S], purpose: str
 ) -> Kind[S]:
     return Kind(
         name=f"{verb}_{objects.word}",
@@ -125,7 +132,8 @@ def _changing(
         no_return=verb,
         locks=lambda state: objects.locks(state, _names(state)),
         resource=objects.resource,
-        success=success,
+        success=204 if verb == "drop" else 200,
+        purpose=purpose,
     )
 
 

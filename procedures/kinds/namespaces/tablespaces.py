@@ -37,7 +37,7 @@ class NamedTablespace(ProcedureState):
 
 class AlterTablespace(NamedTablespace):
     comment: str | None
-    """None: it has none from here on."""
+    """The comment; None removes it."""
 
 
 class RenameTablespace(NamedTablespace):

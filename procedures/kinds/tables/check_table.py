@@ -1,9 +1,9 @@
-"""check_table: all rows and entries of a table are held against its schema, and nothing changes.
+"""check_table: checks all rows and entries of a table against its schema, and changes nothing.
 
-Every region opens a mark once nobody uses an older version of the table. What it stores as of it
-is read by a job, some regions at a time; what was found in them is in the record (decision 0095).
-Faults are what was asked for: a check that finds some has succeeded. It holds the table's lock, for
-the schema that rows are held against must stay: changes wait, statements do not.
+Every region opens a mark once no holder uses an older version of the table. A job reads its data as
+of the mark, some regions at a time; the faults are in the record (decision 0095). A check that
+finds faults has succeeded. It holds the table's lock, since the schema must not change meanwhile:
+changes of the table wait, statements do not.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ from procedures.context import Context
 from procedures.elements.reorg import Runs, has, joined
 from procedures.locking.locks import exclusive, in_schema, table_key
 from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
-from procedures.steps.job_pace import at_wanted_rate
+from procedures.steps.job_pace import run_at_pace
 from procedures.steps.marks import close_marks, current_snapshot, mark_everywhere
 from procedures.steps.requirements import required_table
 from procedures.steps.transitions import is_settled, read_table, settle
@@ -67,6 +67,7 @@ class CheckTable(ProcedureState):
 
 
 async def begin(state: CheckTable, context: Context) -> Outcome[CheckTable]:
+    """Checks that the table is still the one that the client named."""
     await required_table(context, state)
     return Goto("settle", state)
 
@@ -81,6 +82,7 @@ async def settle_first(state: CheckTable, context: Context) -> Outcome[CheckTabl
 
 
 async def mark(state: CheckTable, context: Context) -> Outcome[CheckTable]:
+    """Opens a mark in every region."""
     _, info, route = await read_table(context, state.table_id)
     await mark_everywhere(context, info, route)
     return Goto("look", state)
@@ -91,14 +93,14 @@ async def unmark(state: CheckTable, context: Context) -> None:
 
 
 async def look(state: CheckTable, context: Context) -> Outcome[CheckTable]:
-    """A round. Nothing is written: what a crash forgets is looked at again."""
+    """Has jobs check some more regions. After a crash those of the last round are checked again."""
     _, info, route = await read_table(context, state.table_id)
     left = [region for region in route.region_routes if not has(state.looked, region.number)]
     if not left:
         return Goto("close", state)
     regions = left[:REGIONS_AT_ONCE]
     looks = [partial(_look_at, context, info, region) for region in regions]
-    results = await at_wanted_rate(
+    results = await run_at_pace(
         context, check_jobs(context, regions), partial(fan_out, looks, at_once=REGIONS_AT_ONCE)
     )
     for region, result in zip(regions, results, strict=True):
@@ -107,6 +109,7 @@ async def look(state: CheckTable, context: Context) -> Outcome[CheckTable]:
 
 
 async def close(state: CheckTable, context: Context) -> Outcome[CheckTable]:
+    """Closes the marks, and ends the procedure with the faults as its result."""
     await close_marks(context, state.table_id)
     body = TableCheckBody(
         table_id=state.table_id,
@@ -121,7 +124,7 @@ async def close(state: CheckTable, context: Context) -> Outcome[CheckTable]:
 
 
 async def _look_at(context: Context, info: TableInfo, region: RegionRoute) -> CheckResult | None:
-    """None: it holds nothing."""
+    """Checks the rows of one region; returns None if it has none."""
     snapshot = await current_snapshot(context, region, whole=True)
     if not snapshot.rows:
         return None

@@ -1,10 +1,11 @@
-"""create_table: make every region, then publish name, info, route and reverse index at once.
+"""create_table: makes every region, then publishes name, info, route and reverse index at once.
 
-Ids and nodes are chosen before submit, so a create costs two writes: submit and commit. Until the
-commit nobody sees the table; undone, it leaves nothing.
+Ids and nodes are chosen before submit, so a create costs two writes: submit and commit. The table
+is not visible before the commit; an undo leaves nothing.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from pydantic import Field
 
@@ -13,7 +14,7 @@ from keys.commit.change import change
 from keys.commit.txn import NOTHING, Txn
 from keys.model.cluster import DATANODE, NodeKey
 from keys.model.records import Lock, Resource
-from keys.model.tables import TableInfo, TableInfoKey, TableRoute
+from keys.model.tables import COPIES_FORMAT, TableInfo, TableInfoKey, TableRoute
 from keys.value import is_none
 from metasrv_base.elements.graphs import TABLE
 from metasrv_base.errors import Conflict, Corrupt
@@ -22,7 +23,8 @@ from procedures.commands.table_placing import TablePlacingNames
 from procedures.context import Context
 from procedures.locking.locks import placing_of_table, whole_table
 from procedures.machine import Done, Kind, Outcome, ProcedureState, Step
-from procedures.steps.region_orders import create_order, drop_order, order_all
+from procedures.steps.copies.new_regions import NewTable, drop_new_regions, make_regions
+from procedures.steps.region_orders import create_order, order_all
 from procedures.tenant_claim import TenantClaim
 
 
@@ -44,6 +46,8 @@ class CreateTable(ProcedureState):
 
 
 async def create(state: CreateTable, context: Context) -> Outcome[CreateTable]:
+    """Makes the regions on their nodes, then publishes the table in one transaction. Makes nothing
+    if `if_not_exists` finds the table."""
     info, route = state.info, state.route
     command = CreateTableCommand(info, route, state.if_not_exists, state.placing)
     snapshot = await context.known_snapshot(*command.keys())
@@ -55,21 +59,30 @@ async def create(state: CreateTable, context: Context) -> Outcome[CreateTable]:
         return Done(state, {"table_id": bearer.table_id, "name": info.full_name})
     if is_of_another(state, context):  # a dropped one: its regions are on their nodes still
         raise Corrupt(table_id=info.table_id, reason="a new table has the id of another")
-    answers = await order_all(context, info, route.region_routes, create_order)
-    answers.must_all_succeed()
-    txn = change(snapshot, *entries).also(await while_registered((route,), context))
+    made = route
+    if route.format < COPIES_FORMAT:
+        (await order_all(context, info, route.region_routes, create_order)).must_all_succeed()
+    else:
+        (made,) = await make_regions(context, [NewTable(info, route)])
+        entries = replace(command, route=made).plan(snapshot)
+    txn = change(snapshot, *entries).also(await while_registered((made,), context))
     return Done(state, {"table_id": info.table_id, "name": info.full_name}, txn)
 
 
 async def while_registered(routes: Iterable[TableRoute], context: Context) -> Txn:
-    """Compares the registrations of those leaders that have died since they made their regions: a
-    node that is dead may be removed, and nobody fails over the regions of a removed one. One that
-    is alive is removed later than this transaction, and its routes refuse that.
+    """Compares the registrations of those nodes of *routes* that are dead: such a node may be
+    removed, and nobody fails over the regions of a removed one, or replaces its copies. One that is
+    alive is removed later than this transaction, and its routes refuse that.
 
     Raises Conflict `node-not-eligible`.
     """
-    leaders = {region.leader for route in routes for region in route.region_routes}
-    dead = leaders - context.alive_nodes()
+    nodes = set[str]()
+    for route in routes:
+        for region in route.region_routes:
+            nodes.add(region.leader)
+            for copy in region.copies:
+                nodes.add(copy.node)
+    dead = nodes - context.alive_nodes()
     if not dead:
         return NOTHING
     keys = [NodeKey(DATANODE, node) for node in sorted(dead)]
@@ -84,10 +97,7 @@ async def drop_regions(state: CreateTable, context: Context) -> None:
     """A node that cannot be reached is told by the leader's heartbeat answers when it is back."""
     if is_of_another(state, context):
         return
-    alive = context.alive_nodes()
-    regions = [region for region in state.route.region_routes if region.leader in alive]
-    answers = await order_all(context, state.info, regions, drop_order)
-    answers.must_all_succeed()
+    await drop_new_regions(context, [NewTable(state.info, state.route)])
 
 
 def is_of_another(state: CreateTable, context: Context) -> bool:

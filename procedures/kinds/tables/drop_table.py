@@ -1,9 +1,9 @@
 """drop_table: hidden first; its keys move under `__removed-` once no statement uses it any more.
 
-Statements that had found the table end with it, nobody finds it meanwhile, and a cancel gives it
-back as it was. Then its regions close; its files stay. No node is asked before that, so a region
-that is lost or dead is in no drop's way (docs/decisions/0099). Never refused because something else
-moved: a failed compare reads again and goes on (docs/protocols.md P1.8).
+Statements that began before can still use the table, new ones do not find it, and a cancel restores
+it as it was. Then its regions close; its files stay. No node is asked before that, so a lost region
+or a dead node does not delay a drop (docs/decisions/0099). A concurrent change never makes it fail:
+after a failed compare it reads again and continues (docs/protocols.md P1.8).
 """
 
 from dataclasses import replace
@@ -21,7 +21,7 @@ from procedures.context import Context
 from procedures.elements.transition_notes import hidden
 from procedures.locking.locks import exclusive, route_key, table_key, whole_table
 from procedures.machine import Back, Done, Goto, Kind, Outcome, ProcedureState, Step
-from procedures.steps.region_orders import close_order, order_all
+from procedures.steps.copies.copy_orders import close_copy, living, order_copies, targets_of
 from procedures.steps.requirements import ends_if_missing
 
 WAIT_MS = 600_000
@@ -45,6 +45,7 @@ class DropTable(ProcedureState):
 
 
 async def hide(state: DropTable, context: Context) -> Outcome[DropTable]:
+    """Hides the table from new statements, and keeps its name from other tables."""
     if state.freed:
         return Goto("remove", state)
     command = HideTableCommand(_name(state), state.table_id, context.client)
@@ -79,8 +80,9 @@ async def remove(state: DropTable, context: Context) -> Outcome[DropTable]:
 
 
 async def close(state: DropTable, context: Context) -> Outcome[DropTable]:
-    """A node out of reach holds no lease for long, and its next heartbeat is answered "close". In
-    a cluster that was restored the table is purged, and its nodes had closed what they had open."""
+    """Orders the nodes to close the regions. A node that cannot be reached loses its leases soon,
+    and the answer to its next heartbeat tells it to close them. In a restored cluster the table is
+    purged; its nodes had closed their regions."""
     info, route = state.info, state.route
     if info is None or route is None:
         info_key, key = RemovedTableInfoKey(state.table_id), RemovedTableRouteKey(state.table_id)
@@ -89,9 +91,8 @@ async def close(state: DropTable, context: Context) -> Outcome[DropTable]:
         if removed is None:
             return Done(state, {"table_id": state.table_id, "name": resource(state).name})
         info, route = removed.info, snapshot.must(key).route
-    alive = context.alive_nodes()
-    regions = [region for region in route.region_routes if region.leader in alive]
-    answers = await order_all(context, info, regions, close_order)
+    targets = living(targets_of(info, route.region_routes), context.alive_nodes())
+    answers = await order_copies(context, targets, close_copy)
     answers.must_all_succeed()
     return Done(state, {"table_id": state.table_id, "name": info.full_name})
 

@@ -1,9 +1,9 @@
-"""import_table: the rows of Parquet files come into a table, all of them or none.
+"""import_table: imports the rows of Parquet files into a table, all of them or none.
 
-Every region reserves a version for them; a job writes them as sorted files for the regions where
-they belong; every region looks at its files. Then it is decided, and each takes its files in one
-manifest (decision 0098). A row replaces the one that has its key, and stays behind whatever is
-written since the version was reserved.
+Every region reserves a row version for them; a job writes them as sorted files for their regions;
+every region checks its files. Then the import passes its point of no return, and each region takes
+its files in one manifest (decision 0098). An imported row replaces the older row of its key; rows
+that were written after the version was reserved replace the imported one.
 """
 
 from keys.model.records import Lock, Resource
@@ -42,7 +42,7 @@ class ImportTable(ProcedureState):
     table_id: int
     paths: tuple[str, ...]
     read: ImportInput | None = None
-    """None: no job has ended yet."""
+    """The result of the job; None if no job has ended yet."""
     written: tuple[ImportedFiles, ...] = ()
     """Files of the regions that receive rows."""
     taken: Runs = ()
@@ -53,12 +53,14 @@ class ImportTable(ProcedureState):
 
 
 async def begin(state: ImportTable, context: Context) -> Outcome[ImportTable]:
+    """Checks that the table is still the one that the client named, and has no indexes."""
     _, info = await required_table(context, state)
     refuse_indexes(info)
     return Goto("mark", state)
 
 
 async def mark(state: ImportTable, context: Context) -> Outcome[ImportTable]:
+    """Has every region reserve a row version, by a mark."""
     _, info, route = await read_table(context, state.table_id)
     await reserve_versions(context, info, route)
     return Goto("load", state)
@@ -70,7 +72,7 @@ async def unmark(state: ImportTable, context: Context) -> None:
 
 
 async def load(state: ImportTable, context: Context) -> Outcome[ImportTable]:
-    """All regions, or those that have another leader since."""
+    """Has a job write the files of all regions, or of those that have another leader since."""
     _, info, route = await read_table(context, state.table_id)
     digest = None if state.read is None else state.read.digest
     due = moved(left(state.written, state.taken), route)
@@ -83,7 +85,8 @@ async def load(state: ImportTable, context: Context) -> Outcome[ImportTable]:
 
 
 async def prepare(state: ImportTable, context: Context) -> Outcome[ImportTable]:
-    """The files are durable, and nothing stands against them: what is refused is refused now."""
+    """Has every region check its files and make them durable. Refusals come here, before the point
+    of no return."""
     _, info, route = await read_table(context, state.table_id)
     waiting = left(state.written, state.taken)
     if moved(waiting, route):
@@ -103,7 +106,8 @@ async def decide(state: ImportTable, context: Context) -> Outcome[ImportTable]:
 
 
 async def take(state: ImportTable, context: Context) -> Outcome[ImportTable]:
-    """A region whose leader has gone meanwhile is written again."""
+    """Orders the regions to take their files. Files of a region whose leader is gone are written
+    again."""
     _, info, route = await read_table(context, state.table_id)
     waiting = left(state.written, state.taken)
     gone = {region.number for region in moved(waiting, route)}
@@ -128,6 +132,7 @@ async def take(state: ImportTable, context: Context) -> Outcome[ImportTable]:
 
 
 async def close(state: ImportTable, context: Context) -> Outcome[ImportTable]:
+    """Closes the marks."""
     await close_marks(context, state.table_id)
     assert state.read is not None, "it was read before anything was taken"
     body = ImportBody(

@@ -1,4 +1,4 @@
-"""purge_table: what a dropped table has left is deleted for good, once its retention is over.
+"""purge_table: deletes the keys and files of a dropped table, once its retention is over.
 
 The keys go first, so that no undrop can open its regions any more; then their folders, by orders
 to the nodes that led them.
@@ -15,6 +15,7 @@ from procedures.commands.drop_commands import PurgeTableCommand
 from procedures.context import Context
 from procedures.locking.locks import exclusive, route_key, table_key
 from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
+from procedures.steps.copies.copy_orders import delete_copies, drop_copy, targets_of
 from procedures.steps.region_cleanup import delete_roots, rounds
 from procedures.steps.region_orders import drop_order
 
@@ -46,7 +47,7 @@ class PurgeTable(ProcedureState):
 
 
 async def forget(state: PurgeTable, context: Context) -> Outcome[PurgeTable]:
-    """Raises NotFound for a table that is not there any more, or was dropped by another drop."""
+    """Deletes the keys of the table. Raises NotFound if they are gone, or are of another drop."""
     table_id = state.table_id
     name = RemovedTableNameKey(state.catalog, state.schema_name, state.name, table_id)
     command = PurgeTableCommand(name, state.dropped_by)
@@ -58,14 +59,17 @@ async def forget(state: PurgeTable, context: Context) -> Outcome[PurgeTable]:
 
 
 async def delete(state: PurgeTable, context: Context) -> Outcome[PurgeTable]:
-    """A folder whose node is away stays, and is told of: nobody else may reach that disk. So does
-    one that its node will not delete."""
+    """Orders the nodes to delete the folders. A folder whose node is away, or refuses to delete it,
+    stays and is reported, since only that node can reach its disk."""
     assert state.info is not None
     assert state.route is not None
     left: list[str] = []
     done = 0
     regions = state.route.region_routes
-    total = sum(1 + len(region.borrows) for region in regions)
+    total = sum(len(region.roots) + len(region.borrows) for region in regions)
+    copies = [target for target in targets_of(state.info, regions) if not target.is_leader]
+    left += await delete_copies(context, copies, drop_copy)
+    done += len(copies)
     for claims in rounds(
         regions, {region.region_id: (region.root, *region.borrows) for region in regions}
     ):

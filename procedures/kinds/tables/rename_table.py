@@ -1,7 +1,8 @@
-"""rename_table: another name, in the same schema or another one; nodes never hear of it.
+"""rename_table: gives a table another name, in the same schema or another one.
 
-Or two tables exchange their names: in one moment, so that neither name is ever without a table.
-It is over once every frontend knows: under a name, who is answered finds one table everywhere.
+Two tables can also exchange their names, in one transaction, so that each name always has a table.
+No node is asked. The rename ends when every frontend has the new name, so that a name means the
+same table at all of them.
 """
 
 from keys.model.records import Lock, Resource
@@ -26,6 +27,7 @@ class RenameTable(ProcedureState):
 
 
 async def rename(state: RenameTable, context: Context) -> Outcome[RenameTable]:
+    """Renames the table, or exchanges two names, in one transaction."""
     command = RenameTableCommand(
         TableNameKey(state.catalog, state.schema_name, state.name),
         TableNameKey(state.catalog, state.new_schema, state.new_name),
@@ -37,6 +39,7 @@ async def rename(state: RenameTable, context: Context) -> Outcome[RenameTable]:
 
 
 async def finish(state: RenameTable, context: Context) -> Outcome[RenameTable]:
+    """Waits until every frontend has the new name."""
     await context.drained(state.table_id, None)
     full = f"{state.catalog}.{state.new_schema}.{state.new_name}"
     return Done(state, {"table_id": state.table_id, "name": full})
@@ -68,5 +71,6 @@ RENAME_TABLE = Kind(
     no_return="rename",
     locks=locks,
     resource=resource,
+    change=lambda stored: f"to {stored['new_schema']}.{stored['new_name']}",
     success=200,
 )

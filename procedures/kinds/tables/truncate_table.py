@@ -1,44 +1,42 @@
 """truncate_table: every region begins anew in an empty root; rows from before never come back.
 
-cut gives each region one epoch more and a root without rows, on the node that leads it, or on
-another one if that is gone. The leader closes what it had open, and makes the empty region behind
-fences in the old roots; old leases of nodes that are gone are waited out. Only when nobody serves
-old rows any more, one transaction says of all regions that they are open. The old folders go last.
+`cut` gives each region the next epoch and an empty root, on the node that leads it, or on another
+one if that is gone. The leader closes the old region, and makes the empty one behind fences in the
+old roots; leases of nodes that are gone are waited for. When no node serves old rows any more, one
+transaction sets all regions to `open`. The old folders are deleted last. Copies begin anew beside
+their leader. The leader's answer suffices: a copy that does not answer becomes a learner.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections import defaultdict
+from operator import not_
 
-from keys.catalog.tables.partition_groups import Groups
+from pydantic import Field
+
 from keys.commit.change import change, route_changed
 from keys.commit.txn import Txn
-from keys.model.placing.placements import NodeFilter
 from keys.model.records import Lock, Resource
 from keys.model.tables import (
-    RegionRoute,
     RegionState,
-    TableInfo,
     TableInfoKey,
     TableNameKey,
     TableRoute,
     TableRouteKey,
 )
-from metasrv_base.engines import LSM
 from metasrv_base.wire.node.orders import CreateRegion
 from procedures.context import Context
+from procedures.kinds.tables.truncate_plan import NewHomes, cut_plan
 from procedures.locking.locks import whole_table
 from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
-from procedures.ports import NodeView
+from procedures.steps.copies.copy_cleanup import discard_copies, roots_of_copies
+from procedures.steps.copies.copy_orders import CopyTarget, create_copy
+from procedures.steps.copies.new_regions import NewTable, make_regions
 from procedures.steps.open_and_publish import grant
-from procedures.steps.placing import ANY_NODE, place_in_groups, region_root
 from procedures.steps.region_cleanup import (
     discard_roots,
     leader_is_gone,
-    leaving,
     outwait_leases,
     roots_left,
 )
-from procedures.steps.region_orders import create_order, order_all
 from procedures.steps.requirements import require_same_table, require_version
 
 
@@ -51,71 +49,8 @@ class TruncateTable(ProcedureState):
     """Nodes that were gone when regions were taken from them: their leases may be alive."""
     leavings: tuple[str, ...] = ()
     """`region_id root` pairs: folders to delete in the end. Empty: nothing has been cut yet."""
-
-
-@dataclass(frozen=True, slots=True)
-class NewHomes:
-    """Rules by which regions whose leader is gone get new nodes."""
-
-    engine: str = LSM
-    node_filter: NodeFilter = ANY_NODE
-    """The filter of the table's placement."""
-    groups: Groups = field(default_factory=dict)
-    """Partition groups of the regions of the table."""
-
-
-ANYWHERE = NewHomes()
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """A region with a new, empty root."""
-
-    region: RegionRoute
-    before: RegionRoute
-
-    @property
-    def leaves(self) -> tuple[str, ...]:
-        roots = (*self.before.borrows, self.before.root)
-        return tuple(leaving(self.before, root) for root in roots)
-
-
-def cut_plan(
-    regions: Sequence[RegionRoute],
-    nodes: Sequence[NodeView],
-    *,
-    again: bool,
-    homes: NewHomes = ANYWHERE,
-) -> tuple[Cut, ...]:
-    """All of *regions*; *again*: only those whose leader is gone, before it was announced.
-
-    Raises Unavailable("node-not-eligible") with the reason of every node if there is no room.
-    """
-    alive = {node.node_id: node for node in nodes if node.alive}
-    gone = [region for region in regions if region.leader not in alive]
-    groups = [homes.groups.get(region.number, {}) for region in gone]
-    chosen = place_in_groups(nodes, groups, (), homes.engine, homes.node_filter)
-    replacements = {region.region_id: node for region, node in zip(gone, chosen, strict=True)}
-    return tuple(
-        Cut(_anew(region, replacements.get(region.region_id) or alive[region.leader]), region)
-        for region in regions
-        if region.region_id in replacements or not again
-    )
-
-
-def _anew(region: RegionRoute, node: NodeView) -> RegionRoute:
-    epoch = region.epoch + 1
-    update = {
-        "leader": node.node_id,
-        "epoch": epoch,
-        "state": RegionState.OPENING,
-        "root": region_root(node, region.region_id, epoch),
-        "announced": False,
-        "borrows": (),
-        "unannounced": (),
-        "unverified": False,
-    }
-    return region.model_copy(update=update)
+    copies_left: tuple[str, ...] = Field(default=(), exclude_if=not_)
+    """`region_id node root`: folders of copies, which their nodes delete in the end."""
 
 
 async def cut(state: TruncateTable, context: Context) -> Outcome[TruncateTable]:
@@ -123,7 +58,7 @@ async def cut(state: TruncateTable, context: Context) -> Outcome[TruncateTable]:
     name = TableNameKey(state.catalog, state.schema_name, state.name)
     info_key, key = TableInfoKey(state.table_id), TableRouteKey(state.table_id)
     snapshot = await context.snapshot(name, info_key, key)
-    again = bool(state.leavings)
+    again = bool(state.leavings or state.copies_left)
     if not again:
         require_same_table(context.client, name, snapshot.get(name))
         require_version(context.client, snapshot.must(info_key))
@@ -139,7 +74,7 @@ async def cut(state: TruncateTable, context: Context) -> Outcome[TruncateTable]:
     gone = {
         region_cut.before.leader
         for region_cut in cuts
-        if region_cut.before.leader != region_cut.region.leader
+        if region_cut.before.leader != region_cut.region.leader and not region_cut.is_promoted
     }
     new = state.model_copy(
         update={
@@ -147,6 +82,10 @@ async def cut(state: TruncateTable, context: Context) -> Outcome[TruncateTable]:
             "leavings": (
                 *state.leavings,
                 *(root for region_cut in cuts for root in region_cut.leaves),
+            ),
+            "copies_left": (
+                *state.copies_left,
+                *(copy for region_cut in cuts for copy in region_cut.copies_left),
             ),
         }
     )
@@ -162,27 +101,31 @@ async def outwait(state: TruncateTable, context: Context) -> Outcome[TruncateTab
 
 
 async def create(state: TruncateTable, context: Context) -> Outcome[TruncateTable]:
-    """All of them are open at once, or none: nobody reads half of the old rows."""
+    """Makes the empty regions, and opens all of them in one transaction, so that no reader sees
+    a part of the old rows."""
     info_key, key = TableInfoKey(state.table_id), TableRouteKey(state.table_id)
     snapshot = await context.snapshot(info_key, key)
     route = snapshot.must(key)
     if leader_is_gone(context, route.region_routes):
         return Goto("cut", state)
-    left = roots_left(state.leavings)
+    left = defaultdict(list, roots_left(state.leavings))
+    copies_left = roots_of_copies(state.copies_left)
 
-    def empty(info: TableInfo, region: RegionRoute) -> CreateRegion:
-        return create_order(info, region, replaces=left[region.region_id])
+    def empty(target: CopyTarget) -> CreateRegion:
+        region_id = target.region.region_id
+        own = copies_left.get((region_id, target.node), [])
+        return create_copy(target, [*left[region_id], *own] if target.is_leader else own)
 
-    answers = await order_all(context, snapshot.must(info_key), route.region_routes, empty)
-    answers.must_all_succeed()
+    table = NewTable(snapshot.must(info_key), route)
+    (made,) = await make_regions(context, [table], empty, by_leader=True)
     update = {"state": RegionState.OPEN, "announced": True}
-    changed = tuple(region.model_copy(update=update) for region in route.region_routes)
+    changed = tuple(region.model_copy(update=update) for region in made.region_routes)
     return Goto("serve", state, change(snapshot, route_changed(route, changed)))
 
 
 async def serve(state: TruncateTable, context: Context) -> Outcome[TruncateTable]:
-    """A node that has gone since is for a failover, which waits for our locks: rows may have been
-    acknowledged in the new roots."""
+    """Grants the leases of the regions. A node that has died since is left to a failover, which
+    waits for the locks of this procedure: rows may have been acknowledged in the new roots."""
     alive = context.alive_nodes()
     regions = (await _route(state, context)).region_routes
     here = {r.region_id for r in regions if r.leader in alive}
@@ -190,7 +133,9 @@ async def serve(state: TruncateTable, context: Context) -> Outcome[TruncateTable
 
 
 async def discard(state: TruncateTable, context: Context) -> Outcome[TruncateTable]:
+    """Has the old folders deleted. Those whose node is away stay, and are reported."""
     left = await discard_roots(context, state.table_id, state.leavings)
+    left += await discard_copies(context, state.table_id, state.copies_left)
     full = f"{state.catalog}.{state.schema_name}.{state.name}"
     return Done(state, {"table_id": state.table_id, "name": full, "left_behind": left})
 

@@ -1,6 +1,6 @@
-"""undrop_table: the newest way back of a dropped table, every region one epoch higher.
+"""undrop_table: restores a dropped table, with every region one epoch higher.
 
-Regions whose node is gone go through failover before the table is said to be there.
+Regions whose node is gone go through failover before the undrop ends.
 """
 
 from collections.abc import Mapping
@@ -50,6 +50,7 @@ class UndropTable(ProcedureState):
 
 
 async def publish(state: UndropTable, context: Context) -> Outcome[UndropTable]:
+    """Moves the removed keys back under the table's name, in one transaction."""
     name = (state.catalog, state.schema_name)
     command = UndropTableCommand(
         RemovedTableNameKey(*name, state.old_name, state.table_id),
@@ -77,12 +78,12 @@ async def open_regions(state: UndropTable, context: Context) -> Outcome[UndropTa
     if gone:
         moves = {node: context.ports.ids.procedure_id() for node in gone}
         return Goto("fail_over", state.model_copy(update={"moves": moves}))
-    said = await open_and_announce(context, state.table_id, {r.region_id for r in closed})
-    return Goto("open" if said.closed else "serve", state, said.txn)
+    announcement = await open_and_announce(context, state.table_id, {r.region_id for r in closed})
+    return Goto("open" if announcement.closed else "serve", state, announcement.txn)
 
 
 async def fail_over(state: UndropTable, context: Context) -> Outcome[UndropTable]:
-    """The regions of nodes that are gone, by one child for each such node.
+    """Submits a failover as a child for each node that is gone, and waits for the children.
 
     A child that failed left its regions closed: `open` sees them, and another child is made, after
     a pause that grows while they fail.
@@ -111,7 +112,8 @@ async def fail_over(state: UndropTable, context: Context) -> Outcome[UndropTable
 
 
 async def serve(state: UndropTable, context: Context) -> Outcome[UndropTable]:
-    """A node that has gone since is for a failover of its own, which waits for our locks."""
+    """Grants the leases of the regions. A node that has died since is left to a failover of its
+    own, which waits for the locks of this procedure."""
     key = TableRouteKey(state.table_id)
     route = (await context.snapshot(key)).must(key)
     alive = context.alive_nodes()

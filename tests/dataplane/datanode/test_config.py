@@ -40,6 +40,8 @@ def test_given_flag_environment_and_file_when_read_then_in_that_order(tmp_path: 
         {"metasrv": "ftp://x"},
         {"memtable_bytes": 1},
         {"zone": "a/b"},
+        {"fetch_bytes_per_s": 1_000},
+        {"fetch_bytes_per_s": -1},
         {"unknown": 1},
     ],
     ids=str,

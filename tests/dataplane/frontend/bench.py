@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 import httpx
 
+from dataplane.datanode.copies.copy_sessions import CopySessions
+from dataplane.datanode.copies.followed import CopyAppends
 from dataplane.datanode.http.app import build_app as datanode_app
 from dataplane.datanode.membership.adoption import NodeAdoption
 from dataplane.datanode.membership.heartbeat import HeartbeatLoop, HeartbeatPorts
@@ -15,6 +17,8 @@ from dataplane.datanode.membership.membership import Membership, NodeIdentity
 from dataplane.datanode.metrics import NodeMetrics
 from dataplane.datanode.orders.journal import open_journal
 from dataplane.datanode.orders.orders import OrderExecutor
+from dataplane.datanode.promises.promise_desk import PromiseDesk
+from dataplane.datanode.promises.shared_regions import PromisePorts
 from dataplane.datanode.regions.leases import RegionLeases
 from dataplane.datanode.regions.regions import NodeRegionSet as NodeRegions
 from dataplane.datanode.regions.rows import RowService
@@ -28,6 +32,7 @@ from dataplane.frontend.metrics import FrontendMetrics
 from dataplane.frontend.service import FrontendService
 from dataplane.frontend.statements.regions import RegionClient
 from dataplane.frontend.statements.statements import Statements
+from dataplane.region.copies.leader_silence import LeaderSilence
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
 from metasrv_base.rows.nodes import NodePools
 from metasrv_base.wire.frontend.feed import FeedTable, SnapshotLine, Update
@@ -48,8 +53,10 @@ from tests.fakes.silent_leader import EmptyMachine, SilentLeader
 
 T: Name = ("main", "public", "t")
 NODE_URL = "http://127.0.0.1:1"
-LEASE_MS = 15_000
-AGE_MAX_MS = 10_000
+LEASE_MS = 180_000
+AGE_MAX_MS = 120_000
+"""The limit of a statement; that of its calls to the node is in real time, on a machine that may
+have much to do."""
 Meet = Callable[[httpx.Request], Awaitable[None]]
 
 
@@ -153,8 +160,12 @@ async def running(table: FeedTable | None = None) -> AsyncIterator[Bench]:
         world = HeartbeatPorts(SilentLeader(), EmptyMachine(), clock, leases)
         heart = HeartbeatLoop(me, desk, journal, node, world)
         adoption = NodeAdoption(me, heart, desk, journal, node, MemoryDisk(store))
+        appends, metrics = CopyAppends(node.followed, lambda _: None), NodeMetrics()
+        sessions = CopySessions(node.led, me, clock)
+        promises = PromiseDesk(PromisePorts(me, node, clock, LeaderSilence(), metrics.promised))
         there = NodeService(
-            me, desk, node, rows, leases, clock, NodeMetrics(), desk.execute, adoption
+            *(me, desk, node, rows, appends, sessions, leases, clock, metrics),
+            *(desk.execute, adoption, promises),
         )
         bench = _frontend(clock, node, Meeting(datanode_app(there)), table)
         bench.register()

@@ -14,8 +14,8 @@ import pyspark
 from tests.metasrv.playground.waiting import until
 
 LOOPBACK = "127.0.0.1"
-START_S_MAX = 60.0
-END_S_MAX = 20.0
+START_S_MAX = 240.0
+END_S_MAX = 120.0
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 MASTER_URL = re.compile(rf"Starting Spark master at (spark://{re.escape(LOOPBACK)}:\d+)")
 MASTER = "org.apache.spark.deploy.master.Master"

@@ -21,7 +21,7 @@ from tests.processes import session_is_running
 pytestmark = pytest.mark.spark
 
 Driver = subprocess.Popen[bytes]
-WAIT_S_MAX = 60
+WAIT_S_MAX = 240
 
 
 @contextmanager

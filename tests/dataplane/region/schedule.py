@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
 
-WAIT_S = 30
+WAIT_S = 120
 
 
 class Process:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from dataplane.region.check.row_checks import Judge
+from dataplane.region.check.row_checks import RowRule
 from dataplane.region.check.table_check import entry_faults, family_faults, merged, row_faults
 from dataplane.region.format.columns import KEY, columns_told
 from dataplane.region.format.families import ROW, ROWS
@@ -30,8 +30,8 @@ def faults(job: CheckJob, rows: Rows, entries: Mapping[int, Rows]) -> DataFaults
         family_faults([one.file for one in job.snapshot.files], {one.id for one in job.indexes}),
         row_faults(
             table,
-            [Judge.of(one, columns) for one in required],
-            [Judge.of(one, columns) for one in job.checks],
+            [RowRule.of(one, columns) for one in required],
+            [RowRule.of(one, columns) for one in job.checks],
         ),
     ]
     for one in job.indexes:

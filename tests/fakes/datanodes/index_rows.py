@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from dataplane.region.check.row_checks import Judge, violations
+from dataplane.region.check.row_checks import RowRule, violations
 from dataplane.region.format.columns import KEY, VERSION, ColumnDef, columns_told, row_schema
 from dataplane.region.format.families import ROW
 from dataplane.region.indexes.index_entries import IndexDef, duplicates_of, entries_of
@@ -34,8 +34,8 @@ def backfilled(job: BackfillJob, rows: Rows) -> tuple[Rows, tuple[Duplicate, ...
 
 def broken(job: ValidateJob, rows: Rows) -> tuple[tuple[ViolatingRow, ...], int]:
     columns = columns_told(job.snapshot.columns)
-    judges = [Judge.of(check, columns) for check in job.checks]
-    found, total = violations(as_table(rows, columns), judges, OFFENDERS_MAX)
+    row_rules = [RowRule.of(check, columns) for check in job.checks]
+    found, total = violations(as_table(rows, columns), row_rules, OFFENDERS_MAX)
     keys = [primary_key(bytes.fromhex(one.row_key).decode()) for one in found]
     named = zip(found, keys, strict=True)
     return tuple(one.model_copy(update={"row_key": key}) for one, key in named), total

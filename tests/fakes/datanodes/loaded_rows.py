@@ -1,6 +1,6 @@
 """Rows of the fake plane as a load brings them: where they belong, and what is wrong with them."""
 
-from dataplane.region.check.row_checks import Judge, violations
+from dataplane.region.check.row_checks import RowRule, violations
 from dataplane.region.format.columns import columns_told
 from metasrv_base.errors import Refused
 from metasrv_base.schema.partition import router
@@ -8,7 +8,7 @@ from metasrv_base.wire.node.jobs import LoadedRegion, LoadJob, LoadJobResult
 from metasrv_base.wire.node.offenders import OFFENDERS_MAX
 from tests.fakes.datanodes.disk import Rows
 from tests.fakes.datanodes.index_rows import INT64, as_table, key_of, primary_key
-from tests.fakes.datanodes.nodes import data_file
+from tests.fakes.datanodes.serving import data_file
 
 
 def routed(job: LoadJob, rows: Rows) -> dict[int, Rows]:
@@ -26,8 +26,8 @@ def loaded(job: LoadJob, rows: Rows, by_region: dict[int, Rows]) -> LoadJobResul
     if job.input_digest not in (None, digest):
         raise Refused("invalid-request", pointer="/paths", found="other files")
     columns = columns_told(one.stored for one in job.columns)
-    judges = [Judge.of(check, columns) for check in job.checks]
-    broken, total = violations(as_table(rows, columns), judges, OFFENDERS_MAX)
+    row_rules = [RowRule.of(check, columns) for check in job.checks]
+    broken, total = violations(as_table(rows, columns), row_rules, OFFENDERS_MAX)
     named = [
         one.model_copy(update={"row_key": primary_key(bytes.fromhex(one.row_key).decode())})
         for one in broken

@@ -4,9 +4,8 @@ Everything a real node does once and durably happens here at once; what a test m
 way to it and back (tests/fakes/faults.py).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from dataplane.region.format.families import ROWS
 from metasrv_base.engines import is_volatile
@@ -16,48 +15,27 @@ from metasrv_base.wire.node.orders import (
     AdoptFiles,
     CloseRegion,
     CreateRegion,
-    DataFile,
     DiscardRoot,
     DropRegion,
+    HandOver,
     IngestFiles,
     OpenRegion,
     Order,
-    OrderError,
     OrderResult,
     SetSchema,
 )
 from tests.fakes.datanodes.disk import Folder, Rows, Storage
 from tests.fakes.datanodes.index_rows import offenders
-
-LOG = "wal-1"
-"""A file of this name stands for a log segment."""
-
-
-class Opening(StrEnum):
-    """The progress of a node with a region that it was ordered to open."""
-
-    ASKED = "before it began"
-    FENCED = "behind its fences"
-    MADE = "before it answered"
-    ANSWERED = "as it answered"
-    ANNOUNCED = "before it was leased"
-
-
-@dataclass
-class Serving:
-    """A region that a node has open."""
-
-    epoch: int
-    root: str
-
-
-@dataclass
-class Executed:
-    """The last order a node executed for a region: a repeat is given the stored answer."""
-
-    place: tuple[int, int]
-    """Term and number."""
-    result: OrderResult
+from tests.fakes.datanodes.serving import (
+    LOG,
+    Executed,
+    Opening,
+    Serving,
+    data_file,
+    refuse_lost_leaders,
+    result_of,
+    was_led_before,
+)
 
 
 @dataclass
@@ -73,9 +51,16 @@ class FakeNode:
     """Kind of order, or `prepare` -> what it is answered."""
     dies_at: "Opening | None" = None
     """The stage in the opening of the next region at which the node dies; None: it does not die."""
+    comes_back: bool = False
+    """Its process is started again at once when it dies at that stage."""
     disk_free_bytes: int = 1 << 40
     term: int = 0
     serving: dict[str, Serving] = field(default_factory=dict)
+    """Regions that it leads."""
+    following: dict[str, Serving] = field(default_factory=dict)
+    """Regions of which it has a copy that is open."""
+    restarted: dict[str, Serving] = field(default_factory=dict)
+    """Regions that this process led never, and a former one led at the epoch of the last order."""
     tombstones: set[str] = field(default_factory=set)
     executed: dict[str, Executed] = field(default_factory=dict)
     deaths: int = 0
@@ -104,6 +89,8 @@ class FakeNode:
         self.alive = False
         self.deaths += 1
         self.serving.clear()
+        self.following.clear()
+        self.restarted.clear()
         self.sequence, self.sent_ms = 0, {}
 
     def execute(self, term: int, orders: Sequence[Order]) -> tuple[OrderResult, ...]:
@@ -118,15 +105,15 @@ class FakeNode:
         if last is not None and place == last.place:
             return last.result
         if last is not None and place < last.place:
-            return _result(order, Conflict("stale-epoch", number=order.number))
+            return result_of(order, Conflict("stale-epoch", number=order.number))
         try:
             self._carry_out(order)
         except (Refused, Conflict) as error:
-            result = _result(order, error)
+            result = result_of(order, error)
         except MetaError as error:
-            return _result(order, error)  # not an outcome: the same order may be tried again
+            return result_of(order, error)  # not an outcome: the same order may be tried again
         else:
-            result = _result(order, None).model_copy(update={"floor_version": self._floor(order)})
+            result = result_of(order, None).model_copy(update={"floor_version": self._floor(order)})
         self.executed[order.region_id] = Executed(place, result)
         return result
 
@@ -142,14 +129,12 @@ class FakeNode:
         self._must_take(order)
         before = self._picture(order.region_id)
         match order:
-            case CreateRegion():
-                self._create(order)
-            case OpenRegion():
-                self._open(order)
+            case CreateRegion() | OpenRegion():
+                self._serve(order)
             case CloseRegion():
-                self.serving.pop(order.region_id, None)
+                self._close(order)
             case DropRegion():
-                self.serving.pop(order.region_id, None)
+                self._close(order)
                 self.tombstones.add(order.region_id)
                 self.storage.folders.pop(order.root, None)
             case SetSchema():
@@ -160,12 +145,57 @@ class FakeNode:
                 self._ingest(order)
             case DiscardRoot():
                 self._discard(order)
+            case HandOver(phase="hold" | "resume"):
+                self._folder_at(order)
+                self.serving[order.region_id].hand_over(order)
         if self._picture(order.region_id) != before:
             self.effects.append(f"{order.op} {order.region_id} {order.epoch}")
+
+    def _serve(self, order: CreateRegion | OpenRegion) -> None:
+        if order.role == "copy":
+            self._follow(order)
+            return
+        if isinstance(order, CreateRegion):
+            self._create(order)
+        else:
+            self._open(order)
+        self._lead(order)
+
+    def _close(self, order: CloseRegion | DropRegion) -> None:
+        self.serving.pop(order.region_id, None)
+        self.following.pop(order.region_id, None)
+
+    def _follow(self, order: CreateRegion | OpenRegion) -> None:
+        """Follows the leader of the highest epoch; it makes a root only by an order to create."""
+        assert order.copies is not None
+        current = self._not_above(order)
+        told = (order.epoch, order.copies.version)
+        if current is not None and (current.epoch, current.copies_version) >= told:
+            return
+        if isinstance(order, CreateRegion):
+            self._fence(order)
+            self.storage.folders.setdefault(order.root, Folder(fence=0))
+        folder = self.storage.read(order.root)
+        folder.fence = max(folder.fence, order.epoch)
+        folder.set_schema(order.schema_version, order.schema_floor, frozenset(), order.columns)
+        self.serving.pop(order.region_id, None)
+        self.following[order.region_id] = Serving(order.epoch, order.root, order.copies.version)
+
+    def _lead(self, order: CreateRegion | OpenRegion) -> None:
+        """It is no copy any more; the newest copies that it was told of count."""
+        self.following.pop(order.region_id, None)
+        if order.copies is not None:
+            serving = self.serving[order.region_id]
+            if order.copies.version >= serving.copies_version:
+                serving.copies_version = order.copies.version
+                serving.has_set = any(copy.role == "in-sync" for copy in order.copies.members)
 
     def _picture(self, region_id: str) -> tuple[object, ...]:
         serving = self.serving.get(region_id)
         at = serving and (serving.epoch, serving.root)
+        copy = self.following.get(region_id)
+        if copy is not None:
+            at = (copy.epoch, copy.root)
         folders = {root: folder.copied() for root, folder in self.storage.folders.items()}
         return (at, region_id in self.tombstones, folders)
 
@@ -173,13 +203,16 @@ class FakeNode:
         serving = self._not_above(order)
         if serving is not None and serving.epoch == order.epoch:
             return
-        for root in order.replaces:
-            if root in self.storage.folders:
-                self.storage.read(root).raise_fence(order.epoch, order.root)
+        self._fence(order)
         made = Folder(fence=order.epoch, epoch=order.epoch)
         folder = self.storage.folders.setdefault(order.root, made)
         folder.set_schema(order.schema_version, order.schema_floor, frozenset(), order.columns)
         self.serving[order.region_id] = Serving(order.epoch, order.root)
+
+    def _fence(self, order: CreateRegion) -> None:
+        for root in order.replaces:
+            if root in self.storage.folders:
+                self.storage.read(root).raise_fence(order.epoch, order.root)
 
     def _open(self, order: OpenRegion) -> None:
         """Fences first, in every root it will read; then the first manifest of its own root."""
@@ -188,6 +221,10 @@ class FakeNode:
             self._die_at(Opening.ANNOUNCED)
             self._tell(order)
             return
+        self.restarted.pop(order.region_id, None)
+        if was_led_before(order, self.storage.folders.get(order.root)):
+            self.restarted[order.region_id] = Serving(order.epoch, order.root)
+            raise Unavailable("not-ready", region_id=order.region_id, reason="it started again")
         self._die_at(Opening.ASKED)
         inherits = [root for root in order.borrows if root not in order.unannounced]
         borrowed = {root: self.storage.read(root) for root in inherits}
@@ -198,7 +235,7 @@ class FakeNode:
         if is_volatile(order.engine):
             raise Unavailable("region-lost", region_id=order.region_id)
         self._die_at(Opening.FENCED)
-        _refuse_lost_leaders(order, borrowed)
+        refuse_lost_leaders(order, borrowed)
         if order.root not in self.storage.folders:
             inputs = {
                 (root, name): rows
@@ -220,13 +257,16 @@ class FakeNode:
     def _die_at(self, stage: "Opening") -> None:
         if self.dies_at is stage:
             self.die()
+            if self.comes_back:
+                self.alive, self.dies_at = True, None
             raise Unknown(what="node", name=self.node_id)
 
     def _not_above(self, order: CreateRegion | OpenRegion) -> Serving | None:
-        serving = self.serving.get(order.region_id)
-        if serving is not None and serving.epoch > order.epoch:
-            raise Conflict("stale-epoch", epoch=order.epoch, current_epoch=serving.epoch)
-        return serving
+        serving, copy = self.serving.get(order.region_id), self.following.get(order.region_id)
+        for each in (serving, copy):
+            if each is not None and each.epoch > order.epoch:
+                raise Conflict("stale-epoch", epoch=order.epoch, current_epoch=each.epoch)
+        return copy if order.role == "copy" else serving
 
     def _tell(self, order: OpenRegion | SetSchema) -> Folder:
         folder = self._folder_at(order)
@@ -288,6 +328,12 @@ class FakeNode:
         folder.adopted.append(name)
 
     def _discard(self, order: DiscardRoot) -> None:
+        if order.left:
+            here = (self.serving.get(order.region_id), self.following.get(order.region_id))
+            if order.root in [each.root for each in here if each is not None]:
+                raise Conflict("action-not-allowed", root=order.root, state="in use")
+            self.storage.folders.pop(order.root, None)
+            return
         folder = self._folder_at(order)
         used = {root for root, _ in folder.inputs} | {self.serving[order.region_id].root}
         if order.root in used:
@@ -350,36 +396,3 @@ class FakeNode:
                 for index, held in entries
             ],
         )
-
-
-def _refuse_lost_leaders(order: OpenRegion, claimed: Mapping[str, Folder]) -> None:
-    """As dataplane/region/engine/takeover.py: whoever raised a fence above the newest manifest,
-    and has no root among those that are read, may have served from it.
-    """
-    newest = max(folder.epoch for folder in claimed.values())
-    for folder in claimed.values():
-        for epoch, root in folder.raised.items():
-            if newest < epoch < order.epoch and root not in {*claimed, *order.unannounced}:
-                raise Unavailable("region-lost", root=root, epoch=epoch)
-
-
-def data_file(name: str, rows: Rows, family: int = 0) -> DataFile:
-    return DataFile(
-        name=name,
-        rows=len(rows),
-        bytes=len(rows),
-        min_key="00",
-        max_key="ff",
-        min_version=0,
-        max_version=1,
-        checksum="0" * 8,
-        footer_bytes=0,
-        footer_checksum="0" * 8,
-        row_checksum="0" * 16,
-        family=family,
-    )
-
-
-def _result(order: Order, error: MetaError | None) -> OrderResult:
-    shown = None if error is None else OrderError(code=error.code, facts=dict(error.facts))
-    return OrderResult(number=order.number, region_id=order.region_id, error=shown)

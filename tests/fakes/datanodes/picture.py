@@ -8,8 +8,9 @@ from typing import Any, TypeAlias
 from metasrv_base.errors import Refused
 from metasrv_base.wire.node.orders import RegionColumn
 from tests.fakes.datanodes.disk import Folder, Rows
-from tests.fakes.datanodes.nodes import FakeNode, Serving
+from tests.fakes.datanodes.nodes import FakeNode
 from tests.fakes.datanodes.plane import Plane
+from tests.fakes.datanodes.serving import Serving
 
 Json: TypeAlias = Any
 Picture: TypeAlias = dict[str, Json]
@@ -67,6 +68,10 @@ def _node(node: FakeNode) -> Json:
         refuses={asked: error.code for asked, error in node.refuses.items()},
         term=node.term,
         serving={region: [one.epoch, one.root] for region, one in node.serving.items()},
+        following={
+            region: [one.epoch, one.root, one.copies_version]
+            for region, one in node.following.items()
+        },
         tombstones=sorted(node.tombstones),
     )
 
@@ -80,6 +85,7 @@ def _as_node(plane: Plane, name: str, piece: Json) -> FakeNode:
         refuses={asked: Refused(code) for asked, code in piece.get("refuses", {}).items()},
         term=piece.get("term", 0),
         serving={region: Serving(*held) for region, held in piece.get("serving", {}).items()},
+        following={region: Serving(*held) for region, held in piece.get("following", {}).items()},
         tombstones=set(piece.get("tombstones", ())),
     )
 

@@ -26,7 +26,8 @@ from tests.fakes.datanodes.checked_rows import faults, of_rows
 from tests.fakes.datanodes.disk import Rows, Storage
 from tests.fakes.datanodes.index_rows import backfilled, broken
 from tests.fakes.datanodes.loaded_rows import loaded, routed
-from tests.fakes.datanodes.nodes import FakeNode, Opening, Serving, data_file
+from tests.fakes.datanodes.nodes import FakeNode
+from tests.fakes.datanodes.serving import Opening, Serving, data_file
 
 LEASE_MS = 10_000
 UNANSWERED = (Opening.ASKED, Opening.FENCED, Opening.MADE)
@@ -73,7 +74,10 @@ class Plane:
         """As dataplane/datanode/regions/leases.py: from before that heartbeat was sent, and
         never less.
         """
-        sent_ms = node.sent_ms.get(sequence)
+        sent_ms, serving = node.sent_ms.get(sequence), node.serving.get(region_id)
+        if serving is not None and serving.has_set:
+            self.leases.pop((node.node_id, region_id), None)
+            return
         if sent_ms is None:
             return
         held, until_ms = (node.node_id, region_id), sent_ms + usable_ms(lease_ms)
@@ -94,6 +98,8 @@ class Plane:
             self.violations.append(f"a repeat had an effect: {orders}")
         for order, result in zip(orders, first, strict=True):
             if result.error is None and isinstance(order, CreateRegion | OpenRegion):
+                if order.role == "copy":
+                    continue
                 self._check_overlap(node, order)
                 self._granted_by(node, order)
         self.watch()

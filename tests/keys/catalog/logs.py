@@ -217,6 +217,10 @@ class World:
         self.living[table] = info, route
         return RouteChanged(table_id=table, version=route.version, regions=(moved,))
 
+    def placed(self) -> list[TableInfo]:
+        """Tables that still need their placement and tablespace."""
+        return [info for info, _ in self.living.values()]
+
     def change_placement(self) -> Entry | None:
         name, following = f"p{self.following}", self.following + 1  # 1024 is the default's
         if len(self.placements) < 2:
@@ -228,7 +232,7 @@ class World:
             self.placements[following] = info
             return PlacementCreated(info=info)
         info = self.random.choice(list(self.placements.values()))
-        used = {table.placement_id for table, _ in self.living.values()}
+        used = {info.placement_id for info in self.placed()}
         act = self.random.choice(["alter", "rename", "drop"])
         if act == "drop":
             if info.placement_id in used:
@@ -256,7 +260,7 @@ class World:
             self.spaces[following] = info
             return TablespaceCreated(info=info)
         info = self.random.choice(list(self.spaces.values()))
-        used = {table.tablespace_id for table, _ in self.living.values()}
+        used = {info.tablespace_id for info in self.placed()}
         act = self.random.choice(["alter", "rename", "drop"])
         if act == "drop":
             if info.tablespace_id in used:

@@ -5,6 +5,7 @@ from dataclasses import fields
 
 from keys.catalog.catalog import Catalog
 from keys.catalog.rebuild import Rebuild
+from keys.commit.staged_parts import WholeItem
 from keys.model.log import CatalogUpdate, CatalogUpdateKey
 from keys.store.kv import KeyValue
 from keys.value import encode
@@ -29,7 +30,7 @@ def stored(one: CatalogUpdate) -> KeyValue:
 
 def rebuilt(log: Sequence[KeyValue], base: Catalog, later: Catalog, to: int) -> Catalog:
     fold = Rebuild(base, later, to)
-    fold.take(log[base.version : to])
+    fold.take(map(WholeItem, log[base.version : to]))
     return at_once(fold.finished())
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from keys.catalog.catalog import Catalog
 from keys.catalog.rebuild import _OF_TABLES, Rebuild
+from keys.commit.staged_parts import WholeItem
 from keys.model.log import CatalogUpdate, Entry, TableAltered, TableCreated, TableDropped
 from keys.model.tables import TableInfo
 from keys.store.kv import KeyValue
@@ -52,7 +53,7 @@ def test_given_tables_that_stayed_as_they_were_then_they_are_shared_and_not_deco
     later = later.apply(changed, 59)
 
     fold = Rebuild(Catalog(), later, 51)
-    fold.take(log)
+    fold.take(map(WholeItem, log))
     found = at_once(fold.finished())
 
     own = [
@@ -76,7 +77,7 @@ def test_given_a_log_that_cannot_be_then_corrupt(wrong: CatalogUpdate) -> None:
     fold = Rebuild(Catalog(), Catalog(version=9), 2)
 
     with pytest.raises(Corrupt):
-        fold.take([stored(first_update()), stored(wrong)])
+        fold.take(map(WholeItem, [stored(first_update()), stored(wrong)]))
 
 
 @pytest.mark.parametrize(
@@ -107,7 +108,7 @@ def test_given_a_value_that_is_no_update_then_it_is_told(
     item = stored(first_update())._replace(value=value)
 
     with pytest.raises(error):
-        fold.take([item])
+        fold.take([WholeItem(item)])
 
 
 @pytest.mark.parametrize("entry", get_args(get_args(Entry)[0]), ids=lambda entry: entry.__name__)

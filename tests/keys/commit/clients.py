@@ -54,7 +54,7 @@ class Weather:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Attempt:
     """One change: of schema `parent`, of its `child`, or of the counter that all share.
 
     A child may be made only while its parent is there; a parent goes only without children. An
@@ -83,8 +83,8 @@ class Wish:
         return Range(start + b"_", start + b"`")
 
 
-Case = tuple[Sequence[Sequence[Wish]], Sequence[Weather]]
-"""The wishes of each client, in order; and the faults of the calls, in order."""
+Case = tuple[Sequence[Sequence[Attempt]], Sequence[Weather]]
+"""The attempts of each client, in order; and the faults of the calls, in order."""
 
 
 @dataclass(slots=True)
@@ -186,19 +186,19 @@ class World:
             assert (await self.kv.txn(made, deadline_ms=DEADLINE_MS)).succeeded
             await self._lead(first)
             async with asyncio.TaskGroup() as asking:
-                for wishes in clients:
-                    asking.create_task(self._client(wishes))
+                for attempts in clients:
+                    asking.create_task(self._client(attempts))
             await self.net.deliver(calls=1_000)
             reigns.cancel()
 
-    async def _client(self, wishes: Sequence[Wish]) -> None:
-        for wish in wishes:
-            txn = await self._planned(wish)
+    async def _client(self, attempts: Sequence[Attempt]) -> None:
+        for attempt in attempts:
+            txn = await self._planned(attempt)
             if txn is None:
                 continue
             number = next(self._numbers)
-            txn = await self._marked(wish, txn, number)
-            for _ in range(wish.pause):
+            txn = await self._marked(attempt, txn, number)
+            for _ in range(attempt.pause):
                 await asyncio.sleep(0)
             try:
                 outcome: Committed | Unknown | None = await self.committer.commit(
@@ -210,39 +210,39 @@ class World:
                 outcome = None
             self.told.append(Told(number, txn, outcome))
 
-    async def _marked(self, wish: Wish, txn: Txn, number: int) -> Txn:
+    async def _marked(self, attempt: Attempt, txn: Txn, number: int) -> Txn:
         """With what tells of this change alone."""
         key, value = marker(number), Counter(next=number)
-        if wish.op != "forget":
+        if attempt.op != "forget":
             return txn.expecting(key, 0).put(key, value)
         there = Request(writes=(Put(bytes(key), encode(value)),))
         made = await self.kv.txn(there, deadline_ms=DEADLINE_MS)
         return txn.expecting(key, made.revision).delete(key)
 
-    async def _planned(self, wish: Wish) -> Txn | None:
-        """Returns the transaction for *wish* by what the store holds now; None: nothing."""
-        if wish.op == "forget":
+    async def _planned(self, attempt: Attempt) -> Txn | None:
+        """Returns the transaction for *attempt* by what the store holds now; None: nothing."""
+        if attempt.op == "forget":
             return Txn()
-        if wish.op == "audit":
-            return Txn().while_empty(wish.children)
-        if wish.op == "watch":
-            seen = await snapshot(self.kv, wish.parent_key, deadline_ms=DEADLINE_MS)
-            return Txn().while_unchanged(wish.children, seen.revision)
-        if wish.op == "count":
+        if attempt.op == "audit":
+            return Txn().while_empty(attempt.children)
+        if attempt.op == "watch":
+            seen = await snapshot(self.kv, attempt.parent_key, deadline_ms=DEADLINE_MS)
+            return Txn().while_unchanged(attempt.children, seen.revision)
+        if attempt.op == "count":
             counted = await snapshot(self.kv, COUNTER, deadline_ms=DEADLINE_MS)
             old = counted.get(COUNTER)
             return Txn.on(counted).put(COUNTER, Counter(next=old.next + 1 if old else 1))
-        keys = {bytes(key): key for key in (wish.key, wish.parent_key)}.values()
+        keys = {bytes(key): key for key in (attempt.key, attempt.parent_key)}.values()
         seen = await snapshot(self.kv, *keys, deadline_ms=DEADLINE_MS)
-        there = seen.get(wish.key) is not None
-        if wish.op == "create" and not there:
-            if wish.child is not None and seen.get(wish.parent_key) is None:
+        there = seen.get(attempt.key) is not None
+        if attempt.op == "create" and not there:
+            if attempt.child is not None and seen.get(attempt.parent_key) is None:
                 return None
-            info = SchemaInfo(schema_id=1, catalog="main", name=wish.key.schema, created_at_ms=1)
+            info = SchemaInfo(schema_id=1, catalog="main", name=attempt.key.schema, created_at_ms=1)
             return change(seen, SchemaCreated(info=info))
-        if wish.op == "drop" and there:
-            txn = change(seen, SchemaDropped(catalog="main", name=wish.key.schema))
-            return txn if wish.child is not None else txn.while_empty(wish.children)
+        if attempt.op == "drop" and there:
+            txn = change(seen, SchemaDropped(catalog="main", name=attempt.key.schema))
+            return txn if attempt.child is not None else txn.while_empty(attempt.children)
         return None
 
     # ---- leaders

@@ -5,7 +5,15 @@ from typing import NamedTuple
 
 import pytest
 
-from keys.commit.batch import Batch, BatchVerdict, Judgement, LogHead, PendingTxn, judge, seal
+from keys.commit.batch import (
+    Batch,
+    BatchOutcome,
+    BatchVerdict,
+    LogHead,
+    PendingTxn,
+    outcome_of,
+    seal,
+)
 from keys.commit.packing import pack
 from keys.commit.txn import Txn
 from keys.key import Range
@@ -224,7 +232,7 @@ def test_given_metadata_when_filled_then_version_and_log_count_too() -> None:
 
 def refused(
     batch: Batch, found: dict[str, int], *, in_doubt: bool = False, ours: bool = False
-) -> Judgement:
+) -> BatchOutcome:
     """Where the keys of *found* had those revisions; `ours`: the witness stands as we write it."""
     ranges = []
     for compare, get in zip(batch.request.compares, batch.request.on_refusal, strict=True):
@@ -235,7 +243,7 @@ def refused(
             mine = {w.key: w.value for w in batch.request.writes if isinstance(w, Put)}
             value = mine[compare.key] if ours else b"other"
         ranges.append((KeyValue(compare.key, value, 1, revision),) if revision else ())
-    return judge(batch, TxnAnswer(False, 80, tuple(ranges)), in_doubt=in_doubt)
+    return outcome_of(batch, TxnAnswer(False, 80, tuple(ranges)), in_doubt=in_doubt)
 
 
 def test_given_the_fence_is_lost_when_judged_then_fenced_whatever_else_there_is() -> None:
@@ -246,7 +254,7 @@ def test_given_the_fence_is_lost_when_judged_then_fenced_whatever_else_there_is(
         refused(batch, {"leader": 99, "version": 50, "s": 50}),
         refused(batch, {"leader": 99, "version": 50, "s": 50}, in_doubt=True, ours=True),
     ):
-        assert found == Judgement(BatchVerdict.FENCED)
+        assert found == BatchOutcome(BatchVerdict.FENCED)
 
 
 def test_given_compares_of_some_when_judged_then_they_alone_are_stale() -> None:
@@ -286,7 +294,7 @@ def test_given_a_range_that_changed_when_judged_then_who_compared_it_is_stale() 
         else ()
         for compare in batch.request.compares
     )
-    found = judge(batch, TxnAnswer(False, 80, ranges), in_doubt=False)
+    found = outcome_of(batch, TxnAnswer(False, 80, ranges), in_doubt=False)
 
     start = SEQUENCES.start.decode()
     assert found.stale == {0: {"key": start, "expected": 30, "found": 40}}
@@ -303,7 +311,7 @@ def test_given_one_range_in_both_when_joined_then_the_older_revision_counts() ->
 def test_given_the_version_moved_when_judged_then_nobody_is_stale() -> None:
     found = refused(filled(schema("a"), count("x", 1)).batch, {"version": 50})
 
-    assert found == Judgement(BatchVerdict.REFUSED, has_version_moved=True)
+    assert found == BatchOutcome(BatchVerdict.REFUSED, has_version_moved=True)
 
 
 def test_given_doubt_when_the_witness_is_ours_then_done_at_its_revision() -> None:
@@ -311,7 +319,9 @@ def test_given_doubt_when_the_witness_is_ours_then_done_at_its_revision() -> Non
         (filled(schema("s")).batch, {"version": 77, "s": 77}),
         (filled(count("x", 1)).batch, {"x": 77}),
     ):
-        assert refused(batch, moved, in_doubt=True, ours=True) == Judgement(BatchVerdict.DONE, 77)
+        assert refused(batch, moved, in_doubt=True, ours=True) == BatchOutcome(
+            BatchVerdict.DONE, 77
+        )
         assert refused(batch, moved, in_doubt=True).verdict is BatchVerdict.REFUSED
         assert refused(batch, moved, ours=True).verdict is BatchVerdict.REFUSED
 
@@ -326,4 +336,4 @@ def test_given_a_deletion_as_the_only_witness_when_it_is_gone_then_done() -> Non
     batch = filled(Txn().expecting(SequenceKey("x"), 3).delete(SequenceKey("x"))).batch
     answer = TxnAnswer(False, 80, ((KeyValue(HEAD.fence.key, b"", 5, 5),), ()))
 
-    assert judge(batch, answer, in_doubt=True) == Judgement(BatchVerdict.DONE, 80)
+    assert outcome_of(batch, answer, in_doubt=True) == BatchOutcome(BatchVerdict.DONE, 80)

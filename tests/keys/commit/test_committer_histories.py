@@ -24,15 +24,15 @@ from keys.store.kv import Compare, Kv
 from keys.store.memory import MemoryKv
 from metasrv_base.errors import MetaError
 from tests.fakes.clock import FakeClock
-from tests.keys.commit.clients import Case, Fate, Weather, Wish, World
+from tests.keys.commit.clients import Attempt, Case, Fate, Weather, World
 from tests.keys.commit.truth import doubts, history, judged
 
-WISHES = st.one_of(
+ATTEMPTS = st.one_of(
     st.builds(
-        Wish, st.sampled_from(["count", "audit", "watch", "forget"]), pause=st.integers(0, 2)
+        Attempt, st.sampled_from(["count", "audit", "watch", "forget"]), pause=st.integers(0, 2)
     ),
     st.builds(
-        Wish,
+        Attempt,
         st.sampled_from(["create", "drop"]),
         st.integers(0, 1),
         st.sampled_from([None, 0]),
@@ -42,18 +42,18 @@ WISHES = st.one_of(
 WEATHER = st.builds(Weather, st.sampled_from(Fate), st.integers(1, 8))
 
 
-def cases_of(wishes: st.SearchStrategy[Wish]) -> st.SearchStrategy[Case]:
-    clients = st.lists(st.lists(wishes, min_size=1, max_size=6), min_size=2, max_size=8)
+def cases_of(attempts: st.SearchStrategy[Attempt]) -> st.SearchStrategy[Case]:
+    clients = st.lists(st.lists(attempts, min_size=1, max_size=6), min_size=2, max_size=8)
     return st.tuples(clients, st.lists(WEATHER, max_size=8))
 
 
-CASES = cases_of(WISHES)
-FORGETTING = cases_of(st.builds(Wish, st.just("forget"), pause=st.integers(0, 2)))
+CASES = cases_of(ATTEMPTS)
+FORGETTING = cases_of(st.builds(Attempt, st.just("forget"), pause=st.integers(0, 2)))
 WATCHING = cases_of(
     st.one_of(
-        st.builds(Wish, st.just("watch"), pause=st.integers(0, 2)),
+        st.builds(Attempt, st.just("watch"), pause=st.integers(0, 2)),
         st.builds(
-            Wish, st.sampled_from(["create", "drop"]), st.just(0), st.sampled_from([None, 0])
+            Attempt, st.sampled_from(["create", "drop"]), st.just(0), st.sampled_from([None, 0])
         ),
     )
 )

@@ -10,18 +10,19 @@ from hypothesis import strategies as st
 from keys.commit.staged_parts import (
     MissingParts,
     StagedParts,
+    WholeItem,
     is_staged,
     read_parts,
     whole_item,
     whole_update,
 )
 from keys.commit.staging import ENTRIES, MEMBERS, PartsReference, parts_of
-from keys.model.log import CatalogUpdate, CatalogUpdateKey, Entry, StagedRef
+from keys.model.log import CatalogUpdate, CatalogUpdateKey, Entry, StagedRef, format_of
 from keys.model.staging.parts import BatchPart, BatchPartKey, items_json
 from keys.packed import deflated
 from keys.store.kv import Delete, KeyValue, Put, Request
 from keys.store.memory import MemoryKv
-from keys.value import NewerFormat, decode, encode
+from keys.value import NewerFormat, encode
 from metasrv_base.concurrency.turns import at_once
 from metasrv_base.errors import Corrupt
 from tests.keys.catalog.logs import DEADLINE_MS, World, update
@@ -51,7 +52,8 @@ def with_parts(entries: Iterable[Entry], part_bytes: int, main: Main) -> None:
         for key, raw in parts_of(BATCH, ENTRIES, entries, part_bytes=part_bytes):
             reference.add(raw)
             await put(kv, Put(bytes(key), raw))
-        await main(kv, reference.made(), whole.model_copy(update={"entries": tuple(entries)}))
+        own = {"format": format_of(tuple(entries)), "entries": tuple(entries)}
+        await main(kv, reference.made(), whole.model_copy(update=own))
 
     run(begin, 1)
 
@@ -71,14 +73,14 @@ def test_given_any_entries_in_parts_when_read_then_they_are_those_and_a_turn_has
         assert await whole_update(kv, whole, deadline_ms=DEADLINE_MS) is whole
         read = await whole_update(kv, staged, deadline_ms=DEADLINE_MS)
         assert read.entries == whole.entries
-        for work in (StagedParts.of(ref, parts.items), parts.entries(), parts.entries_json()):
+        for work in (StagedParts.of(ref, parts.items), parts.entries(), parts.entry_lists()):
             assert sum(1 for _ in work) == ref.parts
 
     with_parts(entries_of(seed, count), part_bytes, main)
 
 
 @given(seed=st.integers(0, 10_000), part_bytes=st.sampled_from([1, 700, 1 << 20]))
-def test_given_a_stored_update_in_parts_when_made_whole_then_it_is_as_one_value_holds_it(
+def test_given_a_stored_update_in_parts_when_made_whole_then_it_has_the_entries_of_one_value(
     seed: int, part_bytes: int
 ) -> None:
     async def main(kv: MemoryKv, ref: StagedRef, whole: CatalogUpdate) -> None:
@@ -88,10 +90,13 @@ def test_given_a_stored_update_in_parts_when_made_whole_then_it_is_as_one_value_
 
         read = await whole_item(kv, item, deadline_ms=DEADLINE_MS)
 
-        assert await whole_item(kv, small, deadline_ms=DEADLINE_MS) is small
-        assert (read.key, read.mod_revision) == (KEY, 3)
-        update = decode(CatalogUpdate, read.value, key="k")
-        assert update == whole.model_copy(update={"format": 4, "staged": ref})
+        of_small = await whole_item(kv, small, deadline_ms=DEADLINE_MS)
+        assert (of_small, of_small.decoded()) == (WholeItem(small), whole)
+        assert read.item is item
+        assert len(read.lists) == ref.parts, "they are not joined"
+        assert read.json_bytes == len(item.value) + sum(map(len, read.lists))
+        number = max(4, format_of(whole.entries))
+        assert read.decoded() == whole.model_copy(update={"format": number, "staged": ref})
 
     with_parts(entries_of(seed, 20), part_bytes, main)
 
@@ -124,13 +129,22 @@ def test_given_other_parts_than_were_named_when_read_then_corrupt(fault: str) ->
     with_parts(entries_of(1, 20), 700, main)
 
 
+@pytest.mark.parametrize("text", [b"[", b'[{"op":"none"}]', b"{}"])
+def test_given_a_list_of_other_things_when_decoded_then_corrupt(text: bytes) -> None:
+    ref = StagedRef(batch=BATCH, parts=1, size_bytes=1, digest="0" * 64)
+    item = KeyValue(KEY, encode(update(VERSION).without_entries(ref)), 3, 3)
+
+    with pytest.raises(Corrupt):
+        WholeItem(item, (text,)).decoded()
+
+
 def test_given_no_part_when_one_has_no_items_then_it_is_there_and_empty() -> None:
     async def main(kv: MemoryKv, ref: StagedRef, whole: CatalogUpdate) -> None:
         parts = await read_parts(kv, ref, deadline_ms=DEADLINE_MS)
 
         assert ref.parts == 1
         assert at_once(parts.entries()) == ()
-        assert at_once(parts.entries_json()) == b"[]"
+        assert at_once(parts.entry_lists()) == (b"[]",)
 
     with_parts((), 700, main)
 

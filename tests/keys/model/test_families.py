@@ -1,10 +1,10 @@
 """Keys: strict, disjoint, and the inverse of what we write."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, cast, get_type_hints
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from keys.key import SEGMENTS, Key, prefix_end
@@ -95,6 +95,24 @@ def test_given_a_malformed_key_when_parsed_then_it_is_corrupt(raw: bytes) -> Non
 def test_given_an_illegal_segment_when_a_key_is_made_then_it_is_our_own_mistake(name: str) -> None:
     with pytest.raises(ValueError, match="TableNameKey"):
         TableNameKey("main", "public", name)
+
+
+@given(key=any_key, data=st.data())
+def test_given_any_key_when_a_part_gets_a_slash_or_is_negative_then_no_other_key_is_made(
+    key: Key[Any], data: st.DataObject
+) -> None:
+    parts = [field.name for field in fields(cast(Any, key))]
+    assume(parts)
+    name = data.draw(st.sampled_from(parts))
+    part = getattr(key, name)
+    if isinstance(part, int):
+        wrong: int | str = -1 - part
+    else:
+        place = data.draw(st.integers(0, len(part)))
+        wrong = f"{part[:place]}/{part[place:]}"
+
+    with pytest.raises(ValueError, match=type(key).__name__):
+        replace(cast(Any, key), **{name: wrong})
 
 
 @pytest.mark.parametrize(

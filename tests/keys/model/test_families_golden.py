@@ -23,6 +23,7 @@ from keys.model.log import CatalogUpdate, CatalogUpdateKey
 from keys.model.records import IdempotencyKey, ProcedureHistory, ProcedureHistoryKey
 from keys.model.snapshot.snapshots import SnapshotPartKey
 from keys.model.staging.parts import BatchPartKey
+from keys.model.tables import TableInfo
 from keys.packed import JSON_BYTES_MAX, Templates
 from keys.templated import NAME, NUMBER, own_of, restore, shorten
 from keys.value import NewerFormat, StoredModel, decode, encode
@@ -229,7 +230,7 @@ def test_given_a_higher_format_inside_a_value_when_decoded_then_it_is_newer_too(
         (key, value) for key, value in SAMPLES if "entries" in value.__class__.model_fields
     )
     stored = json.loads(encode(update))
-    stored["entries"][3]["info"]["format"] = 3
+    stored["entries"][3]["info"]["format"] = TableInfo.newest_format + 1
 
     with pytest.raises(NewerFormat):
         decode(key.value_type, json.dumps(stored).encode(), key=str(key))

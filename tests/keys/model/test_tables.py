@@ -5,22 +5,20 @@ from typing import ClassVar
 
 import pytest
 
-from keys.model.log import CatalogUpdate, RouteChanged, format_of
-from keys.model.tables import CopyRole, RegionCopy, RegionRoute, RegionState, TableRoute
-from keys.value import NewerFormat, StoredModel, decode, encode
-
-FIRST = RegionRoute(
-    region_id="4398046511104",
-    leader="dn-1",
-    epoch=3,
-    state=RegionState.OPEN,
-    root="/dn-1/a-3",
-    announced=True,
+from keys.commit.staged_parts import is_staged
+from keys.model.log import (
+    CatalogUpdate,
+    Entry,
+    RouteChanged,
+    StagedRef,
+    TableCreated,
+    TableUndropped,
+    format_of,
 )
-IN_SYNC = RegionCopy(node="dn-2", root="/dn-2/a-3", role=CopyRole.IN_SYNC)
-LEARNER = RegionCopy(node="dn-3", root="/dn-3/a-1", role=CopyRole.LEARNER)
-COPIED = FIRST.model_copy(update={"copies": (IN_SYNC, LEARNER)})
-ROUTE = TableRoute(table_id=1024, version=1, region_routes=(FIRST,))
+from keys.model.tables import RegionRoute, TableRoute
+from keys.value import NewerFormat, StoredModel, decode, encode
+from tests.keys.model.copied_routes import COPIED, FIRST, ROUTE
+from tests.metasrv.nodes.samples import info
 
 
 class EarlierRoute(StoredModel):
@@ -61,14 +59,36 @@ def test_given_copies_that_go_when_stored_then_the_route_is_of_the_first_format(
     assert ROUTE.with_regions((COPIED,)).with_regions((FIRST,)).format == 1
 
 
+def entries_with(region: RegionRoute) -> tuple[Entry, ...]:
+    route = ROUTE.with_regions((region,))
+    return (
+        RouteChanged(table_id=1024, version=2, regions=(region,)),
+        TableCreated(info=info(), route=route),
+        TableUndropped(info=info(), route=route),
+    )
+
+
 @pytest.mark.parametrize(("region", "number"), [(FIRST, 2), (COPIED, 5)])
-def test_given_a_changed_region_when_logged_then_the_format_says_if_it_has_copies(
+def test_given_a_region_in_an_entry_when_logged_then_the_format_says_if_it_has_copies(
     region: RegionRoute, number: int
 ) -> None:
-    entry = RouteChanged(table_id=1024, version=2, regions=(region,))
-
-    assert format_of((entry,)) == number
+    for entry in entries_with(region):
+        assert format_of((entry,)) == number
     assert number <= CatalogUpdate.newest_format
+
+
+@pytest.mark.parametrize(("region", "number"), [(FIRST, 4), (COPIED, 5)])
+def test_given_entries_in_parts_when_stored_then_the_update_says_if_a_part_has_copies(
+    region: RegionRoute, number: int
+) -> None:
+    for entry in entries_with(region):
+        update = CatalogUpdate(
+            format=format_of((entry,)), version=3, at_ms=1, procedure=None, entries=(entry,)
+        )
+        staged = update.without_entries(StagedRef(batch="b", parts=1, size_bytes=1, digest="0"))
+
+        assert (staged.format, is_staged(encode(staged))) == (number, True)
+        assert not is_staged(encode(update))
 
 
 def test_given_a_region_with_copies_then_each_node_has_its_number_and_some_are_in_sync() -> None:

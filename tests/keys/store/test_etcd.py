@@ -12,8 +12,9 @@ from tests.etcd.process import EtcdProcess, free_port
 
 pytestmark = [pytest.mark.etcd, pytest.mark.process]
 
-DEADLINE_MS = 5_000
+DEADLINE_MS = 30_000
 SHORT_MS = 300
+ENDS_S = 30  # all calls have ended by then, on a machine that has much to do
 EVERYTHING = Get(b"", b"\0")
 WRITE = Request(writes=(Put(b"a", b"1"),))
 
@@ -40,7 +41,7 @@ async def test_given_a_watch_when_etcd_is_killed_and_restarted_then_no_event_is_
         async for watched in kv.watch(b"", b"\0", start_revision=start):
             await found.put(watched)
 
-    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(240), asyncio.TaskGroup() as group:
         following = group.create_task(follow())
         await put(kv, b"1")
         seen = [await found.get(), await found.get()]
@@ -65,7 +66,7 @@ async def test_given_a_stopped_etcd_when_called_then_a_write_is_unknown_and_a_re
     lease = await kv.grant(60_000, deadline_ms=DEADLINE_MS)
     own_etcd.pause()
 
-    async with asyncio.timeout(6 * SHORT_MS / 1000):
+    async with asyncio.timeout(ENDS_S):
         with pytest.raises(Unknown):
             await kv.txn(WRITE, deadline_ms=SHORT_MS)
         with pytest.raises(Unavailable):

@@ -166,7 +166,7 @@ async def test_given_a_token_that_ended_when_called_or_watching_then_a_new_one_i
             async for watched in kv.watch(b"", b"\0", start_revision=start):
                 await seen.put(watched.revision)
 
-        async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
+        async with asyncio.timeout(120), asyncio.TaskGroup() as tasks:
             following = tasks.create_task(follow())
             assert await seen.get() == start
             await asyncio.to_thread(guarded.kill)  # with it go the tokens it gave

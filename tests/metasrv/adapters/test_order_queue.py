@@ -18,6 +18,8 @@ from metasrv_base.wire.node.orders import (
     OrderRequest,
     OrderResult,
 )
+from procedures.steps.region_orders import open_order
+from tests.keys.model.copied_routes import COPIED
 from tests.metasrv.adapters.order_lines import FIRST, NODE, TERM, NodeBehind, by, create, lines
 from tests.metasrv.nodes.catalogs import catalog_of
 from tests.metasrv.nodes.leader import registration
@@ -236,3 +238,17 @@ async def test_given_a_node_that_was_not_heard_when_a_region_is_made_then_it_is_
             await nodes.send("dn-2", [create(1)], sender=by(1))
 
     assert node.requests == []
+
+
+async def test_given_an_order_that_names_copies_when_sent_then_the_node_has_their_addresses() -> (
+    None
+):
+    order = open_order(info(), COPIED)
+    async with lines() as (nodes, node):
+        await nodes.send(NODE, (order,), sender=by(0))
+
+    (sent,) = (order for request in node.requests for order in request.orders)
+    assert isinstance(sent, OpenRegion)
+    assert sent.copies is not None
+    told = {copy.node: copy.address for copy in sent.copies.members}
+    assert told == {"dn-1": "http://dn-1", "dn-2": None, "dn-3": None}

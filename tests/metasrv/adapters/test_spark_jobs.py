@@ -29,7 +29,7 @@ async def running(settings: SparkSettings, start: str = "ready") -> AsyncIterato
     command = (sys.executable, "-m", "tests.dataplane.pipelines.drivers.fake_driver", start)
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(checkout())}
     jobs = SparkJobs(command, env, FakeClock(), settings)
-    async with asyncio.timeout(90), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(240), asyncio.TaskGroup() as tasks:
         tasks.create_task(jobs.run())
         yield jobs
         await jobs.close()
@@ -47,8 +47,8 @@ async def test_given_jobs_when_they_come_together_then_one_driver_answers_each_i
 
     async with running(settings) as jobs:
         assert jobs.driver_pid is None, "it starts with the first job"
-        wishes = (jobs.move(job("done", f"j{n}"), progress=seen) for n in range(8))
-        results = await asyncio.gather(*wishes)
+        moves = (jobs.move(job("done", f"j{n}"), progress=seen) for n in range(8))
+        results = await asyncio.gather(*moves)
 
     assert [result.job_id for result in results] == [f"j{n}" for n in range(8)]
     assert len({result.rows_in for result in results}) == 1, "the fake driver's pid"
@@ -69,14 +69,18 @@ async def test_given_a_driver_that_breaks_when_asked_again_then_another_one_answ
     assert (jobs.starts, jobs.is_driver_ready) == (2, False)
 
 
-@pytest.mark.parametrize("start", ["broken", "silent"])
+@pytest.mark.parametrize(
+    ("start", "start_ms", "reason"),
+    [("broken", 60_000, "ended before"), ("silent", 1_000, "not ready within 1 s")],
+)
 async def test_given_a_driver_that_does_not_start_when_a_job_comes_then_it_is_unavailable(
-    settings: SparkSettings, start: str
+    settings: SparkSettings, start: str, start_ms: int, reason: str
 ) -> None:
-    async with running(replace(settings, start_ms=1_000), start) as jobs:
+    async with running(replace(settings, start_ms=start_ms), start) as jobs:
         for _ in range(2):
-            with pytest.raises(Unavailable):
+            with pytest.raises(Unavailable) as refused:
                 await jobs.move(job("done"), progress=Seen())
+            assert reason in str(refused.value.facts["reason"])
 
 
 @pytest.mark.parametrize(("does", "is_kept"), [("wait", True), ("deaf", False)])
@@ -125,12 +129,12 @@ async def test_given_a_running_job_when_closed_then_it_is_unavailable_and_so_is_
     async with running(settings) as jobs:
         begun = asyncio.Event()
         seen = Seen(then=lambda done, total: begun.set())
-        wish = asyncio.gather(jobs.move(job("wait"), progress=seen), return_exceptions=True)
+        all_moves = asyncio.gather(jobs.move(job("wait"), progress=seen), return_exceptions=True)
         await begun.wait()
 
         await jobs.close()
 
-        (answer,) = await wish
+        (answer,) = await all_moves
         assert isinstance(answer, Unavailable)
         with pytest.raises(Unavailable, match="closed"):
             await jobs.move(job("done"), progress=Seen())

@@ -55,6 +55,7 @@ from tests.metasrv.api.fakes import FakeNodes, NoJobs, ShiftedClock
 CLUSTER = "11111111-2222-7333-8444-555555555555"
 DEADLINE_MS = 2_000
 LEASE_MS = 10_000
+LONG_LEASE_MS = 3_600_000
 SCHEMA_LEASE_MS = 15_000
 RESOURCES = NodeResources(
     cpu_cores=2,
@@ -145,11 +146,14 @@ def state_of(name: str, kv: Kv, clock: ShiftedClock) -> ServerState:
 
 @dataclass(frozen=True, slots=True)
 class TermLimits:
-    """Limits of a term that tests make small."""
+    """Limits of a term that tests make small, or large."""
 
     queue_max: int = 100
     one_transaction: TransactionLimits = field(default_factory=TransactionLimits)
     """The size from which batches happen in parts."""
+    lease_ms: int = LEASE_MS
+    """The lease of each node, which is heard once. It runs in real time: a long example on a busy
+    machine needs a longer one (`LONG_LEASE_MS`)."""
 
 
 USUAL = TermLimits()
@@ -275,9 +279,9 @@ async def _term(server: Server, fence: Compare, of_term: TermLimits) -> Term:
         committer=committer,
         follower=state.follower,
         clock=clock,
-        leases=LeaseTable(LEASE_MS, 5_000, clock.mono_ms()),
+        leases=LeaseTable(of_term.lease_ms, 5_000, clock.mono_ms()),
         settings=settings,
-        timing=HeartbeatTiming(2_000, LEASE_MS, DEADLINE_MS),
+        timing=HeartbeatTiming(2_000, of_term.lease_ms, DEADLINE_MS),
         phi=PhiConfig(),
         next_order=count(1).__next__,
         is_busy=lambda table_id: False,

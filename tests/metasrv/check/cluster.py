@@ -23,7 +23,14 @@ from keys.commit.txn import Txn, snapshot
 from keys.key import Key
 from keys.model.catalogs import SchemaNameKey
 from keys.model.cluster import LeaderKey, LeaderRecord, NodeKey, NodeRecord, Sequence, SequenceKey
-from keys.model.log import Entry, SchemaCreated, TableCreated, TableDropped, TablePurged
+from keys.model.log import (
+    Entry,
+    SchemaCreated,
+    TableAltered,
+    TableCreated,
+    TableDropped,
+    TablePurged,
+)
 from keys.model.removed import (
     RemovedTableInfo,
     RemovedTableInfoKey,
@@ -223,6 +230,10 @@ class Cluster:
         """A route transaction, with its log entry; no node is told."""
         key = TableRouteKey(int(region.region_id) >> 32)
         await self._commit((key,), route_changed(await self.read(key), (region,)))
+
+    async def alter(self, info: TableInfo) -> None:
+        """A change of a table, with its log entry; no node is told."""
+        await self._commit((TableInfoKey(info.table_id),), TableAltered(info=info))
 
     async def route_of(self, table_id: int, number: int) -> RegionRoute:
         route: TableRoute = await self.read(TableRouteKey(table_id))

@@ -12,7 +12,7 @@ from keys.model.cluster import NodeKey, NodeRecord
 from keys.model.records import Lock, LockMode, ProcedureKey
 from keys.store.memory import MemoryKv
 from metasrv.check.check_input import NodeReport
-from metasrv.check.collect import check, collect, wanted_by_node
+from metasrv.check.collect import check, collect, inspect_request, regions_by_node
 from metasrv_base.errors import Unavailable
 from tests.fakes.clock import FakeClock
 from tests.keys.model.samples import CHILD
@@ -139,8 +139,9 @@ async def test_given_a_leader_that_publishes_meanwhile_when_inspected_then_it_lo
     cluster: Cluster,
 ) -> None:
     facts = await collect(cluster.kv, cluster, deep=True)
-    wanted = wanted_by_node(facts)["dn-1"]
-    (region,) = (one for one in wanted if one.region_id == str(FLIGHTS << 32))
+    regions = regions_by_node(facts)["dn-1"]
+    request = inspect_request(facts, regions, deep=True)
+    (region,) = (one for one in request.regions if one.region_id == str(FLIGHTS << 32))
 
     said = inspect_root(Publishing(cluster, region.region_id), region, deep=True)
 

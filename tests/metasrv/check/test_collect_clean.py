@@ -1,21 +1,27 @@
 """A cluster in order gives no violation, whatever it holds and however deep the look."""
 
+import asyncio
 import shutil
+from typing import Any
 
 import pytest
 
 from keys.commit.staging import ENTRIES
 from keys.key import Range
 from keys.model.catalogs import SchemaNameKey
-from keys.model.cluster import LeaderKey
-from keys.model.log import CatalogVersionKey
+from keys.model.cluster import LeaderKey, NodeRecord
+from keys.model.log import CatalogUpdateKey, CatalogVersionKey
 from keys.model.records import ProcedureHistoryKey
+from keys.model.removed import RemovedTableRouteKey
 from keys.model.snapshot.snapshots import SnapshotPartKey, sealed
+from keys.model.staging.parts import BatchPartKey, LargeUpdateKey
 from keys.store.scan import scan
+from metasrv.check import collect as collect_module
 from metasrv.check.check_input import read_facts
 from metasrv.check.collect import check
 from metasrv.check.rules_procedures import COLLECTED_MS
 from metasrv.cli.tools.check import CLEAN, exit_code
+from metasrv_base.wire.node.inspect import Inspection, InspectRequest
 from tests.keys.model.samples import PROCEDURE
 from tests.metasrv.check.breaking.break_large import (
     AHEAD_MS,
@@ -28,7 +34,7 @@ from tests.metasrv.check.breaking.break_large import (
     staged_batch,
     unnamed_for_an_hour,
 )
-from tests.metasrv.check.breaking.break_snapshots import compacted
+from tests.metasrv.check.breaking.break_snapshots import compacted, put_snapshots
 from tests.metasrv.check.cluster import DEADLINE_MS, DROPPED, Cluster
 
 
@@ -130,6 +136,31 @@ async def test_given_snapshots_and_a_log_above_them_when_checked_then_nothing_is
     assert checked.facts.fold.catalog is not None
 
 
+@pytest.mark.parametrize("later", [False, True])
+async def test_given_a_log_that_begins_behind_a_large_version_when_checked_then_nothing_is_found(
+    cluster: Cluster, later: bool
+) -> None:
+    """Its keys were written behind its update, which is deleted with what says until when."""
+    version = await large_version(cluster)
+    stored, revision = await scan(cluster.kv, Range(b"", b"\0"), deadline_ms=DEADLINE_MS)
+    catalog = read_facts(stored, revision).fold.catalog
+    assert catalog is not None
+    await put_snapshots(cluster, catalog)
+    parts, _ = await scan(cluster.kv, BatchPartKey.under(), deadline_ms=DEADLINE_MS)
+    await cluster.delete(
+        *(CatalogUpdateKey(number) for number in range(1, version + 1)),
+        *(BatchPartKey.parse(item.key) for item in parts),
+        LargeUpdateKey(version),
+    )
+    if later:
+        await schema_made(cluster, 1_071)
+    clean = await lines(cluster)
+    await cluster.edit(SchemaNameKey("main", SCHEMAS[0].name), comment="rogue")
+
+    assert clean == []
+    assert any("log-together" in line for line in await lines(cluster))
+
+
 async def test_given_rows_in_files_segments_and_borrowed_roots_when_deep_then_all_are_counted(
     cluster: Cluster,
 ) -> None:
@@ -146,6 +177,23 @@ async def test_given_rows_in_files_segments_and_borrowed_roots_when_deep_then_al
     }
 
 
+async def test_given_a_restored_table_that_was_dropped_before_it_opened_then_its_files_are_right(
+    cluster: Cluster,
+) -> None:
+    """The adoption said in the route at which epoch it opens, and nobody has opened it since."""
+    key = RemovedTableRouteKey(DROPPED)
+    route = (await cluster.read(key)).route
+    regions = tuple(
+        region.model_copy(update={"epoch": region.epoch + 1}) for region in route.region_routes
+    )
+    await cluster.edit(key, route=route.model_copy(update={"region_routes": regions}))
+
+    checked = await check(cluster.kv, cluster, cluster.clock, deep=True)
+
+    assert [one.line for one in checked.violations if one.rule.startswith("root-")] == []
+    assert checked.facts.world.roots.keys() >= {region.root for region in regions}
+
+
 async def test_given_a_purged_table_when_checked_then_only_the_folders_it_left_are_named(
     cluster: Cluster,
 ) -> None:
@@ -160,3 +208,41 @@ async def test_given_a_purged_table_when_checked_then_only_the_folders_it_left_a
     ]
     assert folders
     assert gone.violations == ()
+
+
+async def test_given_what_a_check_found_when_shown_then_it_is_short(cluster: Cluster) -> None:
+    """`asyncio.run` makes the repr of what its main task returns."""
+    await cluster.put_raw(b"__surprise/1", b"x" * 5_000)
+
+    checked = await check(cluster.kv, cluster, cluster.clock)
+
+    assert checked.violations
+    assert len(repr(checked)) + len(repr(checked.facts)) < 300
+
+
+async def test_given_nodes_when_looked_at_then_requests_are_made_for_one_inspector_each(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, most, made = [0], [0], collect_module.inspect_request
+
+    def counted(*given: Any, **options: Any) -> InspectRequest:
+        now[0] += 1
+        most[0] = max(most[0], now[0])
+        return made(*given, **options)
+
+    class Slow(Cluster):
+        async def inspect(self, node: NodeRecord, request: InspectRequest) -> Inspection:
+            for _ in range(5):
+                await asyncio.sleep(0)
+            inspected = await super().inspect(node, request)
+            now[0] -= 1
+            return inspected
+
+    monkeypatch.setattr(collect_module, "inspect_request", counted)
+    monkeypatch.setattr(collect_module, "INSPECTED_AT_ONCE", 1)
+    slow = Slow(cluster.kv, cluster.folder, cluster.clock, reports=cluster.reports)
+
+    facts = await collect_module.collect(slow.kv, slow, deep=False)
+
+    assert (now[0], most[0]) == (0, 1)
+    assert len(facts.world.folders) == 2

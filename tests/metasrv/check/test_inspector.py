@@ -1,11 +1,13 @@
 """Real eyes: a silent node, another host, a broken inspector; each is a thing that was not seen."""
 
 import io
+import socket
 from pathlib import Path
 
 import pytest
 
 from dataplane.region.check.inspect import main
+from metasrv.check.check_input import reason_of
 from metasrv.check.inspector import RealEyes
 from metasrv_base.errors import Unavailable
 from metasrv_base.wire.node.inspect import Inspection, InspectRequest
@@ -20,7 +22,26 @@ async def test_given_a_silent_node_and_server_when_asked_then_it_is_said_and_no_
     with pytest.raises(Unavailable):
         await eyes.report(NODE.model_copy(update={"address": address}))
 
-    assert {url: type(said) for url, said in (await eyes.servers()).items()} == {address: str}
+    assert await eyes.servers() == {address: f"not asked: {address}: no answer"}
+
+
+async def test_given_a_node_that_was_silent_when_asked_once_more_then_it_is_not_waited_for() -> (
+    None
+):
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts, and never answers
+        node = NODE.model_copy(update={"address": f"http://127.0.0.1:{silent.getsockname()[1]}"})
+        eyes = RealEyes([], ask_deadline_ms=50)
+        with pytest.raises(Unavailable):
+            await eyes.report(node)
+        silent.accept()[0].close()
+
+        with pytest.raises(Unavailable) as again:
+            await eyes.report(node)
+
+        silent.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            silent.accept()
+    assert reason_of(again.value) == f"{node.address}: no answer"
 
 
 async def test_given_a_node_on_another_host_when_inspected_then_its_files_are_not_judged(

@@ -9,8 +9,8 @@ import typer
 from typer.main import get_command
 from typer.testing import CliRunner, Result
 
+from metasrv.cli.environment import FOLDER_VARIABLE
 from metasrv.cli.main import application
-from metasrv.cli.playground_url import FOLDER_VARIABLE
 from tests.metasrv.cli.rest import Rest, serving
 
 Run = Callable[..., Result]
@@ -42,6 +42,8 @@ def impatient(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     """`run("table", "list")`: exit code and both streams."""
     monkeypatch.delenv("METASRV_URL", raising=False)
+    monkeypatch.setenv("METASRV_CONTEXT", "")  # put back behind a test of `--context`
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "no-playground"))
     monkeypatch.setattr("metasrv.cli.options.PATIENCE_MS", 1_000)
     monkeypatch.setenv("COLUMNS", "200")

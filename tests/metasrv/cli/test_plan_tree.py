@@ -85,7 +85,7 @@ create_index of table main.public.t (1024)
   lock  exclusive table:1024
   step 1: advance
     order schema 2 regions on dn-1
-    make  schema version 2 of 1
+    make  schema version 2 from 1
             index by_a: absent -> delete-only
     put   __table_info/1024
   step 2: advance (about 15 s)
@@ -97,7 +97,8 @@ create_index of table main.public.t (1024)
     set   default of column note: null -> none
     log   table.altered
   waits for schema_lease fe-2, t-9 open for 2.5 s, at most 15 s
-  reads 2,000,000 rows (3 MiB); takes about 35 s once Spark runs; its start comes before that
+  reads 2,000,000 rows (3 MiB)
+  takes about 35 s once Spark has started
 """
 
 

@@ -26,11 +26,11 @@ def hosted(table: FeedTable, wait_s: float = 5.0) -> Iterator[Hosted]:
     portal, host = Portal(), _Host(table, wait_s)
     running_host = asyncio.run_coroutine_threadsafe(host.run(), portal._loop)
     try:
-        frontends, session = host.there.result(10)
+        frontends, session = host.there.result(120)
         with Connection(session, portal) as connection:
             yield Hosted(connection, frontends)
             portal.call(host.end())
-            running_host.result(10)
+            running_host.result(120)
     finally:
         portal.close()
 

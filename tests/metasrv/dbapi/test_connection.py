@@ -15,7 +15,7 @@ from tests.dataplane.frontend.tables import feed_table
 from tests.metasrv.dbapi.hosted import hosted
 
 NOBODY = "http://127.0.0.1:1"
-LIMIT_S = 30
+LIMIT_S = 120
 PEP_249 = {
     "apilevel",
     "threadsafety",

@@ -1,7 +1,5 @@
 """The Python of docs/dbapi.md, run as it stands against a whole cluster, and a connection to it."""
 
-import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,10 +10,10 @@ from metasrv import dbapi
 from metasrv.playground.plan import PlaygroundOptions
 from metasrv.playground.playground import Playground
 from metasrv_base.concurrency.run_in_thread import run_in_thread
+from tests.metasrv.playground.documented_python import output_of, programs_of
 
 pytestmark = pytest.mark.process
 
-ROOT = Path(__file__).parents[3]
 PLAIN = [
     "1998 written",
     "(datetime.datetime(2013, 1, 31, 23, 59, 59, tzinfo=datetime.timezone.utc), Decimal('12.50'),"
@@ -29,19 +27,6 @@ PANDAS = [
     "'amount': [Decimal('12.50'), Decimal('2.00'), Decimal('3.00')]}",
     "[500, 500, 500, 499]",
 ]
-
-
-def run(code: str, url: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "METASRV_URL": url, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def changed(url: str) -> None:
@@ -73,14 +58,12 @@ def changed(url: str) -> None:
 async def test_given_a_playground_when_the_documented_programs_run_then_they_say_what_they_should(
     tmp_path: Path,
 ) -> None:
-    plain, pandas = re.findall(
-        r"```python\n(.*?)```", (ROOT / "docs" / "dbapi.md").read_text(), re.DOTALL
-    )
+    plain, pandas = programs_of("dbapi.md")
 
     async with Playground(PlaygroundOptions(tmp_path, frontends=1)) as playground:
         url = playground.metasrv_urls[0]
-        said = await run_in_thread(False, run, plain, url)
-        read = await run_in_thread(False, run, pandas, url)
+        said = await run_in_thread(False, output_of, plain, url)
+        read = await run_in_thread(False, output_of, pandas, url)
         await run_in_thread(False, changed, url)
 
     for words in PLAIN:

@@ -16,6 +16,7 @@ from metasrv_base.schema.types import ColumnType, parse_type
 from metasrv_base.schema.values import Value, to_json
 from tests.dataplane.frontend.tables import column, feed_table, index
 from tests.metasrv.dbapi.hosted import Hosted, hosted
+from tests.metasrv.sdk.catalog import answer
 from tests.metasrv_base.schema.values import SAMPLES, values
 
 TYPES = {
@@ -162,6 +163,27 @@ def test_given_a_query_then_its_columns_and_rows_are_those_of_pep_249(
     assert list(cursor) == []
 
 
+def test_given_a_view_then_its_columns_have_types_and_its_times_are_datetimes(one: Hosted) -> None:
+    shown = {
+        "offset": 0,
+        "columns": ["table_name", "created_at"],
+        "types": ["string", "timestamp(ms)"],
+        "rows": [["t", "2013-01-31T23:59:59.5Z"]],
+    }
+    one.frontends.script.append(answer(200, {"results": [shown]}))
+    with one.connection.cursor() as cursor:
+        cursor.execute("select table_name, created_at from information_schema.tables")
+
+        assert [column[:2] for column in cursor.description or ()] == [
+            ("table_name", "string"),
+            ("created_at", "timestamp(ms)"),
+        ]
+        assert (cursor.description or ())[1][1] == dbapi.DATETIME
+        assert cursor.fetchall() == [
+            ("t", datetime(2013, 1, 31, 23, 59, 59, 500_000, tzinfo=UTC)),
+        ]
+
+
 def test_given_statements_that_write_then_the_rows_are_counted(cursor: dbapi.Cursor) -> None:
     cursor.execute("insert into t (id) values (1), (2)")
     counts = [cursor.rowcount]
@@ -179,6 +201,23 @@ def test_given_no_statement_or_several_then_nothing_is_done(
 ) -> None:
     with pytest.raises(dbapi.ProgrammingError):
         cursor.execute(text)
+
+
+def test_given_the_optional_parts_of_pep_249_then_some_are_there_and_the_others_have_no_name(
+    one: Hosted,
+) -> None:
+    connection = one.connection
+    with connection.cursor() as cursor:
+        assert cursor.connection is connection
+        cursor.setinputsizes([dbapi.STRING, 25])
+        cursor.setoutputsize(1_000, 2)
+        cursor.execute("insert into t values (?, ?, ?)", [1, None, "x"])
+        cursor.execute("select a, b from t")
+        assert list(cursor) == [(None, "x")]
+        for name in ("callproc", "nextset", "scroll", "lastrowid", "messages"):
+            assert not hasattr(cursor, name)
+    for name in ("Error", "Warning", "InterfaceError", "DatabaseError", "DataError"):
+        assert getattr(connection, name) is getattr(dbapi, name)
 
 
 def test_given_no_result_when_fetched_then_it_is_refused(cursor: dbapi.Cursor) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from metasrv.host.storage_roots import judge, kind_of, try_out
+from metasrv.host.storage_roots import kind_of, root_verdict, try_out
 
 MOUNTS = """22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/root rw
 30 22 0:26 / /mnt/share rw shared:2 - nfs4 host:/share rw
@@ -35,7 +35,7 @@ def test_given_mounts_when_asked_then_the_innermost_one_counts(folder: str, kind
 def test_given_a_file_system_when_judged_then_only_one_hosts_disk_qualifies(
     kind: str | None, ok: bool
 ) -> None:
-    assert judge(kind).ok is ok
+    assert root_verdict(kind).ok is ok
 
 
 def test_given_a_folder_when_tried_then_nothing_is_left_there(tmp_path: Path) -> None:

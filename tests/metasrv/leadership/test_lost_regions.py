@@ -2,8 +2,8 @@
 
 from keys.model.log import RouteChanged, TableCreated
 from keys.model.tables import RegionState
-from metasrv.leadership.lost_regions import lost_regions
-from metasrv.nodes.region_report import RegionReport
+from metasrv.leadership.lost_regions import lost_regions, restarted_leaders
+from metasrv.nodes.heartbeats.region_report import RegionReport
 from metasrv.nodes.status import NodeState, NodeStatus
 from metasrv_base.engines import LSM, MEMORY
 from metasrv_base.wire.node.nodes import RegionColumns, RegionStat
@@ -71,4 +71,33 @@ def test_given_a_report_with_lost_regions_then_the_first_are_kept_with_their_epo
         )
     )
 
-    assert report.lost(2) == {SECOND: 1, THIRD: 2}
+    assert report.in_state("lost", 2) == {SECOND: 1, THIRD: 2}
+
+
+def started_again(restarted: dict[str, int], state: NodeState = NodeState.ALIVE) -> NodeStatus:
+    return NodeStatus(node("dn-1"), state, 0.0, 0, 0, None, {}, restarted=restarted)
+
+
+def test_given_regions_that_need_a_new_epoch_then_one_procedure_for_each_table() -> None:
+    (other,) = region_ids(OTHER, 1)
+    restarted = {FIRST: 1, SECOND: 1, THIRD: 1, other: 1}
+
+    first, second = restarted_leaders([started_again(restarted)], catalog_of(*entries()), ())
+
+    assert (first.table_id, first.source) == (TABLE, "dn-1")
+    assert first.region_ids == (FIRST, SECOND), "the third is led elsewhere"
+    assert second.region_ids == (other,)
+
+
+def test_given_what_needs_no_new_epoch_then_nothing_is_begun() -> None:
+    restarted = {FIRST: 1}
+    catalog = catalog_of(*entries())
+    region = catalog.tables[TABLE].route.region_routes[0]
+    opening = region.model_copy(update={"state": RegionState.OPENING})
+    moving = catalog_of(*entries(), RouteChanged(table_id=TABLE, version=2, regions=(opening,)))
+
+    assert restarted_leaders([started_again({FIRST: 2})], catalog, ()) == (), "of another epoch"
+    assert restarted_leaders([started_again(restarted)], catalog, {(TABLE, "dn-1")}) == ()
+    assert restarted_leaders([started_again(restarted, NodeState.DEAD)], catalog, ()) == ()
+    assert restarted_leaders([started_again(restarted)], moving, ()) == (), "a procedure opens it"
+    assert restarted_leaders([started_again({"4294967296000": 1})], catalog, ()) == ()

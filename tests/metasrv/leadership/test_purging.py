@@ -16,6 +16,7 @@ from keys.model.log import (
     TableCreated,
     TableDropped,
 )
+from keys.model.tables import CopyRole, RegionCopy
 from metasrv.leadership.purging import DropRetention, due
 from metasrv_base.concurrency.turns import TURN, at_once
 from tests.metasrv.nodes.samples import info, route
@@ -63,6 +64,17 @@ def test_given_a_node_that_is_away_then_its_tables_wait_and_hold_up_no_others() 
 
     assert ids(catalog, DAY_MS, ("dn-1",), limit=1) == [2]
     assert ids(catalog, DAY_MS) == [1, 2]
+
+
+def test_given_a_node_with_a_copy_that_is_away_then_its_table_waits() -> None:
+    copy = RegionCopy(node="dn-2", root="/dn-2/a", role=CopyRole.LEARNER)
+    made = TableCreated(info=info(1, "t1"), route=route("dn-1", 1, copies=(copy,)))
+    dropped = TableDropped(table_id=1, dropped_at_ms=10, dropped_by="p")
+    update = CatalogUpdate(version=2, at_ms=2, procedure=None, entries=(made, dropped))
+    catalog = catalog_of({}).apply(update, 2)
+
+    assert ids(catalog, DAY_MS, ("dn-2",)) == []
+    assert ids(catalog, DAY_MS, ("dn-3",)) == [1]
 
 
 def test_given_many_dropped_tables_then_each_turn_looks_at_few(

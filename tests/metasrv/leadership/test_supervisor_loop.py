@@ -62,7 +62,7 @@ class SlowManager:
     began: dict[str, int] = field(default_factory=dict)
     stored: set[str] = field(default_factory=set)
 
-    async def submit(self, kind: Any, state: Any, wish: Any) -> None:
+    async def submit(self, kind: Any, state: Any, attempt: Any) -> None:
         assert state.node not in self.began, "a second failover of a node"
         self.began[state.node] = self.clock.mono_ms()
         await self.clock.sleep_ms(self.takes_ms)
@@ -82,11 +82,14 @@ class Scene:
     loop: SimLoop
     takes_ms: int = 0
     maintenance: Maintenance | None = None
+    leaders: tuple[str, ...] = NODES
+    """Nodes that lead a region; the others have copies only."""
 
     def __post_init__(self) -> None:
         self.clock = SimClock(self.loop)
         self.book, self.manager = Book(self.clock), SlowManager(self.clock, self.takes_ms)
-        catalog = Catalog(nodes=Map({name: Map({1024: (HELD,)}) for name in NODES}))
+        held = Map({name: Map({1024: (HELD,)}) for name in NODES})
+        catalog = Catalog(nodes=held, led=Map(dict.fromkeys(self.leaders, 1)))
         supervisor = Supervisor(
             self.clock,
             cast(Any, SimpleNamespace(procedure_id=lambda: "p")),
@@ -106,6 +109,18 @@ class Scene:
     def kill(self, name: str) -> int:
         self.book.alive.discard(name)
         return self.clock.mono_ms()
+
+
+def test_given_a_node_that_has_copies_and_leads_nothing_when_it_dies_then_no_failover() -> None:
+    async def main(loop: SimLoop) -> None:
+        at = Scene(loop, leaders=("dn-2",))
+        await at.settle()
+        at.kill("dn-1")
+        await at.clock.sleep_ms(60_000)
+
+        assert at.manager.began == {}
+
+    run(main, 1)
 
 
 @pytest.mark.parametrize("takes_ms", [5, 5_000, 20_000, HOUR_MS])

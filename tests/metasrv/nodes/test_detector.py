@@ -2,7 +2,7 @@
 
 import pytest
 
-from metasrv.nodes.detector import PHI_MAX, PhiConfig, PhiDetector
+from metasrv.nodes.detector import PHI_IN_TIME_MAX, PHI_MAX, PhiConfig, PhiDetector
 
 PLAIN = PhiConfig(first_interval_ms=1_000, deviation_ms_min=100, pause_ms=0)
 
@@ -33,6 +33,21 @@ def test_given_regular_beats_when_late_then_phi_is_that_of_the_normal_tail(
     detector, now = beating(PLAIN, [1_000] * 20)
 
     assert detector.phi(now + late_ms) == pytest.approx(phi, abs=0.001)
+
+
+@pytest.mark.parametrize("intervals", [[], [1_000] * 20, [500, 1_500] * 10, [1_000] * 9 + [9_000]])
+def test_given_any_beats_when_in_time_then_phi_is_at_most_that_of_the_mean(
+    intervals: list[int],
+) -> None:
+    detector, now = beating(PLAIN, intervals)
+    moments = [now + late for late in range(0, 5_000, 10)]
+
+    in_time = [moment for moment in moments if detector.is_in_time(moment)]
+
+    assert in_time == moments[: len(in_time)]
+    assert 0 < len(in_time) < len(moments)
+    assert max(map(detector.phi, in_time)) <= PHI_IN_TIME_MAX
+    assert min(map(detector.phi, moments[len(in_time) :])) > 0.301
 
 
 def test_given_silence_when_time_goes_on_then_phi_only_rises_and_stays_finite() -> None:

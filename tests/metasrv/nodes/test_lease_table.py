@@ -64,3 +64,33 @@ def test_given_grants_of_a_node_when_asked_for_all_then_its_last_one_counts() ->
 
     assert book.node_free_at_ms("dn-1") == book.free_at_ms("dn-1", ["7"]) == 111_500
     assert book.node_free_at_ms("dn-2") == book.quiet_until_ms
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["grant", "renew", "forget"]), st.sets(st.sampled_from("789"))),
+    max_size=12,
+)
+
+
+@given(STEPS)
+def test_given_renewals_by_number_when_asked_then_as_if_each_region_had_been_granted(
+    steps: list[tuple[str, set[str]]],
+) -> None:
+    book = LeaseTable(LEASE_MS, 5_000, elected_at_ms=0)
+    plain = LeaseTable(LEASE_MS, 5_000, elected_at_ms=0)
+    now, since, standing = 100_000, 0, set[str]()
+    for kind, regions in steps:
+        now += 3_000
+        if kind == "grant":
+            since, standing = now, regions
+            book.granted("dn-1", sorted(regions), now)
+            plain.granted("dn-1", sorted(regions), now)
+        elif kind == "renew" and standing:
+            book.renewed("dn-1", since, now)
+            plain.granted("dn-1", sorted(standing), now)
+        else:
+            at_once(book.forget(now))
+        for region in "789":
+            ends = [each.free_at_ms("dn-1", [region]) for each in (book, plain)]
+            assert max(ends[0], now) == max(ends[1], now)
+        assert book.node_free_at_ms("dn-1") == plain.node_free_at_ms("dn-1")

@@ -11,7 +11,7 @@ from keys.model.cluster import Candidate, CandidateKey, Cordon, NodeKey
 from keys.model.log import TableCreated
 from keys.store.kv import Put, Request
 from keys.value import encode
-from metasrv.nodes.instruction_window import INSTRUCTIONS_MAX
+from metasrv.nodes.heartbeats.instruction_window import INSTRUCTIONS_MAX
 from metasrv.nodes.status import NodeState
 from metasrv_base.concurrency.turns import slices
 from metasrv_base.errors import Conflict, NotFound, Refused

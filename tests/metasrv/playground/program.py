@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from metasrv.cli.main import application
 from tests.metasrv.playground.waiting import until
 
-START_S_MAX = 90
-STOP_S_MAX = 90
+START_S_MAX = 300
+STOP_S_MAX = 300
 
 
 class PlaygroundProcess:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from metasrv.cli.environment import FOLDER_VARIABLE, playground_url
 from metasrv.cli.main import application
-from metasrv.cli.playground_url import FOLDER_VARIABLE, playground_url
 from metasrv.playground.background import stop
 from metasrv.playground.holder import LOCK
 from tests.metasrv.playground.waiting import until
@@ -22,7 +22,7 @@ from tests.processes import has_ended, is_running
 pytestmark = pytest.mark.process
 
 SMALL = ("--datanodes", "1", "--frontends", "0")
-START_S_MAX = 90
+START_S_MAX = 300
 
 
 @pytest.fixture

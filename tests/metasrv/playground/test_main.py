@@ -18,8 +18,8 @@ from tests.processes import is_running
 pytestmark = pytest.mark.process
 
 SMALL = ("--datanodes", "1", "--frontends", "0")
-GONE_S_MAX = 60
-AGAIN_S_MAX = 60
+GONE_S_MAX = 300
+AGAIN_S_MAX = 300
 
 
 def test_given_a_playground_when_used_from_the_command_line_then_a_table_lives_its_life(

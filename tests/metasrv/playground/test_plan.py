@@ -46,6 +46,21 @@ def test_given_frontends_then_they_know_every_metasrv_and_come_last() -> None:
     assert ports_needed(settings) == len(programs) + 1
 
 
+def test_given_zones_then_datanodes_are_in_them_in_turn() -> None:
+    settings = PlaygroundOptions(DATA, datanodes=4, frontends=2, zones=3)
+
+    programs = plan(settings, "/bin/etcd", PORTS)
+
+    zones = [word for one in programs for word in one.argv if word.startswith("--zone=")]
+    assert zones == [f"--zone=z{number}" for number in (1, 2, 3, 1, 1, 2)]
+
+
+def test_given_one_zone_then_it_is_named_local() -> None:
+    programs = plan(PlaygroundOptions(DATA, datanodes=2), "/bin/etcd", PORTS)
+
+    assert all("--zone=local" in one.argv for one in programs if one.role == "datanode")
+
+
 def test_given_an_etcd_that_is_there_then_none_is_started() -> None:
     settings = PlaygroundOptions(DATA, etcd=("http://127.0.0.1:2379", "http://127.0.0.1:3379"))
 
@@ -74,6 +89,8 @@ def test_given_more_flags_then_they_are_on_the_command_lines() -> None:
         PlaygroundOptions(DATA, metasrvs=10),
         PlaygroundOptions(DATA, datanodes=-1),
         PlaygroundOptions(DATA, frontends=17),
+        PlaygroundOptions(DATA, zones=0),
+        PlaygroundOptions(DATA, datanodes=2, zones=3),
         PlaygroundOptions(DATA, metasrvs=0, datanodes=0, frontends=1),
         PlaygroundOptions(DATA, etcd=("127.0.0.1:2379",)),
         PlaygroundOptions(DATA, etcd=("http://127.0.0.1:2379",), reset=True),

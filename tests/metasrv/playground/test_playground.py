@@ -27,7 +27,7 @@ async def test_given_a_playground_when_left_then_nothing_of_it_runs(tmp_path: Pa
     async with Playground(etcd_alone(tmp_path)) as playground:
         pid = playground.pid("etcd")
         document = json.loads((tmp_path / "playground.json").read_text())
-        async with httpx.AsyncClient(trust_env=False) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
             health = await client.get(playground.etcd_urls[0] + "/health")
         alive = is_running(pid)
 

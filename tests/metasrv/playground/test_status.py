@@ -98,6 +98,6 @@ def test_given_options_then_the_flags_in_the_background_say_them_all() -> None:
     )
 
     assert flags_of(options) == [
-        *("--data-dir=/data", "--metasrvs=2", "--datanodes=3", "--frontends=0", "--port=4000"),
-        *(f"--etcd={URL},{URL}", "--key-prefix=metasrv/", "--reset", "--supervise"),
+        *("--data-dir=/data", "--metasrvs=2", "--datanodes=3", "--frontends=0", "--zones=1"),
+        *("--port=4000", f"--etcd={URL},{URL}", "--key-prefix=metasrv/", "--reset", "--supervise"),
     ]

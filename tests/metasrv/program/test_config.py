@@ -89,8 +89,7 @@ def test_given_several_faults_when_started_then_each_names_its_flag_and_variable
     assert sorted(told) == [
         "data_dir: it is required: give --data-dir or METASRV_SERVER_DATA_DIR",
         "phi_treshold: there is no such setting; did you mean phi_threshold?",
-        "running_max: Input should be a valid integer, unable to parse string as an integer, "
-        "not none",
+        "running_max: it must be a whole number, not none",
     ]
 
 

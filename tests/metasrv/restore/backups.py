@@ -11,7 +11,7 @@ from keys.store.scan import scan
 from keys.value import StoredModel, encode
 from metasrv.check.check_input import CheckInput, read_facts
 from metasrv.check.collect import EVERYTHING
-from metasrv.check.rule import Scope, Violation, judge
+from metasrv.check.rule import Scope, Violation, violations_of
 from metasrv.check.rules import RULES
 from metasrv.restore.restore import RestoreDeps
 from metasrv_base.backup.backup_file import BackupHeader, BackupKey
@@ -116,4 +116,4 @@ class Target:
     def violations(self) -> list[Violation]:
         """The faults that `metasrv check` finds in the store alone, warnings too."""
         rules = tuple(rule for rule in RULES if rule.scope is Scope.STORE)
-        return list(judge(rules, self.facts()))
+        return list(violations_of(rules, self.facts()))

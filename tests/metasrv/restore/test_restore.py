@@ -209,6 +209,7 @@ def _damaged(data: bytes) -> bytes:
     return data[:200] + bytes([data[200] ^ 1]) + data[201:]
 
 
+@pytest.mark.case("input 108")
 @pytest.mark.parametrize("spoil", [_cut, _foreign, _damaged])
 async def test_given_a_file_that_is_no_whole_backup_then_refused_and_nothing_is_written(
     backup: Backup, spoil: Callable[[bytes], bytes]

@@ -10,7 +10,7 @@ from keys.model.records import ProcedureKey, ProcedurePhase, ProcedureRecord
 from keys.store.memory import MemoryKv
 from keys.value import decode
 from metasrv.check.check_input import CheckInput, read_facts
-from metasrv.check.rule import Scope, judge
+from metasrv.check.rule import Scope, violations_of
 from metasrv.check.rules import RULES
 from metasrv.restore.restore import restore
 from metasrv.restore.restored_procedures import ENDED_KINDS, restored_procedure
@@ -59,7 +59,7 @@ def where(record: ProcedureRecord) -> object:
 
 
 def faults(facts: CheckInput) -> set[tuple[str, str]]:
-    return {(one.rule, one.subject) for one in judge(STORE_RULES, facts)}
+    return {(one.rule, one.subject) for one in violations_of(STORE_RULES, facts)}
 
 
 def test_given_the_kinds_then_each_has_a_life() -> None:

@@ -28,6 +28,8 @@ class FakeCatalog(httpx.AsyncBaseTransport):
     holders: list[dict[str, Any]] | None = field(default_factory=list)
     """Holders of schema leases, as metasrv shows them: frontends. None: there is no leader, which
     alone knows them."""
+    looked: Callable[[], None] = lambda: None
+    """Called at each read of the holders, before its answer."""
     asked: list[httpx.Request] = field(default_factory=list)
     network: httpx.AsyncHTTPTransport = field(
         default_factory=lambda: httpx.AsyncHTTPTransport(verify=False)
@@ -40,6 +42,7 @@ class FakeCatalog(httpx.AsyncBaseTransport):
                 return await self.network.handle_async_request(request)
             return self.nodes(request)
         if request.url.path == "/v1/schema-leases":
+            self.looked()
             if self.holders is None:
                 return httpx.Response(503)
             return answer(200, {"holders": self.holders, "catalog_version": 7})
@@ -71,7 +74,7 @@ class FakeCatalog(httpx.AsyncBaseTransport):
         assert not validate_spec(spec)
         self.table = TableBody.model_validate(
             {
-                **spec.model_dump(exclude={"if_not_exists", "columns"}),
+                **spec.model_dump(exclude={"if_not_exists", "columns"}, exclude_none=True),
                 "columns": [
                     {**column.model_dump(), "id": place, "state": "public"}
                     for place, column in enumerate(spec.columns, 1)

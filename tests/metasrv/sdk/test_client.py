@@ -285,6 +285,34 @@ async def test_given_no_frontend_then_nothing_is_sent_to_nodes_until_one_is_regi
     assert frontends.told == ["fe-1.test"]
 
 
+async def test_given_no_frontend_for_a_while_then_a_call_ends_long_before_its_deadline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("metasrv.sdk.rows.frontends.NONE_S", 0.02)
+    async with scene() as (frontends, table), asyncio.timeout(120):
+        frontends.lead()
+        with pytest.raises(Unavailable, match="none is registered"):
+            await table.insert(ROWS[:1], deadline_ms=3_600_000)
+
+
+async def test_given_a_frontend_that_is_back_within_a_while_then_the_call_is_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("metasrv.sdk.rows.frontends.NONE_S", 3_600.0)
+    async with scene() as (frontends, table):
+        looks: list[None] = []
+
+        def looked() -> None:
+            looks.append(None)
+            frontends.lead(*[ONE] * (len(looks) > 2))
+
+        frontends.looked = looked
+        await table.insert(ROWS[:1], deadline_ms=3_600_000)
+
+    assert len(looks) == 3
+    assert frontends.told == ["fe-1.test"]
+
+
 @pytest.mark.slow
 async def test_given_nobody_who_knows_the_frontends_then_nothing_is_done_and_it_is_said() -> None:
     async with scene() as (frontends, table):

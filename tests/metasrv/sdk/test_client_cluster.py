@@ -23,7 +23,7 @@ async def table_of(folder: Path, wanted: TableSpec) -> AsyncIterator[AsyncTable]
     settings = PlaygroundOptions(folder, datanodes=2, frontends=1)
     async with (
         Playground(settings) as playground,
-        connect_async(playground.metasrv_urls) as client,
+        connect_async(playground.metasrv_urls, patience_ms=60_000) as client,
     ):
         await client.tables.create(wanted)
         yield client.table("t")

@@ -41,3 +41,7 @@ def test_given_the_package_when_imported_then_nothing_heavy_is_loaded() -> None:
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert told.stdout.strip() == "[]"
+
+
+def test_given_the_package_then_a_shell_completes_what_users_import() -> None:
+    assert dir(metasrv.sdk) == sorted(metasrv.sdk.__all__)

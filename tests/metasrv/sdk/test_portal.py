@@ -90,7 +90,7 @@ def test_given_calls_of_another_thread_when_the_portal_closes_then_each_is_answe
         thread = Thread(target=call_on, args=(portal, ends), daemon=True)
         thread.start()
         portal.close()
-        thread.join(timeout=10)
+        thread.join(timeout=120)
 
         assert ends == ["the client is closed"]
 

@@ -1,11 +1,12 @@
 """Long pure work that takes turns."""
 
 import asyncio
+from random import Random
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metasrv_base.concurrency.turns import Turns, at_once, by_turns, slices
+from metasrv_base.concurrency.turns import TURN, Turns, at_once, by_turns, slices, sorting
 
 
 def total(numbers: list[int], size: int) -> Turns[int]:
@@ -31,6 +32,32 @@ def test_given_items_then_slices_are_all_of_them_in_order_and_short(
 def test_given_work_then_both_ways_come_to_the_same(numbers: list[int], size: int) -> None:
     assert at_once(total(numbers, size)) == sum(numbers)
     assert asyncio.run(by_turns(total(numbers, size))) == sum(numbers)
+
+
+@given(sizes=st.lists(st.integers(0, 3 * TURN), min_size=1, max_size=3), seed=st.integers(0, 99))
+@settings(max_examples=30)
+def test_given_items_when_sorted_in_turns_then_as_at_once_and_a_turn_has_few_of_them(
+    sizes: list[int], seed: int
+) -> None:
+    rng = Random(seed)
+    numbers = [(rng.randrange(500), place) for size in sizes for place in range(size)]
+    work, looked_at, result = [0], list[int](), None
+
+    def key(item: tuple[int, int]) -> bytes:
+        work[0] += 1
+        return b"%03d" % item[0]
+
+    turns = sorting(numbers, key)
+    while result is None:
+        work[0] = 0
+        try:
+            next(turns)
+        except StopIteration as over:
+            result = over.value
+        looked_at.append(work[0])
+
+    assert list(result) == sorted(numbers, key=key)
+    assert max(looked_at) <= TURN + len(numbers) / TURN + 1, "and the first of each run"
 
 
 async def test_given_work_by_turns_then_others_run_between_two_of_them() -> None:

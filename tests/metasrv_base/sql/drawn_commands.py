@@ -90,7 +90,8 @@ def specs(draw: st.DrawFn, name: str) -> TableSpec:
         columns=tuple(all_of),
         primary_key=tuple(spec.name for spec in key),
         partition=draw(partitions(key)),
-        replicas=draw(st.integers(1, 3)),
+        replicas=draw(st.none() | st.integers(1, 3)),
+        min_in_sync=draw(st.none() | st.integers(1, 3)),
         options=draw(options()),
         colocation_columns=draw(st.none() | st.just((key[0].name,))),
         storage_profile=draw(st.none() | names),
@@ -136,6 +137,9 @@ def operations(draw: st.DrawFn) -> changes.AlterOperation:
         changes.DropConstraint(op="drop_constraint", name=name),
         changes.SetOptions(op="set_options", options=dict(draw(options(1)))),
         changes.SetOptions(op="set_options", options=dict.fromkeys(draw(options(1)))),
+        changes.SetCopies(op="set_copies", replicas=3, reason=draw(st.none() | texts)),
+        changes.SetCopies(op="set_copies", replicas="default", min_in_sync=draw(numbers)),
+        changes.SetCopies(op="set_copies", min_in_sync="default"),
     ]
     return draw(st.sampled_from(choices))
 
@@ -197,6 +201,7 @@ filters = st.builds(
 )
 _CLAUSES: dict[str, st.SearchStrategy[Any]] = {
     "replicas": numbers,
+    "min_in_sync": numbers,
     "partitions": numbers,
     "storage_profiles": st.lists(profiles, min_size=1, max_size=2).map(tuple),
     "node_filter": filters,

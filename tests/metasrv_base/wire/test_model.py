@@ -3,9 +3,11 @@
 import importlib
 import pkgutil
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import pytest
+from pydantic.json_schema import models_json_schema
 
 import metasrv_base.wire
 from metasrv_base.wire.model import WireModel
@@ -27,6 +29,16 @@ MODELS = {
 }
 
 
+@cache
+def shapes() -> Mapping[str, Mapping[str, Any]]:
+    """The schema of each model, all made at once: most are part of several."""
+    references, made = models_json_schema([(each, "validation") for each in MODELS.values()])
+    return {
+        model.__qualname__: made["$defs"][reference["$ref"].rpartition("/")[2]]
+        for (model, _), reference in references.items()
+    }
+
+
 def endless(schema: Any, path: str = "") -> Iterator[str]:
     """Where *schema* has a whole number without an end."""
     if isinstance(schema, Mapping):
@@ -40,11 +52,9 @@ def endless(schema: Any, path: str = "") -> Iterator[str]:
             yield from endless(part, f"{path}/{number}")
 
 
-@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
-def test_given_what_travels_when_described_then_each_whole_number_has_an_end(
-    model: type[WireModel],
-) -> None:
-    properties = dict(model.model_json_schema().get("properties", {}))
+@pytest.mark.parametrize("model", MODELS)
+def test_given_what_travels_when_described_then_each_whole_number_has_an_end(model: str) -> None:
+    properties = dict(shapes()[model].get("properties", {}))
     properties.pop("bounds", None)  # values of users, judged by the types of their columns
 
     assert list(endless(properties)) == []

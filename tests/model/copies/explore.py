@@ -10,7 +10,7 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from tests.model.copies import failures, members, promises, records
+from tests.model.copies import failures, members, moves, promises, records
 from tests.model.copies.faults import CopyFault, faults
 from tests.model.copies.world import Event, Node, Setting, World, bits
 
@@ -90,6 +90,7 @@ def _reached(on: Setting, world: World) -> Iterator[tuple[Event, World, Names]]:
     steps = (
         records.steps(on, world),
         members.steps(on, world),
+        moves.steps(on, world),
         promises.steps(on, world),
         failures.steps(on, world),
     )

@@ -20,7 +20,8 @@ from tests.model.copies.world import (
 
 def steps(on: Setting, world: World) -> Iterator[Step]:
     if world.route.version < on.bounds.versions:
-        yield from _shrinks(on, world)
+        if on.bounds.shrinks:
+            yield from _shrinks(on, world)
         yield from _gives_new_roots(on, world)
         if world.route.epoch < on.bounds.epochs:
             yield from _promotes(on, world)
@@ -57,11 +58,12 @@ def _gives_new_roots(on: Setting, world: World) -> Iterator[Step]:
                 route=route._replace(version=route.version + 1)
             )
             if on.rules.acks_name_root:
-                after = _without_acks_of(after, copy)
+                after = without_acks_of(after, copy)
             yield Event("route: {} is a learner in a new root", (copy,)), after
 
 
-def _without_acks_of(world: World, copy: int) -> World:
+def without_acks_of(world: World, copy: int) -> World:
+    """The world in which no leader counts what the former root of a copy has acknowledged."""
     for number, node in enumerate(world.nodes):
         if node.lead is not None:
             heard, sent = put(node.lead.heard, copy, 0), put(node.lead.sent, copy, 0)
@@ -109,6 +111,8 @@ def _requires(on: Setting, world: World, number: int, node: Node, lead: Lead) ->
         return  # it would read of itself that it no longer leads, or asks already
     if route.version >= on.bounds.versions:
         return
+    if node.promised and on.rules.grows_after_promise:
+        return
     least = max(
         node.commit if on.rules.catches_up else 0,
         lead.opened if on.rules.catches_up_to_opening else 0,
@@ -142,14 +146,16 @@ def _grows(on: Setting, world: World) -> Iterator[Step]:
 
 
 def _reads_route(world: World, number: int, node: Node, lead: Lead) -> Iterator[Step]:
-    """A leader reads the newest route. To read an older one is to have read it earlier."""
+    """A leader reads the newest route. To read an older one is to have read it earlier. A request
+    that was computed from an older version has failed, so its learner is required no more."""
     route = world.route
     if route.epoch > node.epoch:
         after = node._replace(lead=None, read=False)
         event = Event("{} reads that it no longer leads", (number,))
         yield event, with_node(world, number, after)
     elif route.leader == number:
-        pending = [ask.learner for ask in world.asks if ask.epoch == node.epoch]
+        current = (node.epoch, route.version)
+        pending = [ask.learner for ask in world.asks if (ask.epoch, ask.version) == current]
         asked = sum(1 << copy for copy in pending if lead.required >> copy & 1)
         required = route.in_sync | asked
         if (route.in_sync, required) != (lead.members, lead.required):

@@ -18,6 +18,8 @@ READ = Bounds(2, versions=2, reads=True)
 READ_OF_THREE = Bounds(3, versions=2, reads=True)
 GROWING = Bounds(1, 1)
 DISKS = Bounds(2, losses=1, min_in_sync=2)
+MOVED = replace(DISKS, learners=1, epochs=1, versions=3, moves=True)
+PROMOTED_TWICE = Bounds(2, 1, epochs=3, reads=True, shrinks=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,8 @@ MUTANTS: Mapping[str, Mutant] = {
     "an acknowledgement of a lost root counted": Mutant(
         "acks_name_root", Bounds(3, losses=1), LOST
     ),
+    "removed before added": Mutant("adds_before_removing", MOVED, THIN),
+    "a folder deleted before the route": Mutant("route_before_folder", MOVED, THIN),
     "statements known to the leader alone": Mutant(
         "replicates_statements", PAIR, CopyFault.DOUBLED
     ),
@@ -75,6 +79,9 @@ MUTANTS: Mapping[str, Mutant] = {
     "a promise without room for drift": Mutant("allows_for_drift", READ, STALE),
     "a clock that stands while suspended": Mutant("counts_suspended", READ, STALE),
     "served before the own promise has ended": Mutant("waits_own_promise", READ, STALE),
+    "a set that grows before the promise of its leader has ended": Mutant(
+        "grows_after_promise", PROMOTED_TWICE, STALE
+    ),
     "a promise forgotten by a restart": Mutant("restart_promises", replace(READ, crashes=1), STALE),
     "checked before it is read": Mutant("checks_after_reading", READ, STALE),
     "read before what was opened is common": Mutant("reads_after_opening", READ_OF_THREE, STALE),

@@ -16,6 +16,9 @@ PROOFS: Mapping[str, Bounds] = {
         1, 1, writes=2, epochs=3, versions=5, crashes=1
     ),
     "a learner joins two copies": Bounds(2, 1, epochs=3, versions=4),
+    "a copy is moved, another is promoted, and a disk is lost": Bounds(
+        2, 1, versions=3, losses=1, min_in_sync=2, moves=True
+    ),
     "files are ingested": Bounds(2, 1, flushes=True, ingests=True),
     "a disk is lost, and a node starts again": Bounds(2, 1, losses=1, min_in_sync=2, crashes=1),
     "a disk is lost under two writes": Bounds(

@@ -52,6 +52,10 @@ class Rules:
     """A node whose root is gone neither opens the region nor follows as the copy that it was."""
     acks_name_root: bool = True
     """An acknowledgement of a copy names its root: that of a lost one counts for no other."""
+    adds_before_removing: bool = True
+    """A copy is removed when as many as the table is to have are in sync without it."""
+    route_before_folder: bool = True
+    """The folder of a copy is deleted when no route names it any more."""
     replicates_statements: bool = True
     """The log says which statements were done, so a promoted copy knows them."""
     promises: bool = True
@@ -68,6 +72,9 @@ class Rules:
     """The clock of a leader goes on while its machine is suspended (CLOCK_BOOTTIME)."""
     waits_own_promise: bool = True
     """A promoted copy serves nothing before its own last promise has ended."""
+    grows_after_promise: bool = True
+    """A promoted copy asks for no copy to be added before its own promise has ended: that copy has
+    promised nothing to the former leader, and may be promoted next."""
     restart_promises: bool = True
     """A copy that starts assumes that it promised just before."""
     checks_after_reading: bool = True

@@ -121,6 +121,10 @@ class Bounds:
     """Records that a copy holds in memory."""
     stalls: bool = False
     """No copy but the leader flushes."""
+    moves: bool = False
+    """Copies are added to the region, and removed from it."""
+    shrinks: bool = True
+    """A copy may leave the set otherwise than by a promotion."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ ADD = AddColumnOperation(name="seats", type="int32", nullable=False, default=100
 
 
 def planned(
-    wish: DryRunRequest,
+    attempt: DryRunRequest,
     given: Callable[[Cluster], None] = lambda cluster: None,
     estimates: Estimates | None = None,
     before: Callable[..., Awaitable[None]] = with_wide_table,
@@ -39,7 +39,7 @@ def planned(
         server = await cluster.started()
         given(cluster)
         await cluster.detected()
-        return await dry_run(KINDS, wish, server.manager._ports, estimates or Estimates())
+        return await dry_run(KINDS, attempt, server.manager._ports, estimates or Estimates())
 
     return run(main, 1)
 

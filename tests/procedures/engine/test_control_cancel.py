@@ -1,4 +1,4 @@
-"""A wish to cancel, at any moment of a procedure and of its client."""
+"""A request to cancel, at any moment of a procedure and of its client."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ import pytest
 from keys.model.records import ProcedureHistory, ProcedureOutcome
 from metasrv_base.errors import Conflict, MetaError, NotFound, Unavailable, Unknown
 from procedures.engine.active_procedure import ActiveProcedure
-from procedures.engine.submit import SubmitRequest as Wish
+from procedures.engine.submit import SubmitRequest
 from tests.fakes.faults import Mode
 from tests.procedures.harness.gates import Gate
 from tests.procedures.harness.leader_office import OPERATOR, Office, office
@@ -143,10 +143,10 @@ def test_given_a_deposed_leader_when_asked_then_an_error_and_never_a_hang() -> N
         kind, state = at.cluster.kinds["gate"], Gate(name="b")
 
         for _ in range(3):
-            wish = Wish(at.cluster.ids.procedure_id(), OPERATOR, "")
+            request = SubmitRequest(at.cluster.ids.procedure_id(), OPERATOR, "")
             with pytest.raises(MetaError) as error:
-                await old.submit(kind, state, wish)
+                await old.submit(kind, state, request)
             assert isinstance(error.value, Conflict | Unavailable | Unknown)
-        assert wish.procedure not in at.cluster.living()
+        assert request.procedure not in at.cluster.living()
 
     office(scenario)

@@ -16,7 +16,7 @@ from metasrv_base.errors import MetaError, Refused
 from procedures.engine import record_transitions
 from procedures.engine.active_procedure import ActiveProcedure
 from procedures.engine.sizes import ROOM_BYTES
-from procedures.engine.submit import SubmitRequest as Wish
+from procedures.engine.submit import SubmitRequest
 from procedures.kinds.alter.alter_operations import (
     AddColumnOperation,
     AddIndex,
@@ -68,9 +68,9 @@ class Wide:
 
         self.cluster.plane.execute = heard  # type: ignore[assignment,method-assign]
         client = ClientRequirements(submitted_by="anna", request_id="r", statement={})
-        wish = Wish(self.cluster.ids.procedure_id(), client, "f")
+        request = SubmitRequest(self.cluster.ids.procedure_id(), client, "f")
         manager = self.cluster.leader.manager
-        submitted = await manager.submit(kind, state, wish)
+        submitted = await manager.submit(kind, state, request)
         found = await manager.wait(submitted.procedure, deadline_ms=600_000)
         assert isinstance(found, ProcedureHistory), found.live.last_error
         return found
@@ -190,19 +190,19 @@ def test_given_a_record_that_its_history_could_not_hold_when_submitted_then_it_i
     async def scenario(at: Office) -> None:
         manager, kind = at.server.manager, at.cluster.kinds["gate"]
 
-        def wish(size: int) -> Wish:
+        def request(size: int) -> SubmitRequest:
             client = ClientRequirements(
                 submitted_by="a", request_id="r", statement={"body": "x" * size}
             )
-            return Wish(at.cluster.ids.procedure_id(), client, "b" * 64)
+            return SubmitRequest(at.cluster.ids.procedure_id(), client, "b" * 64)
 
         state = Gate(name="fat", locks=("table:1024",))
         await at.submit("a", "table:1024")
         await at.settle()
         with pytest.raises(Refused, match="ddl-too-large"):
-            await manager.submit(kind, state, wish(TXN_BYTES_MAX - ROOM_BYTES))
+            await manager.submit(kind, state, request(TXN_BYTES_MAX - ROOM_BYTES))
 
-        widest = await manager.submit(kind, state, wish(TXN_BYTES_MAX - ROOM_BYTES - 2_000))
+        widest = await manager.submit(kind, state, request(TXN_BYTES_MAX - ROOM_BYTES - 2_000))
         found: ActiveProcedure | ProcedureHistory = await manager.wait(
             widest.procedure, deadline_ms=3_600_000
         )

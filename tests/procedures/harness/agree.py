@@ -273,8 +273,9 @@ class Agreement:
             if [number & 0xFFFFFFFF for number in numbers] != list(range(len(numbers))):
                 yield f"route {table} has regions {numbers}"
             for region, number in zip(route["region_routes"], numbers, strict=True):
-                mine = held.setdefault((region["leader"], table), (route["version"], []))
-                mine[1].append(number & 0xFFFFFFFF)
+                for node in (region["leader"], *(c["node"] for c in region.get("copies", ()))):
+                    mine = held.setdefault((node, table), (route["version"], []))
+                    mine[1].append(number & 0xFFFFFFFF)
         index = {
             where: (value["version"], value["regions"])
             for where, value in self.family("__dn_table").items()
@@ -294,11 +295,11 @@ class Agreement:
     def _logs(self) -> Iterator[str]:
         found = self.family("__catalog")
         updates = sorted(int(where[1]) for where in found if where[0] == "update")
-        first = updates[0] if updates else self.versions + 1
+        above = [update for update in updates if update > self.floor]
         version = found[("version",)]["version"]
         if version != self.versions:
             yield f"version {version}, the log's {self.versions}"
-        if updates != list(range(first, self.versions + 1)) or first > self.floor + 1:
+        if above != list(range(self.floor + 1, self.versions + 1)):
             yield f"updates {updates} up to {self.versions}, the oldest snapshot is {self.floor}"
         living = {
             int(table): (info, self.family("__table_route").get((table,)))

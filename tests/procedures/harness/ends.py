@@ -39,13 +39,15 @@ class End:
             *(v["route"] for v in self.agreement.family("__removed-__table_route").values()),
         ]
         regions = [region for route in wanted for region in route["region_routes"]]
-        roots = {region["root"] for region in regions}
+        copies = [(region, copy) for region in regions for copy in region.get("copies", ())]
+        roots = {region["root"] for region in regions} | {copy["root"] for _, copy in copies}
         known = {(r["leader"], r["region_id"], r["epoch"]) for r in regions}
+        known |= {(copy["node"], r["region_id"], r["epoch"]) for r, copy in copies}
         nodes = self.cluster.plane.nodes.values()
         served = {
             (node.node_id, region_id, held.epoch)
             for node in nodes
-            for region_id, held in node.serving.items()
+            for region_id, held in (*node.serving.items(), *node.following.items())
         }
         folders = self.cluster.plane.storage.folders
         return [str(one) for one in sorted(served - known)] + sorted(folders.keys() - roots)

@@ -12,7 +12,7 @@ from metasrv_base.errors import MetaError, Unavailable
 from metasrv_base.wire.node.jobs import BackfillJob, BackfillResult, CheckJob, CheckResult
 from procedures.engine.active_procedure import ActiveProcedure
 from procedures.engine.control import Command, Control
-from procedures.engine.submit import SubmitRequest as Wish
+from procedures.engine.submit import SubmitRequest
 from procedures.kinds.failover.failover_table import FAILOVER_TABLE
 from procedures.kinds.registry import KINDS
 from procedures.machine import ProcedureState
@@ -90,8 +90,8 @@ class Filling:
     procedure: str = ""
 
     async def submit(self, kind: str = "create_index", state: ProcedureState = INDEXES) -> None:
-        wish = Wish(self.cluster.ids.procedure_id(), _client(), "b")
-        made = await self.cluster.leader.manager.submit(KINDS[kind], state, wish)
+        request = SubmitRequest(self.cluster.ids.procedure_id(), _client(), "b")
+        made = await self.cluster.leader.manager.submit(KINDS[kind], state, request)
         self.procedure = made.procedure
 
     async def hold(self, place: str) -> None:
@@ -130,8 +130,8 @@ class Filling:
         """dn-1 dies, and its regions go to others."""
         self.cluster.plane.nodes["dn-1"].die()
         manager = self.cluster.leader.manager
-        wish = Wish(self.cluster.ids.procedure_id(), _client(), "f")
-        moved = await manager.submit(FAILOVER_TABLE, MOVED, wish)
+        request = SubmitRequest(self.cluster.ids.procedure_id(), _client(), "f")
+        moved = await manager.submit(FAILOVER_TABLE, MOVED, request)
         found = await manager.wait(moved.procedure, deadline_ms=WAIT_MS)
         assert isinstance(found, ProcedureHistory), found.state
 

@@ -10,8 +10,7 @@ from keys.model.records import ClientRequirements, ProcedureHistory
 from keys.store.kv import Compare, Kv
 from procedures.engine.active_procedure import ActiveProcedure
 from procedures.engine.control import Command, Control, State
-from procedures.engine.submit import SubmitRequest as Wish
-from procedures.engine.submit import Submitted
+from procedures.engine.submit import SubmitRequest, Submitted
 from procedures.machine import AdmissionLane
 from procedures.scheduling.admission import Limits
 from tests.fakes.cluster import LIMITS, Cluster
@@ -47,10 +46,10 @@ class Office:
         client = ClientRequirements(
             submitted_by="anna", request_id="r", statement={}, idempotency=key and key * 64
         )
-        wish = Wish(self.cluster.ids.procedure_id(), client, body)
+        request = SubmitRequest(self.cluster.ids.procedure_id(), client, body)
         kind, state = self.cluster.kinds["gate"], Gate(name=name, locks=locks)
         manager = self.cluster.leader.manager
-        submitted = await manager.submit(kind, state, wish)
+        submitted = await manager.submit(kind, state, request)
         self.names.setdefault(name, submitted.procedure)
         return submitted
 

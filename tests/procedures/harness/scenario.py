@@ -33,6 +33,9 @@ class Scenario:
     one_transaction: TransactionLimits = field(default_factory=TransactionLimits)
     """The size from which a batch happens in parts."""
     sizes: StagingSizes = field(default_factory=StagingSizes)
+    awaits_heartbeats: bool = False
+    """The end is judged behind two more heartbeats of each node: their answers tell copies what an
+    order that was lost had told them."""
     undone: Check = nothing
     """Checks the other end that is legal where a store or a node refuses it."""
 

@@ -23,6 +23,7 @@ from procedures.kinds.tables.undrop_table import UndropTable
 from tests.fakes.cluster import Cluster
 from tests.procedures.harness.alter_scenarios import ALTER_SCENARIOS
 from tests.procedures.harness.batches.batch_scenarios import BATCH_SCENARIOS
+from tests.procedures.harness.copies.copied_scenarios import COPIED_SCENARIOS
 from tests.procedures.harness.ends import (
     OTHER,
     TABLE,
@@ -116,8 +117,6 @@ async def with_two_tables_and_dead_node(cluster: Cluster, fence: Compare) -> Non
     await with_two_tables(cluster, fence)
     cluster.plane.nodes["dn-1"].die()
 
-
-# ---- the scenarios
 
 ACME = CreateCatalog(
     info=CatalogInfo(catalog_id=1031, name="acme", created_at_ms=1),
@@ -396,5 +395,5 @@ SCENARIOS = (
         {FULL: decommissioned},
         undone=still_registered,
     ),
-    *ON_NODES,
+    *(*ON_NODES, *COPIED_SCENARIOS),
 )

@@ -24,7 +24,7 @@ from keys.store.kv import Compare
 from metasrv_base.schema.partition import HashRule
 from tests.fakes.cluster import DEADLINE_MS, Cluster
 from tests.fakes.datanodes.disk import Folder
-from tests.fakes.datanodes.nodes import LOG, Serving
+from tests.fakes.datanodes.serving import LOG, Serving
 from tests.keys.commit.changes import absent
 
 NODES = ("dn-1", "dn-2", "dn-3")

@@ -9,7 +9,7 @@ from keys.model.records import ClientRequirements, ProcedureHistory
 from keys.model.tables import RegionRoute, TableRouteKey
 from keys.store.kv import Compare
 from procedures.context import Context, Live
-from procedures.engine.submit import SubmitRequest as Wish
+from procedures.engine.submit import SubmitRequest
 from procedures.kinds.alter.alter_operations import RenameColumnOperation, SetOptionsOperation
 from procedures.kinds.alter.alter_table import AlterTable
 from procedures.kinds.registry import KINDS
@@ -60,10 +60,10 @@ async def finish(
     cluster: Cluster, kind: str, state: ProcedureState, client: Mapping[str, object]
 ) -> ProcedureHistory:
     base = ClientRequirements(submitted_by="anna", request_id="r", statement={})
-    wish = Wish(cluster.ids.procedure_id(), base.model_copy(update=client), "")
+    request = SubmitRequest(cluster.ids.procedure_id(), base.model_copy(update=client), "")
     manager = cluster.leader.manager
-    await manager.submit(cluster.kinds[kind], state, wish)
-    history = await manager.wait(wish.procedure, deadline_ms=7_200_000)
+    await manager.submit(cluster.kinds[kind], state, request)
+    history = await manager.wait(request.procedure, deadline_ms=7_200_000)
     assert isinstance(history, ProcedureHistory)
     return history
 

@@ -6,8 +6,7 @@ import pytest
 
 from keys.model.records import ProcedureHistory, ProcedureOutcome
 from metasrv_base.errors import Refused, Unavailable
-from procedures.engine.submit import SubmitRequest as Wish
-from procedures.engine.submit import Submitted
+from procedures.engine.submit import SubmitRequest, Submitted
 from procedures.kinds.failover.failover_node import FailoverNode
 from procedures.kinds.registry import KINDS
 from tests.procedures.harness.leader_office import OPERATOR, SMALL, Office, office
@@ -70,13 +69,13 @@ def test_given_a_full_queue_then_429_but_a_known_key_is_answered_and_repair_runs
         with pytest.raises(Unavailable) as full:
             await at.submit("d")
         again = await at.submit("a", key="a")
-        wish = Wish(at.cluster.ids.procedure_id(), OPERATOR, "")
+        request = SubmitRequest(at.cluster.ids.procedure_id(), OPERATOR, "")
         state = FailoverNode(node="dn-1", reason="test")
-        await at.cluster.leader.manager.submit(KINDS["failover_node"], state, wish)
+        await at.cluster.leader.manager.submit(KINDS["failover_node"], state, request)
 
         assert full.value.code == "too-many-procedures"
         assert again.procedure == at.names["a"]
-        history = await at.cluster.leader.manager.wait(wish.procedure, deadline_ms=600_000)
+        history = await at.cluster.leader.manager.wait(request.procedure, deadline_ms=600_000)
         assert isinstance(history, ProcedureHistory)  # one place, a parent and two children
         assert history.outcome is ProcedureOutcome.SUCCEEDED
 

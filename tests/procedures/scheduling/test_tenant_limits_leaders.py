@@ -143,9 +143,9 @@ def test_given_the_last_place_when_one_key_asks_twice_at_once_then_one_procedure
         )
 
         async def ask(number: int, client: ClientRequirements) -> Submitted | MetaError:
-            wish = SubmitRequest(cluster.ids.procedure_id(), client, "body")
+            attempt = SubmitRequest(cluster.ids.procedure_id(), client, "body")
             try:
-                return await manager.submit(CREATE_TABLE, create(number), wish)
+                return await manager.submit(CREATE_TABLE, create(number), attempt)
             except MetaError as error:
                 return error
 

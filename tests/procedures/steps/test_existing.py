@@ -57,6 +57,8 @@ OTHERWISE: dict[str, object] = {
     "colocation": (1,),
 }
 """Fields of which a request says what they are, each with another value."""
+BY_REPLICAS = {"min_in_sync", "own_copies"}
+"""They count together with `replicas`: the number that must be in sync is compared."""
 COLUMN_IDS_AND_PAST = {
     *("id", "state", "origin_default", "origin_columns", "replaces", "replaced_by"),
 }
@@ -72,7 +74,7 @@ def test_given_a_field_of_an_object_then_it_is_compared_or_named() -> None:
     """A new field fails here until `existing.py` compares it, or it is named above."""
     fields = {field for info in objects({}, 1025) for field in type(info).model_fields}
 
-    assert fields == OTHERWISE.keys() | IDS_AND_PAST
+    assert fields == OTHERWISE.keys() | IDS_AND_PAST | BY_REPLICAS
     assert set(Column.model_fields) == COLUMN_OTHERWISE.keys() | COLUMN_IDS_AND_PAST
 
 
@@ -83,6 +85,16 @@ def test_given_a_field_of_a_request_that_differs_then_nothing_satisfies(field: s
             existing = wanted.model_copy(update={field: OTHERWISE[field]})
             with pytest.raises(Conflict, match="schema-conflict"):
                 alike(wanted, existing, if_not_exists=True)
+
+
+def test_given_another_number_in_sync_then_nothing_satisfies_unless_it_is_the_default() -> None:
+    three = table_info(1025, "t", 1).model_copy(update={"replicas": 3})
+    majority, all_of_them = (three.model_copy(update={"min_in_sync": n}) for n in (2, 3))
+
+    assert alike(three, majority, if_not_exists=True) is majority
+    with pytest.raises(Conflict) as caught:
+        alike(three, all_of_them, if_not_exists=True)
+    assert caught.value.facts["differs"] == "min in sync"
 
 
 @pytest.mark.parametrize("field", COLUMN_OTHERWISE)
@@ -148,3 +160,35 @@ def _conflicts(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Conflict" and node.args:
             yield getattr(node.args[0], "value", "")
+
+
+@pytest.mark.parametrize(
+    ("update", "differs"),
+    [
+        ({"options": {"app.a": "2"}}, "options"),
+        ({"replicas": 2, "engine": "memory"}, "replicas, min in sync, engine"),
+        ({"columns": table_info(1, "t", 1).columns[:1]}, "column note"),
+        ({"columns": table_info(1, "t", 1).columns[::-1]}, "order of columns"),
+    ],
+)
+def test_given_a_table_that_differs_then_the_conflict_names_what_does(
+    update: dict[str, object], differs: str
+) -> None:
+    table = table_info(1025, "t", 1)
+
+    with pytest.raises(Conflict) as caught:
+        alike(table, table.model_copy(update=update), if_not_exists=True)
+
+    assert caught.value.facts["differs"] == differs
+
+
+def test_given_many_differences_then_the_conflict_names_some_and_counts_the_rest() -> None:
+    table = table_info(1025, "t", 1)
+    fields = ("options", "replicas", "engine", "engine_options", "placement_id", "tablespace_id")
+    existing = table.model_copy(update={field: OTHERWISE[field] for field in fields})
+
+    with pytest.raises(Conflict) as caught:
+        alike(table, existing, if_not_exists=True)
+
+    named = "options, replicas, min in sync, engine, engine options and 2 more"
+    assert caught.value.facts["differs"] == named

@@ -28,10 +28,12 @@ GONE = {"dead_indexes"}
 """A region that is made has none."""
 MARKS = {"mark", "reserves_version", "close_marks"}
 LEASE = {"lease"}
+COPIES = {"role", "copies"}
+"""Copies learn a schema from the log of their leader."""
 STORED = {
     *("format", "table_id", "state", "created_at_ms", "schema_floor", "dropping"),
     *("next_column_id", "next_index_id", "next_constraint_id"),
-    *("placement_id", "tablespace_id", "colocation"),
+    *("placement_id", "tablespace_id", "colocation", "own_copies"),
 }
 """Shown under another name, or of no use to clients."""
 
@@ -42,7 +44,7 @@ def test_given_a_field_of_a_table_then_each_order_of_a_region_carries_it() -> No
     )
 
     assert create ^ opened == BEFORE | GONE
-    assert create ^ schema == {"replaces"} | FIXED | LEASE | GONE | MARKS
+    assert create ^ schema == {"replaces"} | FIXED | LEASE | COPIES | GONE | MARKS
 
 
 def test_given_a_field_of_a_table_then_its_body_shows_it() -> None:

@@ -31,8 +31,9 @@ NODES = ("dn-1", "dn-2")
 PREFIX = "restored/"
 BEFORE = [{"id": id, "word": "before"} for id in range(100)]
 AFTER = [{"id": id, "word": "after"} for id in range(50, 80)]
-FOUND = {"moved": 2, "index-dropped": 1}
-"""Differences between backup and disks: a table was truncated, an index dropped."""
+FOUND = {"moved": 2, "dropped": 2, "index-dropped": 1}
+"""Differences between backup and disks: a table was truncated, another one purged, an index
+dropped."""
 DROPPED = "a_while"
 """A column that is dropped after the backup. The changes may have dropped one more."""
 STATEMENTS = 6
@@ -80,7 +81,9 @@ async def lived(rig: Rig, folder: Path) -> Lost:
     async with rig.client() as db:
         await db.tables.create(spec())
         await db.tables.create(table_spec("cut"))
-        await db.table("cut").insert(BEFORE)
+        await db.tables.create(table_spec("ended"))
+        for name in ("cut", "ended"):
+            await db.table(name).insert(BEFORE)
         for name in ("by_word", "for_a_while"):
             await changes.create_index(name, "word")
         brief = {"name": DROPPED, "type": "string", "nullable": True}
@@ -101,6 +104,8 @@ async def lived(rig: Rig, folder: Path) -> Lost:
             await changes.alter({"op": "drop_column", "name": DROPPED})
             await db.tables.truncate("cut", wait_s=60)
             await db.table("cut").insert(AFTER)
+            await db.tables.drop("ended", wait_s=60)
+            await db.tables.purge("drill", "ended", wait_s=60)
             await db.tables.create(table_spec("late"))
             late = await db.tables.get("late")
             await _wrote(rig, writers)
@@ -191,6 +196,8 @@ async def restored(lost: Lost, folder: Path) -> AsyncIterator[Rig]:
         assert Counter(each.fate for each in adopted.findings) == FOUND, adopted
         assert adopted.awaited == ()
         await resumed(rig)
+        async with rig.client() as db:  # its nodes make again what the lost cluster had them drop
+            await db.tables.truncate("ended", wait_s=60)
         await rig.converged()
         yield rig
 
@@ -241,6 +248,9 @@ async def wrong_of_new(rig: Rig, lost: Lost) -> list[str]:
     """Changes of the new cluster get ids that the old one never gave out."""
     async with rig.client() as db:
         cut = await db.table("cut").to_arrow()
+        ended = await db.table("ended").to_arrow()
+        await db.table("ended").insert(AFTER)
+        ended_later = await db.table("ended").to_arrow()
         made = await db.tables.create(table_spec("more"))
         await db.table("more").insert(BEFORE)
         more = await db.table("more").to_arrow()
@@ -254,6 +264,8 @@ async def wrong_of_new(rig: Rig, lost: Lost) -> list[str]:
         *must(
             later_rows_of_a_truncated_table=sorted(cut.to_pylist(), key=lambda row: row["id"])
             == AFTER,
+            no_rows_of_a_truncated_table_that_was_purged=ended.num_rows == 0,
+            rows_of_a_truncated_table_that_was_purged=ended_later.num_rows == len(AFTER),
             rows_of_a_new_table=more.num_rows == len(BEFORE),
             a_new_table_has_a_new_id=made.id > lost.late_id,
             a_new_column_has_a_new_id=fresh >= lost.next_column,

@@ -6,7 +6,7 @@ import pytest
 
 from tests.process.drill.restore_drill import drilled
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(900)]
 
 
 async def test_given_a_lost_cluster_when_restored_and_adopted_then_every_row_is_there(

@@ -38,7 +38,7 @@ class Manner(Enum):
 
 
 @dataclass(slots=True)
-class Wish:
+class Attempt:
     """One change as it was asked for, and what its client knows of it."""
 
     op: str
@@ -74,7 +74,7 @@ class Client:
     manner: Manner
     http: httpx.AsyncClient
     until_ms: int
-    wishes: list[Wish] = field(default_factory=list)
+    attempts: list[Attempt] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     statuses: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
@@ -95,116 +95,120 @@ class Client:
 
     # What to ask for ---------------------------------------------------------------------------
 
-    def _choose(self) -> tuple[Wish, Table | None]:
-        number = len(self.wishes)
+    def _choose(self) -> tuple[Attempt, Table | None]:
+        number = len(self.attempts)
         token = f"c{self.number}_{number}"
         dice = self._rng.random()
         living = [table for table in self.tables if not table.is_dropped]
         if dice < 0.08:
-            return Wish("schema.created", token, "POST", SCHEMAS, {"name": token}), None
+            return Attempt("schema.created", token, "POST", SCHEMAS, {"name": token}), None
         if dice < 0.25:
             name = self._rng.choice(SHARED)
             return self._about_shared(name, token), None
         if not living or (dice < 0.5 and len(living) < MINE_MAX):
-            wish = Wish("table.created", token, "POST", PUBLIC, table_spec(token))
-            return wish, Table(token)
+            attempt = Attempt("table.created", token, "POST", PUBLIC, table_spec(token))
+            return attempt, Table(token)
         table = self._rng.choice(self.tables)
         path = f"{PUBLIC}/{table.name}"
         if table.is_dropped:
             body = {"new_name": token}
-            return Wish("table.undropped", token, "POST", f"{path}/undrop", body), table
+            return Attempt("table.undropped", token, "POST", f"{path}/undrop", body), table
         if dice < 0.65:
-            return Wish(
+            return Attempt(
                 "table.renamed", token, "POST", f"{path}/rename", {"new_name": token}
             ), table
         if dice < 0.85:
             change = {"op": "set_options", "options": {"app.token": token}}
             asked = {"operations": [change]}
-            return Wish("table.altered", token, "POST", f"{path}/alter", asked), table
-        return Wish("table.dropped", "", "DELETE", path), table
+            return Attempt("table.altered", token, "POST", f"{path}/alter", asked), table
+        return Attempt("table.dropped", "", "DELETE", path), table
 
-    def _about_shared(self, name: str, token: str) -> Wish:
+    def _about_shared(self, name: str, token: str) -> Attempt:
         """A name that every client wants: made, or taken out of the others' way."""
         if self._rng.random() < 0.6:
             spec = {**table_spec(name, regions=1), "options": {"app.token": token}}
-            return Wish("table.created", token, "POST", PUBLIC, spec)
+            return Attempt("table.created", token, "POST", PUBLIC, spec)
         path, body = f"{PUBLIC}/{name}/rename", {"new_name": token}
-        return Wish("table.renamed", token, "POST", path, body)
+        return Attempt("table.renamed", token, "POST", path, body)
 
     # Asking ------------------------------------------------------------------------------------
 
-    async def _change(self, wish: Wish, table: Table | None) -> None:
-        wish.key = f"key-{self.number}-{len(self.wishes)}"
-        self.wishes.append(wish)
-        wish.begun_ms = self._clock.mono_ms()
+    async def _change(self, attempt: Attempt, table: Table | None) -> None:
+        attempt.key = f"key-{self.number}-{len(self.attempts)}"
+        self.attempts.append(attempt)
+        attempt.begun_ms = self._clock.mono_ms()
         if self.manner is Manner.FORGETS:
-            await self._forget(wish)
+            await self._forget(attempt)
         else:
-            await self._follow(wish)
-        wish.told_ms = self._clock.mono_ms()
-        self._remember(wish, table)
+            await self._follow(attempt)
+        attempt.told_ms = self._clock.mono_ms()
+        self._remember(attempt, table)
 
-    async def _forget(self, wish: Wish) -> None:
+    async def _forget(self, attempt: Attempt) -> None:
         """Sent, accepted perhaps, and never asked about again."""
-        answer = await self._send(wish, wait_s=0)
+        answer = await self._send(attempt, wait_s=0)
         if answer is None or answer.status_code not in NOT_DONE | {202}:
             return
         if answer.status_code == 202:
-            wish.procedure = answer.json()["id"]
+            attempt.procedure = answer.json()["id"]
         else:
-            wish.told = "fail"
+            attempt.told = "fail"
 
-    async def _follow(self, wish: Wish) -> None:
+    async def _follow(self, attempt: Attempt) -> None:
         while True:
-            answer = await self._send(wish, wait_s=3)
-            if answer is not None and self._is_final(wish, answer):
+            answer = await self._send(attempt, wait_s=3)
+            if answer is not None and self._is_final(attempt, answer):
                 return
             if answer is not None and answer.status_code == 202:
-                await self._wait_for(wish, answer.json())
+                await self._wait_for(attempt, answer.json())
                 return
             if self.manner is Manner.ONCE or self._is_over:
                 return
             await self._clock.sleep_ms(PAUSE_MS)
 
-    def _is_final(self, wish: Wish, answer: httpx.Response) -> bool:
+    def _is_final(self, attempt: Attempt, answer: httpx.Response) -> bool:
         status = answer.status_code
         if status in (200, 201, 204):
-            wish.told = "ok"
+            attempt.told = "ok"
             version = answer.headers.get("catalog-version")
-            wish.version = int(version) if version is not None else None
+            attempt.version = int(version) if version is not None else None
             return True
         # Of a copy it says nothing about the copies before it: 503 may come after one that arrived.
-        if status in NOT_DONE and wish.sent == 1 and (status != 503 or self.manner is Manner.ONCE):
-            wish.told = "fail"
+        if (
+            status in NOT_DONE
+            and attempt.sent == 1
+            and (status != 503 or self.manner is Manner.ONCE)
+        ):
+            attempt.told = "fail"
             return True
         if status in NOT_DONE - {503, 429}:
             # Judged anew, or the recorded end of the same procedure: either way nothing is to come.
-            wish.told = "fail" if "procedure_id" in answer.json() else "maybe"
+            attempt.told = "fail" if "procedure_id" in answer.json() else "maybe"
             return True
         return False
 
-    async def _wait_for(self, wish: Wish, document: Mapping[str, Any]) -> None:
+    async def _wait_for(self, attempt: Attempt, document: Mapping[str, Any]) -> None:
         """202 is a promise: the procedure ends, and any server can say how."""
-        wish.procedure = document["id"]
+        attempt.procedure = document["id"]
         while not self._is_over:
-            answer = await self._get(f"/v1/procedures/{wish.procedure}")
+            answer = await self._get(f"/v1/procedures/{attempt.procedure}")
             if answer is not None and answer.status_code == 200:
                 found = answer.json()
                 if found["state"] in FINAL:
-                    wish.told = "ok" if found["state"] == "succeeded" else "fail"
-                    wish.version = found["catalog_version"]
+                    attempt.told = "ok" if found["state"] == "succeeded" else "fail"
+                    attempt.version = found["catalog_version"]
                     return
             await self._clock.sleep_ms(PAUSE_MS)
 
-    async def _send(self, wish: Wish, wait_s: int) -> httpx.Response | None:
-        wish.sent += 1
-        headers = {"idempotency-key": wish.key, "x-request-id": wish.key}
+    async def _send(self, attempt: Attempt, wait_s: int) -> httpx.Response | None:
+        attempt.sent += 1
+        headers = {"idempotency-key": attempt.key, "x-request-id": attempt.key}
         if wait_s:
             headers["prefer"] = f"wait={wait_s}"
-        url = self._rng.choice(list(self.urls)) + wish.path
+        url = self._rng.choice(list(self.urls)) + attempt.path
         try:
             answer = await self.http.request(
-                wish.method, url, json=wish.body, headers=headers, timeout=ANSWER_S
+                attempt.method, url, json=attempt.body, headers=headers, timeout=ANSWER_S
             )
         except httpx.ConnectError:
             self.statuses["not connected"] += 1
@@ -214,7 +218,7 @@ class Client:
             return None
         self.statuses[str(answer.status_code)] += 1
         if answer.status_code == 500:
-            self.faults.append(f"{wish.op} {wish.token} at {url}: {answer.text}")
+            self.faults.append(f"{attempt.op} {attempt.token} at {url}: {answer.text}")
         return answer
 
     async def _get(self, path: str) -> httpx.Response | None:
@@ -227,23 +231,23 @@ class Client:
         except httpx.TransportError:
             return None
 
-    def _remember(self, wish: Wish, table: Table | None) -> None:
+    def _remember(self, attempt: Attempt, table: Table | None) -> None:
         """Remembers a table whose state is certain; forgets one of which something is not known."""
         if table is None:
             return
-        if wish.told == "maybe":
+        if attempt.told == "maybe":
             self.tables = [one for one in self.tables if one is not table]
-        elif wish.told == "ok":
-            self._changed(wish, table)
+        elif attempt.told == "ok":
+            self._changed(attempt, table)
 
-    def _changed(self, wish: Wish, table: Table) -> None:
-        match wish.op:
+    def _changed(self, attempt: Attempt, table: Table) -> None:
+        match attempt.op:
             case "table.created":
                 self.tables.append(table)
             case "table.renamed":
-                table.name = wish.token
+                table.name = attempt.token
             case "table.undropped":
-                table.name, table.is_dropped = wish.token, False
+                table.name, table.is_dropped = attempt.token, False
             case "table.dropped":
                 table.is_dropped = True
 
@@ -295,20 +299,20 @@ def wrong_of(
 ) -> list[str]:
     """Every promise that was broken. *endings*: histories of procedures, by id."""
     wrong = [fault for client in clients for fault in client.faults]
-    wrong += out_of_order(wish for client in clients for wish in client.wishes)
+    wrong += out_of_order(attempt for client in clients for attempt in client.attempts)
     wrong += [f"version {v} is missing" for v in range(1, len(updates) + 1) if v not in updates]
     logged = list(logged_of(updates))
-    for wish in (wish for client in clients for wish in client.wishes):
-        made = _made_by(wish, logged, endings)
+    for attempt in (attempt for client in clients for attempt in client.attempts):
+        made = _made_by(attempt, logged, endings)
         times = len(made)
-        if times > 1 or (wish.told == "ok" and times != 1) or (wish.told == "fail" and times):
-            wrong.append(f"{wish} happened {times} times")
+        if times > 1 or (attempt.told == "ok" and times != 1) or (attempt.told == "fail" and times):
+            wrong.append(f"{attempt} happened {times} times")
         # An undrop goes on to open its regions: it is told of its last version, not its first.
         by = {one.version for one in logged if made and one.procedure == made[0].procedure}
-        if wish.version is not None and made and wish.version not in by:
-            wrong.append(f"{wish} was told of a version that is none of {sorted(by)}")
-        if wish.procedure is not None and wish.procedure not in endings:
-            wrong.append(f"{wish} was accepted and has no end")
+        if attempt.version is not None and made and attempt.version not in by:
+            wrong.append(f"{attempt} was told of a version that is none of {sorted(by)}")
+        if attempt.procedure is not None and attempt.procedure not in endings:
+            wrong.append(f"{attempt} was accepted and has no end")
     ids = [
         entry["info"]["table_id"]
         for update in updates.values()
@@ -319,30 +323,32 @@ def wrong_of(
     return wrong
 
 
-def out_of_order(wishes: Iterable[Wish]) -> list[str]:
+def out_of_order(attempts: Iterable[Attempt]) -> list[str]:
     """Changes that began after another was told `ok`, and yet have a lower version than it (G3).
 
     The version is the witness: it is the order of the store's revisions, so nothing is searched.
     """
-    known = [wish for wish in wishes if wish.told == "ok" and wish.version is not None]
-    ended = sorted(known, key=lambda wish: wish.told_ms)
+    known = [
+        attempt for attempt in attempts if attempt.told == "ok" and attempt.version is not None
+    ]
+    ended = sorted(known, key=lambda attempt: attempt.told_ms)
     wrong, newest, following = [], 0, 0
-    for wish in sorted(known, key=lambda wish: wish.begun_ms):
-        while following < len(ended) and ended[following].told_ms < wish.begun_ms:
+    for attempt in sorted(known, key=lambda attempt: attempt.begun_ms):
+        while following < len(ended) and ended[following].told_ms < attempt.begun_ms:
             newest = max(newest, ended[following].version or 0)
             following += 1
-        if (wish.version or 0) < newest:
-            wrong.append(f"{wish} began after version {newest} was told")
+        if (attempt.version or 0) < newest:
+            wrong.append(f"{attempt} began after version {newest} was told")
     return wrong
 
 
 def _made_by(
-    wish: Wish, logged: Sequence[Logged], endings: Mapping[str, Mapping[str, Any]]
+    attempt: Attempt, logged: Sequence[Logged], endings: Mapping[str, Mapping[str, Any]]
 ) -> list[Logged]:
-    if wish.token:
-        return [one for one in logged if one.op == wish.op and wish.token in one.tokens]
+    if attempt.token:
+        return [one for one in logged if one.op == attempt.op and attempt.token in one.tokens]
     # A drop leaves no token in the log; the record of its procedure says whose request it was.
     mine = {
-        id for id, ended in endings.items() if ended["last"]["client"]["request_id"] == wish.key
+        id for id, ended in endings.items() if ended["last"]["client"]["request_id"] == attempt.key
     }
-    return [one for one in logged if one.op == wish.op and one.procedure in mine]
+    return [one for one in logged if one.op == attempt.op and one.procedure in mine]

@@ -214,7 +214,7 @@ async def changed_under_load(folder: Path, plan: Plan) -> Seen:
     limits = httpx.Limits(max_keepalive_connections=0)  # none is closed under a request
     async with (
         Playground(settings) as playground,
-        httpx.AsyncClient(trust_env=False, limits=limits) as http,
+        httpx.AsyncClient(trust_env=False, limits=limits, timeout=60) as http,
     ):
         rig = Rig(playground, http)
         await rig.until(rig.all_pass_on)

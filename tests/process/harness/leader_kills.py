@@ -40,7 +40,7 @@ class Report:
     wrong: list[str]
     kills: int
     terms: int
-    wishes: int
+    attempts: int
     told: Counter[str]
     statuses: Counter[str]
     versions: int
@@ -51,7 +51,7 @@ class Report:
 
     def __str__(self) -> str:
         return (
-            f"{self.kills} kills, {self.terms} terms: {self.wishes} changes asked for "
+            f"{self.kills} kills, {self.terms} terms: {self.attempts} changes asked for "
             f"{dict(self.told)}; answers {dict(self.statuses)}; {self.versions} catalog versions, "
             f"{self.procedures} procedures, {self.resumed} resumed; converged after "
             f"{self.converged_s:.1f} s; {len(self.wrong)} wrong"
@@ -61,7 +61,7 @@ class Report:
 async def leader_kills(folder: Path, plan: Plan) -> Report:
     async with (
         running(folder, metasrvs=3, datanodes=plan.datanodes, flags=plan.flags) as rig,
-        httpx.AsyncClient(trust_env=False, limits=LIMITS) as http,
+        httpx.AsyncClient(trust_env=False, limits=LIMITS, timeout=60) as http,
     ):
         await rig.leader()
         clients = clients_of(rig.urls, count=CLIENTS, until_ms=FOR_EVER_MS, http=http)
@@ -105,7 +105,7 @@ async def _living_leader(rig: Rig) -> str | None:
 
 
 def _told(clients: Sequence[Client]) -> Counter[str]:
-    return Counter(wish.told for client in clients for wish in client.wishes)
+    return Counter(attempt.told for client in clients for attempt in client.attempts)
 
 
 async def _report(rig: Rig, clients: Sequence[Client], kills: int, converged_s: float) -> Report:
@@ -114,7 +114,7 @@ async def _report(rig: Rig, clients: Sequence[Client], kills: int, converged_s: 
         wrong=verdict.wrong,
         kills=kills,
         terms=await _terms(rig),
-        wishes=sum(len(client.wishes) for client in clients),
+        attempts=sum(len(client.attempts) for client in clients),
         told=_told(clients),
         statuses=sum((client.statuses for client in clients), Counter()),
         versions=verdict.versions,

@@ -44,7 +44,7 @@ async def members_fail(folder: Path, plan: Plan) -> Seen:
     async with (
         _field(folder, plan) as field,
         field.rig.client() as db,
-        httpx.AsyncClient(trust_env=False, limits=LIMITS) as http,
+        httpx.AsyncClient(trust_env=False, limits=LIMITS, timeout=60) as http,
     ):
         rig = field.rig
         await rig.leader()
@@ -60,9 +60,10 @@ async def members_fail(folder: Path, plan: Plan) -> Seen:
         rested_ms = rig.clock.mono_ms()
         await rig.converged(CONVERGE_S)
         rested_ms = rig.clock.mono_ms() - rested_ms
+        await rig.until(rig.frontends_serve, CONVERGE_S)
         rows = await rows_of(db, "rows")
         verdict = await judged(rig, clients)
-    told = Counter(wish.told for client in clients for wish in client.wishes)
+    told = Counter(attempt.told for client in clients for attempt in client.attempts)
     numbers = {
         "possible again after ms": back_ms,
         "changes": dict(told),

@@ -20,6 +20,7 @@ from keys.store.kv import Watched
 from metasrv.host.toolchain import checkout, read_toolchain
 from metasrv.playground.plan import PlaygroundOptions
 from metasrv.playground.playground import Playground
+from metasrv.playground.restarts import restarts
 from metasrv.sdk.client import AsyncClient
 from metasrv.sdk.connections import connect_async
 from metasrv_base.clock import SystemClock
@@ -44,7 +45,7 @@ CALM = {
     "phi-pause-ms": "60000",
 }
 LOOK_MS = 50
-LIMIT_S = 60.0  # what must come comes within seconds; a machine that has much to do takes longer
+LIMIT_S = 240.0  # what must come comes within seconds; a machine that has much to do takes longer
 
 Spec = dict[str, Any]
 
@@ -94,7 +95,7 @@ class Rig:
     def url(self, id: str) -> str:
         return self.playground.children[id].program.url
 
-    def client(self, *urls: str, patience_ms: int = 15_000) -> AsyncClient:
+    def client(self, *urls: str, patience_ms: int = 60_000) -> AsyncClient:
         return connect_async(urls or self.urls, patience_ms=patience_ms)
 
     # Processes ---------------------------------------------------------------------------------
@@ -137,6 +138,13 @@ class Rig:
         answers = [await self.ask(self.url(id) + "/v1/locks") for id in self.servers]
         return None not in answers
 
+    async def frontends_serve(self) -> bool:
+        """Whether all of them hold a schema lease. One whose lease ended is started again."""
+        answers = [
+            await self.ask(url + "/readyz") for url in self.playground.frontend_urls.values()
+        ]
+        return None not in answers
+
     async def told(self, url: str, **params: str) -> Any:
         """The document, asked for again until there is one: 503 says that nothing was done."""
         return await self.until(partial(self.ask, url, **params))
@@ -144,7 +152,7 @@ class Rig:
     async def ask(self, url: str, **params: str) -> Any:
         """The document; None for no answer, or one that is no 200."""
         try:
-            answer = await self.http.get(url, params=params, timeout=1.0)
+            answer = await self.http.get(url, params=params, timeout=2.0)
         except httpx.TransportError:
             return None
         return answer.json() if answer.status_code == 200 else None
@@ -238,7 +246,7 @@ class Rig:
         told, _ = await process.communicate()
         return () if process.returncode == 0 else tuple(told.decode().splitlines())
 
-    async def converged(self, limit_s: float = 60) -> None:
+    async def converged(self, limit_s: float = LIMIT_S) -> None:
         """No procedure is left, and all regions of living tables are open."""
 
         async def look() -> bool:
@@ -270,8 +278,19 @@ async def running(
     )
     async with (
         Playground(settings) as playground,
-        httpx.AsyncClient(trust_env=False, timeout=10) as http,
+        httpx.AsyncClient(trust_env=False, timeout=60) as http,
     ):
         rig = Rig(playground, http)
         await rig.until(rig.all_pass_on)
-        yield rig
+        async with _started_again(playground):
+            yield rig
+
+
+@asynccontextmanager
+async def _started_again(playground: Playground) -> AsyncIterator[None]:
+    """Starts frontends whose lease has ended again, as the program of a playground does."""
+    async with asyncio.TaskGroup() as tasks:
+        keepers = [tasks.create_task(restarts(playground, id)) for id in playground.frontend_urls]
+        yield
+        for keeper in keepers:
+            keeper.cancel()

@@ -31,7 +31,7 @@ async def test_given_a_dead_node_without_its_disk_when_taken_over_then_it_is_los
 ) -> None:
     async with running(tmp_path) as rig, rig.client() as db:
         await db.tables.create(table_spec("t", regions=1))
-        writer = Writer(db.table("t"))
+        writer = Writer(db.table("t"), statement_ms=60_000)
         for _ in range(10):
             await writer.write()
         dead = (await db.tables.route("t")).regions[0].leader

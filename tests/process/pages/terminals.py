@@ -11,8 +11,8 @@ from typing import Self
 from tests.metasrv.playground.waiting import until
 from tests.process.pages.commands import Command, agrees
 
-READY_S_MAX = 120
-STOP_S_MAX = 90
+READY_S_MAX = 300
+STOP_S_MAX = 300
 _DONE = "done"
 
 
@@ -87,16 +87,19 @@ class Shell:
         self._process.communicate()
 
     def run(self, command: Command) -> str:
-        """Runs *command*; returns its standard output, and before it, where the page shows an exit
-        code, its standard error. Raises AssertionError if a command of the block fails
-        unexpectedly."""
+        """Runs *command*; returns its standard output, with its standard error amid it, as a
+        terminal has it, where the page shows an exit code. Raises AssertionError if a command of
+        the block fails unexpectedly."""
         assert self._process.stdout is not None
-        block = f"{{ {command.text}\n}} >{self._out} 2>{self._err}"
+        shows_errors = "exit code" in command.text
+        self._err.write_text("")
+        errors = "&1" if shows_errors else self._err
+        block = f"{{ {command.text}\n}} >{self._out} 2>{errors}"
         self._send(f'failed=""; {block}; echo "{_DONE} $failed" | tr "\\n" " "; echo')
         answer = self._process.stdout.readline().strip()
         out, err = self._out.read_text(), self._err.read_text()
         assert answer == _DONE, f"line {command.line}: {answer or 'the shell ended'}\n{out}{err}"
-        return err + out if "exit code" in command.text else out
+        return out
 
     def _send(self, text: str) -> None:
         assert self._process.stdin is not None

@@ -7,11 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from dataplane.datanode.regions.slot import Slot
+from dataplane.datanode.service import DatanodeService
 from keys.model.log import CatalogUpdateKey
 from keys.model.records import ProcedureHistory, ProcedureHistoryKey, ProcedureKey
 from keys.store.kv import Request, TxnAnswer, Watched
 from keys.store.memory import MemoryKv
 from keys.value import decode
+from metasrv_base.errors import Unavailable
 from tests.procedures.harness.agree import Agreement
 from tests.sim.checks.staged_updates import StagedUpdates
 from tests.sim.cluster.nodes import Datanode
@@ -94,7 +97,8 @@ class StoreGhost:
 
 @dataclass
 class LeaseGhost:
-    """G31: at any moment at most one node would accept a write of a region."""
+    """G31: at any moment at most one node would serve a region: under its lease, or where it has
+    copies under their promises (G52)."""
 
     sometimes: Counter[str]
     wrong: Callable[[str], None]
@@ -109,7 +113,7 @@ class LeaseGhost:
             for slot in node.service.regions:
                 if slot.owner is None or slot.owner.stopped_by is not None:
                     continue
-                if node.service.regions.has_lease(slot.region_id, slot.epoch):
+                if _serves(node.service, slot):
                     holders.setdefault(slot.region_id, []).append(f"{node.name} at {slot.epoch}")
                 else:
                     self.sometimes["a node that stopped by its own clock"] += 1
@@ -118,6 +122,14 @@ class LeaseGhost:
                 self.sometimes["two nodes with a lease of one region"] += 1
                 if self.is_judged:
                     self.wrong(f"lease: region {region} is held by {found}")
+
+
+def _serves(service: DatanodeService, slot: Slot) -> bool:
+    try:
+        service.regions.must_have_lease(slot)
+    except Unavailable:
+        return False
+    return True
 
 
 @dataclass

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from dataplane.datanode.regions.regions import Slot
+from dataplane.datanode.regions.slot import Slot
 from dataplane.region.engines.engine import ServedRegion
 from keys.model.tables import Index, TableInfo, TableInfoKey
 from keys.store.memory import MemoryKv

@@ -33,5 +33,6 @@ class StagedUpdates:
         ref = decode(CatalogUpdate, raw, key=key).staged
         assert ref is not None, "an update of its format refers to parts"
         items = [item for _, item in sorted(self._parts[ref.batch].items())]
-        entries = at_once(at_once(StagedParts.of(ref, items)).entries_json())
-        return orjson.dumps(orjson.loads(raw) | {"entries": orjson.Fragment(entries)})
+        lists = at_once(at_once(StagedParts.of(ref, items)).entry_lists())
+        entries = [entry for text in lists for entry in orjson.loads(text)]
+        return orjson.dumps(orjson.loads(raw) | {"entries": entries})

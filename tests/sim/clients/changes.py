@@ -13,7 +13,7 @@ from tests.sim.clients.client import End, Session, pursued
 from tests.sim.clients.elements import Way, standing
 from tests.sim.clients.operations import Operations, Plan
 from tests.sim.clients.shaped import COPY, SPARSE, TOKEN, Index, Shaped
-from tests.sim.clients.steering import GRACE_S, Steering, Wish, kept
+from tests.sim.clients.steering import GRACE_S, Attempt, Steering, kept
 
 THINK_MS = 2_500
 STEERED = 0.4
@@ -69,28 +69,28 @@ class Alterer:
         self.table.indexes[name] = Index(name, way, columns=columns, unique=unique)
         plan = Plan(comes=[way])
         body = {"name": name, "columns": list(columns), "unique": unique}
-        wish = Wish("POST", indexes_path(self.table.name), body)
+        attempt = Attempt("POST", indexes_path(self.table.name), body)
         if unique and self.session.random.random() < 0.5:
             body["not_valid"] = True
-            await self._index_not_valid(name, wish, plan)
-        elif not await self._pursued(wish, plan):
+            await self._index_not_valid(name, attempt, plan)
+        elif not await self._pursued(attempt, plan):
             self.session.count("an index was not made")
 
     async def column(self, default: int) -> None:
         """Adds one that is required."""
         await self._alter([lambda plan: self._operations().add(plan, True, default)])
 
-    async def _index_not_valid(self, name: str, wish: Wish, plan: Plan) -> None:
+    async def _index_not_valid(self, name: str, attempt: Attempt, plan: Plan) -> None:
         """Write-only, if values stand twice; then it is validated, or goes."""
         is_public = False
-        if await self._pursued(wish, Plan()):
+        if await self._pursued(attempt, Plan()):
             is_public = await self._is_public(name)
             if not is_public:
                 self.session.count("an index that was not valid")
-                path = f"{wish.path}/{name}"
-                is_public = await self._pursued(Wish("POST", f"{path}/validate"), Plan())
+                path = f"{attempt.path}/{name}"
+                is_public = await self._pursued(Attempt("POST", f"{path}/validate"), Plan())
                 if not is_public:
-                    await self._gone(Wish("DELETE", path))
+                    await self._gone(Attempt("DELETE", path))
         plan.settle(self.session.now, done=is_public)
 
     async def _is_public(self, name: str) -> bool:
@@ -100,10 +100,10 @@ class Alterer:
         found = await pursued(self.session, look)
         return found.value is not None and found.value.state is ElementState.PUBLIC
 
-    async def _gone(self, wish: Wish) -> None:
+    async def _gone(self, attempt: Attempt) -> None:
         """However often that takes."""
         for _ in range(DROPS_MAX):
-            if await self._pursued(wish, Plan()):
+            if await self._pursued(attempt, Plan()):
                 return
 
     async def judge(self) -> None:
@@ -181,7 +181,7 @@ class Alterer:
         name, way = self.session.random.choice(names), Way(self.session.now)
         self.table.indexes[name].goes.append(way)
         path = f"{indexes_path(self.table.name)}/{name}"
-        await self._pursued(Wish("DELETE", path, undrop=f"{path}/undrop"), Plan(goes=[way]))
+        await self._pursued(Attempt("DELETE", path, undrop=f"{path}/undrop"), Plan(goes=[way]))
 
     async def _alter(self, draws: Sequence[Callable[[Plan], None]]) -> bool:
         """Whether there was something to do, and it was done."""
@@ -193,7 +193,7 @@ class Alterer:
         path = TableName.parse(self.table.name).path
         undrop = None if plan.dropped is None else f"{path}/columns/{plan.dropped}/undrop"
         body = {"operations": plan.operations}
-        return await self._pursued(Wish("POST", f"{path}/alter", body, undrop), plan)
+        return await self._pursued(Attempt("POST", f"{path}/alter", body, undrop), plan)
 
     async def _checked(self) -> bool:
         """Whether it could be; whenever that is, nothing is wrong."""
@@ -208,29 +208,31 @@ class Alterer:
 
     # ---- how
 
-    async def _pursued(self, wish: Wish, plan: Plan) -> bool:
+    async def _pursued(self, attempt: Attempt, plan: Plan) -> bool:
         """Whether it was done."""
         self.changes += 1
         session, random = self.session, self.session.random
-        if wish.undrop is not None and random.random() < KEPT:
-            wish = kept(wish, random.randint(*GRACE_S))
+        if attempt.undrop is not None and random.random() < KEPT:
+            attempt = kept(attempt, random.randint(*GRACE_S))
         is_steered = random.random() < self.steered
         steering: Steering | None = None
 
         async def pursue(key: str) -> object:
             nonlocal steering
             if steering is None and is_steered:
-                steering = Steering(session, wish, key)
+                steering = Steering(session, attempt, key)
                 await steering.begin()
             elif steering is not None:
                 await steering.go_on()
             service = session.service
-            return await service.change(wish.method, wish.path, wish.body, idempotency_key=key)
+            return await service.change(
+                attempt.method, attempt.path, attempt.body, idempotency_key=key
+            )
 
         end: End[object] = await pursued(session, pursue)
         plan.settle(session.now, done=end.error is None)
         if steering is not None and steering.is_cancelled and end.error is None:
-            session.wrong(f"{wish.method} {wish.path} was cancelled, and was done")
+            session.wrong(f"{attempt.method} {attempt.path} was cancelled, and was done")
         return end.error is None
 
     def _name(self, prefix: str) -> str:

@@ -14,8 +14,9 @@ TABLES = "/v1/catalogs/main/schemas/public/tables"
 FORGET_MS = 2_500
 
 
-def spec(name: str, regions: int) -> dict[str, Any]:
+def spec(name: str, regions: int, replicas: int = 1) -> dict[str, Any]:
     return {
+        **({"replicas": replicas} if replicas > 1 else {}),
         "name": name,
         "columns": [
             {"name": "id", "type": "int64", "nullable": False},
@@ -50,13 +51,14 @@ class Owner:
     known: dict[int, Known] = field(default_factory=dict)
     changes: int = 0
     has_force: bool = False
+    replicas: int = 1
+    """The copies of each region of the tables that it makes."""
 
     async def create(self, name: str, regions: int) -> Known | None:
         tables = self.session.tables
         self.changes += 1
-        end = await pursued(
-            self.session, lambda key: tables.create(spec(name, regions), idempotency_key=key)
-        )
+        body = spec(name, regions, self.replicas)
+        end = await pursued(self.session, lambda key: tables.create(body, idempotency_key=key))
         if end.value is None:
             return None
         known = self.known[end.value.id] = Known(name, end.value.id)

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Wish:
+class Attempt:
     """A request."""
 
     method: str
@@ -44,7 +44,7 @@ class Steering:
     """Controls one change that is asked for with *key*, again and again."""
 
     session: Session
-    wish: Wish
+    attempt: Attempt
     key: str
     paused: str | None = None
     """A procedure that stands, or may: a pause may be on its way for long."""
@@ -61,9 +61,9 @@ class Steering:
         headers = {"idempotency-key": self.key, "prefer": "wait=0"}
         with suppress(MetaError):
             answer = await self.session.http.request(
-                self.wish.method,
-                self.wish.path,
-                json=self.wish.body,
+                self.attempt.method,
+                self.attempt.path,
+                json=self.attempt.body,
                 headers=headers,
                 deadline_ms=ASK_MS,
             )
@@ -79,7 +79,7 @@ class Steering:
 
     async def _steer(self, procedure: str) -> None:
         session, drawn = self.session, self.session.random.random()
-        if self.wish.undrop is not None and drawn < 0.6:
+        if self.attempt.undrop is not None and drawn < 0.6:
             await session.think(GRACE_S[0] * 1000)
             await self._beside(procedure, "undrop", self._undrop)
         elif drawn < 0.55:
@@ -119,8 +119,8 @@ class Steering:
     # ---- controls
 
     async def _undrop(self, _: str) -> None:
-        assert self.wish.undrop is not None
-        await self.session.service.ask("POST", self.wish.undrop)
+        assert self.attempt.undrop is not None
+        await self.session.service.ask("POST", self.attempt.undrop)
         self.session.count("a drop that was undropped")
 
     async def _cancel(self, procedure: str) -> None:
@@ -152,9 +152,13 @@ class Steering:
             self.session.wrong(f"procedure {procedure} was paused, and is {found.state}")
 
 
-def kept(wish: Wish, grace_s: int) -> Wish:
-    """*wish*, a drop, with a grace time."""
-    if wish.method == "DELETE":
-        return Wish(wish.method, f"{wish.path}?grace_s={grace_s}", wish.body, wish.undrop)
-    assert isinstance(wish.body, dict), "an alter has operations"
-    return Wish(wish.method, wish.path, {**wish.body, "grace_s": grace_s}, wish.undrop)
+def kept(attempt: Attempt, grace_s: int) -> Attempt:
+    """*attempt*, a drop, with a grace time."""
+    if attempt.method == "DELETE":
+        return Attempt(
+            attempt.method, f"{attempt.path}?grace_s={grace_s}", attempt.body, attempt.undrop
+        )
+    assert isinstance(attempt.body, dict), "an alter has operations"
+    return Attempt(
+        attempt.method, attempt.path, {**attempt.body, "grace_s": grace_s}, attempt.undrop
+    )

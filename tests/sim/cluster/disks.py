@@ -2,7 +2,7 @@
 machine, and a process can die between any two operations."""
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 
 from dataplane.region.disk.disk import AppendFile
@@ -20,12 +20,19 @@ class Disks:
     """By machine. A path begins with its name: `/dn-1/...`."""
 
     stores: dict[str, MemoryStore] = field(default_factory=dict)
+    lost_roots: set[str] = field(default_factory=set)
+    """Roots of copies that were on disks which were lost."""
 
     def store(self, path: str) -> MemoryStore:
         machine = path.split("/")[1]
         if machine not in self.stores:
             self.stores[machine] = MemoryStore()
         return self.stores[machine]
+
+    def lose(self, path: str, roots: Set[str]) -> None:
+        """The machine of *path* has an empty disk, and the copies of *roots* are gone."""
+        del self.stores[path.split("/")[1]]
+        self.lost_roots |= roots
 
 
 @dataclass

@@ -35,8 +35,8 @@ class Watched(Transactions):
         self.under_way: dict[str, Transaction] = {}
 
     @contextmanager
-    def running(self, now_ms: int) -> Iterator[Transaction]:
-        with super().running(now_ms) as transaction:
+    def running(self, now_ms: int, max_lag_ms: int | None = None) -> Iterator[Transaction]:
+        with super().running(now_ms, max_lag_ms) as transaction:
             self.under_way[transaction.id] = transaction
             try:
                 yield transaction

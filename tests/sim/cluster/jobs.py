@@ -13,7 +13,7 @@ import pyarrow as pa
 from dataplane.pipelines.jobs.entry_files import rows_at_mark, write_entries
 from dataplane.pipelines.jobs.executor import Output, copy_file, read_input, write_range
 from dataplane.pipelines.jobs.plan import MovePlan, RowFamily, plan_move
-from dataplane.region.check.row_checks import Judge, violations
+from dataplane.region.check.row_checks import RowRule, violations
 from dataplane.region.check.table_check import entry_faults, merged, row_faults
 from dataplane.region.compaction.version_retention import KeptVersions
 from dataplane.region.format.columns import KEY, VERSION, ColumnDef, columns_told, file_schema
@@ -120,12 +120,12 @@ class SimJobs:
     async def validate(self, job: ValidateJob, *, progress: Progress) -> ValidateResult:
         disk = ProcessDisk(self.disks, self.loop, self.node)
         columns = columns_told(job.snapshot.columns)
-        judges = [Judge.of(check, columns) for check in job.checks]
+        row_rules = [RowRule.of(check, columns) for check in job.checks]
         await self._trouble(job)
         rows = await asyncio.to_thread(_rows_of, disk, job.snapshot, columns)
         progress(job.snapshot.rows, job.snapshot.rows, "rows")
         await self._trouble(job)
-        found, total = violations(pa.concat_tables(rows), judges, OFFENDERS_MAX)
+        found, total = violations(pa.concat_tables(rows), row_rules, OFFENDERS_MAX)
         return ValidateResult(
             job_id=job.job_id,
             rows_in=sum(part.num_rows for part in rows),
@@ -142,8 +142,8 @@ class SimJobs:
         rows = pa.concat_tables(
             await asyncio.to_thread(_rows_of, disk, of_family(job.snapshot, ROWS), columns)
         )
-        judges = [[Judge.of(one, columns) for one in some] for some in (required, job.checks)]
-        parts = [row_faults(rows, *judges)]
+        row_rules = [[RowRule.of(one, columns) for one in some] for some in (required, job.checks)]
+        parts = [row_faults(rows, *row_rules)]
         entries = 0
         for one in job.indexes:
             index = IndexDef.of(one.id, one.columns, columns, unique=one.unique)

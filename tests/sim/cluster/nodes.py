@@ -1,36 +1,50 @@
 """A datanode in the simulation: its real parts over a disk in memory and a network that fails."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from typing import Any
 
+from dataplane.datanode.copies.copy_sessions import CopySessions
+from dataplane.datanode.copies.copy_upkeep import CopyUpkeep
+from dataplane.datanode.copies.file_fetches import FETCHES_MAX, FileFetches
+from dataplane.datanode.copies.followed import CopyAppends
+from dataplane.datanode.copies.peers import HttpPeers
+from dataplane.datanode.copies.set_changes import SetChanges
+from dataplane.datanode.copies.transfer_rate import TransferRate
 from dataplane.datanode.http.app import build_app
 from dataplane.datanode.membership.adoption import NodeAdoption
 from dataplane.datanode.membership.heartbeat import HeartbeatLoop, HeartbeatPorts
 from dataplane.datanode.membership.membership import Membership, NodeIdentity
-from dataplane.datanode.membership.metasrv import HttpNodeLeader
+from dataplane.datanode.membership.metasrv import HttpNodeLeader, NodeCopySets
 from dataplane.datanode.metrics import NodeMetrics
 from dataplane.datanode.orders.journal import open_journal
 from dataplane.datanode.orders.orders import OrderExecutor
+from dataplane.datanode.promises.promise_asker import PromiseAsker
+from dataplane.datanode.promises.promise_desk import PromiseDesk
+from dataplane.datanode.promises.shared_regions import PromisePorts
+from dataplane.datanode.promises.silence_reports import SilenceReports
 from dataplane.datanode.regions.leases import RegionLeases
 from dataplane.datanode.regions.regions import NodeRegionSet
 from dataplane.datanode.regions.rows import RowService
+from dataplane.datanode.regions.slot import followed_here
 from dataplane.datanode.regions.store import DiskStore
 from dataplane.datanode.service import DatanodeService
 from dataplane.datanode.upkeep.merging import Merging
 from dataplane.datanode.upkeep.upkeep import Upkeep
+from dataplane.region.copies.leader_silence import LeaderSilence
 from dataplane.region.files.block_cache import BlockCache
+from dataplane.region.memory.budget import MemoryBudget
 from dataplane.region.place import RegionLimits
-from metasrv_base.clock import Clock
 from metasrv_base.engines import LSM
 from metasrv_base.errors import Conflict, Unavailable
 from metasrv_base.wire.http.client import HttpClient
 from metasrv_base.wire.node.nodes import NodeResources
 from tests.sim.cluster.disks import Disks, ProcessDisk
 from tests.sim.cluster.net import Network, Wire
-from tests.sim.loop import SimLoop
+from tests.sim.loop import SimClock, SimLoop
 
 RESOURCES = NodeResources(
     cpu_cores=2,
@@ -39,6 +53,9 @@ RESOURCES = NodeResources(
     disk_bytes=1 << 40,
     disk_free_bytes=1 << 39,
 )
+
+
+FETCH_BYTES_PER_S = 8 << 20
 
 
 class Machine:
@@ -59,11 +76,13 @@ class Datanode:
     loop: SimLoop
     network: Network
     disks: Disks
-    clock: Clock
+    clock: SimClock
     metasrvs: Sequence[str]
     limits: RegionLimits
     engines: tuple[str, ...] = (LSM,)
     """Names of the region engines that its process has."""
+    has_copies: bool = False
+    """Whether it leads or follows regions with copies: only then its loops for them run."""
     node: str = ""
     """Name of its node in the loop: the process that was started last."""
     disk: ProcessDisk | None = None
@@ -124,27 +143,59 @@ class Datanode:
             def spawn(work: Coroutine[Any, Any, None]) -> object:
                 return tasks.create_task(work)
 
-            regions = NodeRegionSet(store, leases, self.clock, spawn)
+            peers = HttpPeers(None, self.metasrvs, Wire(self.network))
+            regions = NodeRegionSet(store, leases, self.clock, spawn, peers)
             desk = OrderExecutor(journal, regions)
             membership = Membership(identity, journal.state.cluster_id)
-            world = HeartbeatPorts(HttpNodeLeader(client), Machine(), self.clock, leases)
+            leader = HttpNodeLeader(client)
+            world = HeartbeatPorts(leader, Machine(), self.clock, leases)
             heart = HeartbeatLoop(membership, desk, journal, regions, world)
             metrics = NodeMetrics()
-            rows = RowService(regions)
-            adoption = NodeAdoption(membership, heart, desk, journal, regions, disk)
+            promises = PromisePorts(
+                membership, regions, self.clock, LeaderSilence(), metrics.promised
+            )
+            sessions = CopySessions(regions.led, membership, self.clock)
             self.service = DatanodeService(
                 membership,
                 desk,
                 regions,
-                rows,
+                RowService(regions),
+                CopyAppends(regions.followed, partial(self._heard, promises.silence)),
+                sessions,
                 leases,
                 self.clock,
                 metrics,
                 heart.execute,
-                adoption,
+                NodeAdoption(membership, heart, desk, journal, regions, disk),
+                PromiseDesk(promises),
             )
             self.network.listen(self.url, self.node, build_app(self.service))
             tasks.create_task(heart.run())
             tasks.create_task(heart.run_instructions())
             tasks.create_task(Upkeep(regions, self.clock).run())
             tasks.create_task(Merging(regions, self.clock, metrics).run())
+            if self.has_copies:
+                tasks.create_task(sessions.run())
+                for loop in self._of_copies(promises, regions, peers, leader):
+                    tasks.create_task(loop)
+
+    def _heard(self, silence: LeaderSilence, leader: str) -> None:
+        silence.note_request(leader, self.clock.mono_ms())
+
+    def _of_copies(
+        self,
+        promises: PromisePorts,
+        regions: NodeRegionSet,
+        peers: HttpPeers,
+        leader: HttpNodeLeader,
+    ) -> Iterator[Coroutine[Any, Any, None]]:
+        """The loops that a node with copies has beside the others."""
+        sets = NodeCopySets(promises.membership, leader)
+        yield CopyUpkeep(regions.copies, self.clock, MemoryBudget()).run()
+        yield SetChanges(regions.led, sets, self.clock).run()
+        rate = TransferRate(self.clock, FETCH_BYTES_PER_S)
+        fetches = FileFetches(regions.copies, peers, promises.membership, self.clock, rate)
+        for _ in range(FETCHES_MAX):
+            yield fetches.run()
+        yield PromiseAsker(promises, peers).run()
+        yield SilenceReports(promises, partial(followed_here, regions), leader).run()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dataplane.datanode.membership.heartbeat import HeartbeatLoop
-from dataplane.datanode.regions.regions import NodeRegionSet
+from dataplane.datanode.regions.serving_rights import ServingRights
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryFile
 from dataplane.region.engine import serving
 from dataplane.region.engine.writer import RegionWriter
@@ -30,6 +30,7 @@ from tests.crash.planted import (
     without,
     without_index,
 )
+from tests.sim.planted import copy_mistakes as of_copies
 from tests.sim.planted import rare_mistakes as planted_gains
 from tests.sim.planted import schema_mistakes as planted_changes
 from tests.sim.planted.seams import ALTER, alters, held, seam_of, watched
@@ -143,7 +144,7 @@ def _not_brought_down(self: MemoryDisk, path: str) -> None:
     """Seals what another process wrote as it is read, on stable storage or not."""
 
 
-def _always_leased(self: NodeRegionSet, region_id: int, epoch: int) -> bool:
+def _always_leased(self: ServingRights, region_id: int, epoch: int) -> bool:
     return True
 
 
@@ -171,14 +172,14 @@ BUGS: Mapping[str, Bugs] = {
     "no wait after an election": Bugs(
         patches=((LeaseTable, "quiet_until_ms", property(lambda self: self.elected_at_ms)),)
     ),
-    "lease not looked at": Bugs(patches=((NodeRegionSet, "has_lease", _always_leased),)),
+    "lease not looked at": Bugs(patches=((ServingRights, "has_lease", _always_leased),)),
     "look before the append": Bugs(patches=((RegionWriter, "_write", _looks_before),)),
     "statement done twice": Bugs(patches=((StatementMemory, "find", _nothing_remembered),)),
     "log not synced": Bugs(patches=((MemoryFile, "sync", _not_synced),)),
     "sealed without a sync": Bugs(patches=((MemoryDisk, "sync_file", _not_brought_down),)),
     **{
         name: Bugs(patches=tuple(patches))
-        for patches_by_name in (planted_changes.PATCHES, planted_gains.PATCHES)
+        for patches_by_name in (planted_changes.PATCHES, planted_gains.PATCHES, of_copies.PATCHES)
         for name, patches in patches_by_name.items()
     },
 }

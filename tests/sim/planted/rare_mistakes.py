@@ -6,6 +6,7 @@ from typing import Any
 
 from dataplane.frontend.statements.scanning import Scanning
 from dataplane.frontend.statements.scans import IndexScan, OpenScan, Place
+from dataplane.region.log.logged_change import PositionedChange
 from dataplane.region.log.logged_group import LoggedGroup
 from dataplane.region.log.sealed_log import SealedLog
 from keys.model.placing.placements import NodeFilter
@@ -25,7 +26,7 @@ from tests.crash.enumeration import Patch
 _PAGE = Scanning.page
 _RESUME = Scanning.resume
 _POST = Manager._post
-_GROUPS = SealedLog.groups
+_RECORDS = SealedLog.records
 REPLAYED_MAX = 200
 """Statements."""
 
@@ -80,12 +81,12 @@ async def _first_page(*asked: Any, **bounds: Any) -> AsyncIterator[tuple[KeyValu
         return
 
 
-def _not_all(self: SealedLog) -> Iterator[LoggedGroup]:
+def _not_all(self: SealedLog) -> Iterator[LoggedGroup | PositionedChange]:
     """A replay that ends at a bound, and says nothing."""
     read = 0
-    for group in _GROUPS(self):
-        yield group
-        read += len(group.statements)
+    for record in _RECORDS(self):
+        yield record
+        read += len(record.statements) if isinstance(record, LoggedGroup) else 0
         if read > REPLAYED_MAX:
             return
 
@@ -101,7 +102,7 @@ PATCHES: dict[str, Iterable[Patch]] = {
     ),
     "a control told before it is stored": ((Manager, "_post", _told_at_once),),
     "one page of records recovered": ((intake, "read_records", _first_page),),
-    "a replay that ends at a bound": ((SealedLog, "groups", _not_all),),
+    "a replay that ends at a bound": ((SealedLog, "records", _not_all),),
     "a failover ignores the node filter": ((failover_plan, "place_in_groups", _any_node),),
     "keys of a large version are left": ((leadership, "keys_left", _nothing_left),),
     "a new leader is waited for": ((failover_table, "_leader_is_gone", _never_gone),),

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dataplane.datanode.regions import rows
+from dataplane.datanode.regions import refusals
 from dataplane.frontend.lease.holder import HolderLoop
 from dataplane.frontend.lease.lease import SchemaLease
 from dataplane.frontend.lease.transactions import Transaction, Transactions
@@ -211,7 +211,7 @@ PATCHES: dict[str, Iterable[Patch]] = {
     "reorg skipped": _patched((index_kinds, "continue_reorg", _no_reorg)),
     "dead index not told": _patched((transitions, "dead_indexes", _none_dead)),
     "floor not looked at": _patched(
-        *((module, "check_floor", _any_version) for module in (content, reading, writer, rows))
+        *((module, "check_floor", _any_version) for module in (content, reading, writer, refusals))
     ),
     "publish before orders": _patched((transitions, "tell", _told_late)),
     "registration ends early": _patched((HolderRegistry, "_free_at", _at_once)),

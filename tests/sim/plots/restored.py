@@ -63,6 +63,8 @@ MOVED = "a region that moved behind a backup"
 GONE = "a region that was purged behind a backup"
 KILLED = "a restore that was killed and begun again"
 RESUMED = "a procedure that a restore had parked"
+ENDED = "a lost table that was dropped"
+EMPTIED = "a lost table that was truncated"
 REFUSED = "an order of the lost cluster that an adopted node refused"
 CLEAN = "a restored cluster that is clean"
 
@@ -303,8 +305,8 @@ class Restored(Plot):
 
     async def _end_lost(self, session: Session) -> None:
         """A region that stays lost was listed before anything was written, and is of a table that
-        was purged. An operator drops the table: a truncate would wait for ever, as its nodes never
-        open again what they were ordered to drop."""
+        was purged. An operator drops the table, or truncates it: the nodes make its regions again,
+        empty, though the lost cluster had them drop these."""
         lost = set[int]()
         for table_id, region in Tables.of_store(self.world.kv).regions():
             if region.state is RegionState.LOST:
@@ -313,12 +315,17 @@ class Restored(Plot):
                     self.world.wrong(f"restore: {region.region_id} of {table_id} is lost")
         for table_id in sorted(lost):
             name = (await session.tables.get_by_id(table_id)).name
-            end = await pursued(session, partial(self._drop, session, name))
+            what, act = self.world.random.choice(((ENDED, self._drop), (EMPTIED, self._truncate)))
+            end = await pursued(session, partial(act, session, name))
+            session.count(what)
             if end.error is not None:
                 self.world.wrong(f"restore: {name} stays lost: {end.error}")
 
     async def _drop(self, session: Session, name: str, key: str) -> object:
         return await session.tables.drop(name, idempotency_key=key)
+
+    async def _truncate(self, session: Session, name: str, key: str) -> object:
+        return await session.tables.truncate(name, idempotency_key=key)
 
     async def _read_again(self, session: Session, known: Known) -> None:
         try:

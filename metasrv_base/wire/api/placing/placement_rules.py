@@ -14,7 +14,7 @@ from metasrv_base.wire.api.placing.placements import (
     StorageProfileSpec,
     TablespaceSpec,
 )
-from metasrv_base.wire.api.table_rules import name_errors
+from metasrv_base.wire.api.table_rules import copies_errors, name_errors, number_of
 from metasrv_base.wire.problem.problems import FieldError
 
 LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_./-]{0,61}[A-Za-z0-9])?")
@@ -27,7 +27,7 @@ BAD_VALUE = "a value is 1 to 128 letters, digits, _ . : and -, the first and las
 def validate_placement(spec: PlacementSpec) -> tuple[FieldError, ...]:
     return (
         *name_errors(spec.name, "/name"),
-        *_replica_errors(spec.replicas),
+        *copies_errors(spec.replicas, spec.min_in_sync),
         *_profile_errors(spec.storage_profiles),
         *_filter_errors(spec.node_filter),
     )
@@ -35,7 +35,7 @@ def validate_placement(spec: PlacementSpec) -> tuple[FieldError, ...]:
 
 def validate_placement_patch(patch: PlacementPatch) -> tuple[FieldError, ...]:
     return (
-        *_replica_errors(patch.replicas or 1),
+        *copies_errors(patch.replicas, number_of(patch.min_in_sync)),
         *_profile_errors(patch.storage_profiles or ()),
         *_filter_errors(patch.node_filter or NodeFilterSpec()),
     )
@@ -60,12 +60,6 @@ def validate_labels(labels: Mapping[str, str]) -> tuple[FieldError, ...]:
         elif not LABEL_VALUE.fullmatch(value):
             errors.append(_wrong(f"/labels/{name}", BAD_VALUE))
     return tuple(errors)
-
-
-def _replica_errors(replicas: int) -> Iterator[FieldError]:
-    if replicas > 1:
-        what = "more than one replica is not built yet"
-        yield FieldError(pointer="/replicas", code="unsupported", detail=what)
 
 
 def _profile_errors(profiles: Sequence[StorageProfileSpec]) -> Iterator[FieldError]:

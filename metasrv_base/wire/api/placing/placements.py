@@ -5,7 +5,7 @@ from typing import Self
 from pydantic import ConfigDict, Field, model_validator
 
 from metasrv_base.schema.scalars import PARTITIONS_MAX
-from metasrv_base.wire.api.tables import Identifier
+from metasrv_base.wire.api.tables import REASON_CHARS_MAX, Identifier, NumberOfCopies
 from metasrv_base.wire.model import Int64, Listed, PositiveInt64, WireModel
 
 PROFILES_MAX = 16
@@ -65,7 +65,11 @@ class PlacementShape(WireModel):
 
     name: Identifier
     replicas: PositiveInt64 = 1
-    """Copies of each region. Above 1 is refused (`unsupported`) until copies exist."""
+    """Copies of each region of a table that names no number, the leader's included. Above 1 is
+    refused as yet (`unsupported`)."""
+    min_in_sync: PositiveInt64 | None = None
+    """Copies in sync, the leader's included, without which regions of these tables acknowledge no
+    writes: at most `replicas`. Null: a majority of `replicas`."""
     partitions: int = Field(default=1, ge=1, le=PARTITIONS_MAX)
     """Regions of a table that says nothing of its partitions: by hash of its colocation columns, or
     of its primary key. It cannot be altered."""
@@ -83,7 +87,7 @@ class PlacementSpec(PlacementShape):
     """A placement to create."""
 
     if_not_exists: bool = False
-    """True: an equal placement that exists already is a success."""
+    """Whether an equal placement that exists already is a success."""
 
 
 class PlacementDefinition(PlacementShape):
@@ -116,6 +120,12 @@ class PlacementPatch(WireModel):
     """`PATCH /v1/placements/{name}`: what is not named stays."""
 
     replicas: PositiveInt64 | None = None
+    """Tables that name no number get or lose copies."""
+    min_in_sync: NumberOfCopies | None = None
+    """`default`: a majority of `replicas`. Below a majority and below what it is, it needs a
+    `reason`."""
+    reason: str | None = Field(default=None, min_length=1, max_length=REASON_CHARS_MAX)
+    """Reason of a lower `min_in_sync`; the log keeps it."""
     partitions: int | None = Field(default=None, ge=1, le=PARTITIONS_MAX)
     """Refused unless it is what it was."""
     storage_profiles: Listed[StorageProfileSpec] | None = Field(
@@ -146,7 +156,7 @@ class TablespaceSpec(WireModel):
     name: Identifier
     comment: str | None = Field(default=None, max_length=COMMENT_CHARS_MAX)
     if_not_exists: bool = False
-    """True: an equal tablespace that exists already is a success."""
+    """Whether an equal tablespace that exists already is a success."""
 
 
 class TablespacePatch(WireModel):

@@ -20,11 +20,18 @@ from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
 from metasrv_base.errors import Conflict, MetaError, Unavailable
 from metasrv_base.wire.node.adoption import AdoptRequest
 from metasrv_base.wire.node.nodes import RegisterAnswer
-from metasrv_base.wire.node.orders import CreateRegion, OrderRequest, RegionColumn
+from metasrv_base.wire.node.orders import (
+    CreateRegion,
+    DropRegion,
+    Order,
+    OrderRequest,
+    RegionColumn,
+)
 from tests.fakes.clock import FakeClock
 from tests.fakes.silent_leader import RESOURCES, EmptyMachine, SilentLeader
 
 REGION = 1024 << 32
+DROPPED = REGION + 9
 OLD, NEW = "old", "new"
 ADOPT = AdoptRequest(cluster_id=NEW, from_cluster_id=OLD, node_id="dn-1")
 
@@ -60,7 +67,7 @@ async def bench(die_at: int = 0) -> AsyncIterator[Bench]:
     disk = MemoryDisk(store, script)
     journal = open_journal(disk, "/n", "dn-1")
     await journal.commit([Joined(cluster_id=OLD), TermSeen(term=40_017)])
-    await journal.commit([Dropped(region_id=str(REGION + 9))])
+    await journal.commit([Dropped(region_id=str(DROPPED))])
     leases = RegionLeases("i1")
     async with asyncio.TaskGroup() as group:
         owners: list[asyncio.Task[None]] = []
@@ -93,7 +100,11 @@ def order(cluster: str, term: int, number: int = 1, region: int = REGION) -> Ord
         columns=[RegionColumn(id=1, type="int64", nullable=False)],
         key_columns=[1],
     )
-    return OrderRequest(cluster_id=cluster, node_id="dn-1", term=term, orders=[create])
+    return request(cluster, term, create)
+
+
+def request(cluster: str, term: int, *orders: Order) -> OrderRequest:
+    return OrderRequest(cluster_id=cluster, node_id="dn-1", term=term, orders=list(orders))
 
 
 async def test_given_a_node_when_adopted_then_the_old_cluster_is_refused_also_after_a_restart() -> (
@@ -106,7 +117,7 @@ async def test_given_a_node_when_adopted_then_the_old_cluster_is_refused_also_af
 
         assert (answer.node_id, answer.cluster_id, answer.dropped) == ("dn-1", NEW, 1)
         assert (state.cluster_id, state.adopted_from, state.term) == (NEW, OLD, 0)
-        assert state.dropped == {REGION + 9}
+        assert (state.tombstones, state.dropped) == ({DROPPED}, set())
         with pytest.raises(Conflict, match="wrong-cluster"):
             await node.desk.execute(order(OLD, 40_017))
 
@@ -142,8 +153,28 @@ async def test_given_regions_and_leases_when_adopted_then_none_is_served_and_ter
         assert [slot.region_id for slot in node.regions] == [REGION + 1]
         assert response.results[0].error is None
         assert node.desk.term == 3
-        tombstone = await node.desk.execute(order(NEW, 3, number=2, region=REGION + 9))
-        assert tombstone.results[0].error is not None
+
+
+async def test_given_a_region_that_the_old_cluster_dropped_when_adopted_then_it_can_be_made() -> (
+    None
+):
+    """And drops it for good: a late order of its own does not bring it back."""
+    async with bench() as node:
+        before = await node.desk.execute(order(OLD, 40_017, region=DROPPED))
+        await node.adoption.adopt(ADOPT)
+        told = (await node.adoption.inventory(0, (1 << 63) - 1)).dropped
+        await node.desk.hear_term(3)
+        made = await node.desk.execute(order(NEW, 3, number=1, region=DROPPED))
+        told_later = (await node.adoption.inventory(0, (1 << 63) - 1)).dropped
+        drop = DropRegion(number=2, region_id=str(DROPPED), epoch=1, root=f"/n/regions/{DROPPED}-1")
+        await node.desk.execute(request(NEW, 3, drop))
+        again = await node.desk.execute(order(NEW, 3, number=3, region=DROPPED))
+
+        assert before.results[0].error is not None
+        assert (told, told_later) == ([str(DROPPED)], [])
+        assert made.results[0].error is None
+        assert again.results[0].error is not None
+        assert again.results[0].error.code == "action-not-allowed"
 
 
 async def test_given_an_order_under_way_when_adopted_then_it_ends_first_and_counts_no_more() -> (
@@ -190,13 +221,43 @@ async def test_given_a_crash_at_any_operation_then_it_is_of_one_cluster_and_neve
             state = open_journal(MemoryDisk(node.store), "/n", "dn-1").state
 
             assert state.cluster_id in (OLD, NEW)
-            assert state.dropped == {REGION + 9}
+            assert state.tombstones == {DROPPED}
+            assert state.dropped == ({DROPPED} if state.cluster_id == OLD else set())
             if is_whole:
                 assert state.cluster_id == NEW
             if state.cluster_id == NEW:
                 assert (state.adopted_from, state.term) == (OLD, 0)
             assert number < 50
     assert number > 2
+
+
+async def test_given_a_crash_anywhere_when_a_dropped_region_is_made_then_it_can_be_made_again() -> (
+    None
+):
+    """It is told as dropped until the journal says that it was made."""
+    number, is_whole = 0, False
+    told = set[bool]()
+    while not is_whole:
+        number += 1
+        async with bench(number) as node:
+            try:
+                await node.adoption.adopt(ADOPT)
+                await node.desk.hear_term(3)
+                response = await node.desk.execute(order(NEW, 3, region=DROPPED))
+                is_whole = response.results[0].error is None
+            except (Killed, MetaError):
+                pass
+            node.store.crash()
+            state = open_journal(MemoryDisk(node.store), "/n", "dn-1").state
+
+            told.add(DROPPED in state.tombstones)
+            assert (DROPPED in state.dropped) == (state.cluster_id == OLD)
+            assert (DROPPED not in state.tombstones) == (DROPPED in state.executed)
+            if is_whole:
+                assert state.executed[DROPPED].op == "create"
+            assert number < 200
+    assert told == {True, False}
+    assert number > 5
 
 
 async def test_given_orders_while_it_is_being_adopted_then_they_are_to_be_sent_again() -> None:
@@ -220,5 +281,18 @@ async def test_given_a_region_when_the_inventory_is_read_then_its_fence_and_elem
         assert (root.fence_epoch, root.manifest_epoch, root.opener) == (1, 1, root.root)
         assert (root.schema_version, root.column_max, root.error) == (3, 1, None)
         assert root.columns == [1]
-        assert (every.cluster_id, every.dropped, every.next) == (NEW, [str(REGION + 9)], None)
+        assert (every.cluster_id, every.dropped, every.next) == (NEW, [str(DROPPED)], None)
         assert (none.roots, none.dropped) == ([], [])
+
+
+async def test_given_the_folder_of_a_copy_that_was_added_then_the_inventory_has_it_too() -> None:
+    async with bench() as node:
+        (create,) = order(OLD, 40_017).orders
+        assert isinstance(create, CreateRegion)
+        root = f"{create.root}-7"
+        await node.desk.execute(request(OLD, 40_017, create.model_copy(update={"root": root})))
+        await node.adoption.adopt(ADOPT)
+
+        (found,) = (await node.adoption.inventory(0, (1 << 63) - 1)).roots
+
+        assert (found.region_id, found.root) == (str(REGION), root)

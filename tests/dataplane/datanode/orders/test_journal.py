@@ -7,11 +7,21 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from dataplane.datanode.orders.journal import open_journal
-from dataplane.datanode.orders.journal_format import Dropped, Record, TermSeen
+from dataplane.datanode.orders.journal_format import (
+    Adopted,
+    Dropped,
+    Executed,
+    Joined,
+    JournalError,
+    Record,
+    TermSeen,
+)
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
 from metasrv_base.errors import Corrupt, Unavailable
 from tests.dataplane.datanode.orders.journal_records import RECORDS, REGION, V1
 from tests.dataplane.region.power_loss import DEVICES
+
+NO_ROOM = JournalError(code="unsupported", facts={})
 
 
 async def test_given_a_journal_when_opened_again_then_the_same_state() -> None:
@@ -143,6 +153,26 @@ async def test_given_a_higher_term_when_rewritten_then_older_answers_are_left_ou
     state = open_journal(MemoryDisk(store), "/n", "dn-1").state
 
     assert (state.term, state.executed, state.dropped) == (8, {}, {REGION + 2})
+
+
+async def test_given_tombstones_of_two_clusters_when_rewritten_then_each_is_still_of_its_own() -> (
+    None
+):
+    """And one of before is gone once the region was made again."""
+    store = MemoryStore()
+    journal = open_journal(MemoryDisk(store), "/n", "dn-1")
+    await journal.commit([Joined(cluster_id="c1"), *(Dropped(region_id=str(n)) for n in (1, 2, 3))])
+    await journal.commit([Adopted(cluster_id="c2", from_cluster_id="c1"), TermSeen(term=1)])
+    refused = Executed(region_id="1", term=1, number=1, op="create", error=NO_ROOM)
+    made = Executed(region_id="2", term=1, number=1, op="create")
+    await journal.commit([refused, made, Dropped(region_id="4")])
+
+    for _ in range(2):
+        store.crash()
+        state = open_journal(MemoryDisk(store), "/n", "dn-1").state
+
+        assert (state.dropped_before, state.dropped) == ({1, 3}, {4})
+        assert state == journal.state
 
 
 async def test_given_no_space_when_there_is_some_again_then_what_was_answered_and_goes_on() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from serving.launch import program
 
-START_S_MAX = 60
+START_S_MAX = 300
 
 
 class DatanodeProcess:

@@ -19,7 +19,7 @@ BUDGET = 64 << 20
 FLAGS = {"block_cache_bytes": str(8 << 20)}
 SCANS = 200
 SLOW = 16
-LIMIT_S = 120
+LIMIT_S = 480
 JSON = "application/json"
 
 

@@ -28,7 +28,7 @@ GROWTH_BYTES_MAX = 96 << 20
 """Less than half of the region: that, Python's own part of it, and what allocators keep of both."""
 FILES_LEFT_MAX = 16
 """With more files, four are of one tier and are merged: the region's are of five tiers."""
-LIMIT_S = 60
+LIMIT_S = 240
 
 
 def peak_bytes(process: DatanodeProcess) -> int:

@@ -14,7 +14,7 @@ from tests.node_conformance.node import ARROW, Node
 pytestmark = pytest.mark.process
 
 ROW_BYTES = 100_000
-LIMIT_S = 90
+LIMIT_S = 240
 """A reader that receives nothing is cut off after 20 s."""
 
 

@@ -37,7 +37,7 @@ class Writer:
 
     def wait_for(self, rows: int) -> None:
         with self._progress:
-            enough = self._progress.wait_for(lambda: len(self.acknowledged) >= rows, 60)
+            enough = self._progress.wait_for(lambda: len(self.acknowledged) >= rows, 240)
         assert enough, self.failed
 
     def _run(self) -> None:

@@ -17,7 +17,7 @@ from tests.dataplane.region.rig import REGION_ID
 
 SHAPE = Shape(files=1, columns=4, rows=12_000, text_bytes=200)
 """Three parts, each of one read: most of its columns are values."""
-PATIENCE_S = 20
+PATIENCE_S = 120
 
 
 class GatedDisk(LocalDisk):

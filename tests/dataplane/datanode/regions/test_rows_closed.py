@@ -20,7 +20,7 @@ from tests.dataplane.region.rig import REGION_ID
 SHAPE = Shape(files=12, columns=2, rows=1_000, text_bytes=2_000)
 """Two MB in each file: a scan has several parts, and a merge something to do."""
 
-PATIENCE_S = 20
+PATIENCE_S = 120
 Scan = Callable[[Desk], AsyncGenerator[bytes]]
 
 
@@ -65,7 +65,7 @@ async def test_given_a_lease_that_ends_when_a_scan_is_refused_then_its_files_are
     parts = scan(desk)
     await anext(parts)
     merged(desk)
-    monkeypatch.setattr(desk.regions, "has_lease", lambda region_id, epoch: False)
+    monkeypatch.setattr(desk.regions._rights, "has_lease", lambda region_id, epoch: False)
 
     with pytest.raises(MetaError) as refused:
         await rest_of(parts)

@@ -1,7 +1,10 @@
 """Merging on a node: one region at a time, most files first, and patience after a failure."""
 
+import pytest
+
 from dataplane.datanode.metrics import NodeMetrics
 from dataplane.datanode.upkeep.merging import RETRY_MS, Merging
+from metasrv_base.errors import Unavailable
 from tests.dataplane.datanode.upkeep.bench import Bench, bench
 
 __all__ = ["bench"]  # the fixture
@@ -24,6 +27,23 @@ async def test_given_small_files_when_merged_then_one_is_left_and_nothing_is_due
 
     assert len(bench.names("data/")) == 1
     assert bench.owner.region.reader.digest().rows == 4
+
+
+async def test_given_merge_debt_when_written_then_writes_stall_until_it_is_paid(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dataplane.region.engine.region.FILES_MAX", 4)
+    await four_files(bench)
+
+    for _ in range(2):
+        with pytest.raises(Unavailable) as refusal:
+            await bench.write("stalled")
+        assert refusal.value.facts["files"] == 4
+    assert bench.owner.region.reader.digest().rows == 4, "reads go on"
+
+    assert await Merging(bench.regions, bench.clock, NodeMetrics()).merge_next()
+    await bench.write("stalled")
+    assert bench.owner.region.reader.digest().rows == 5
 
 
 async def test_given_a_scan_when_files_were_merged_then_upkeep_removes_them_after_it(

@@ -12,7 +12,7 @@ from tests.node_conformance.node import Node, Write
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 FAILED = 'datanode_merges_total{outcome="failed"}'
-LIMIT_S = 60
+LIMIT_S = 240
 
 
 def add_file(node: Node, region: int, number: int) -> None:

@@ -13,7 +13,7 @@ from tests.node_conformance.node import Node, Write
 
 pytestmark = pytest.mark.process
 
-LIMIT_S = 60
+LIMIT_S = 240
 KEYS = 40
 FILES = 12
 """Flushed in each life of the node. Of the same size: four are merged."""

@@ -57,7 +57,7 @@ async def test_given_a_page_on_its_way_when_not_taken_yet_then_the_next_is_asked
                 await count.acquire()
             bodies.append(message.get("body", b""))
 
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             await stream.stream_response(send)
 
     whole = b"".join(bodies)

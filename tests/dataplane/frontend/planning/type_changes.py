@@ -22,7 +22,7 @@ from tests.dataplane.frontend.planning.dml_ways import WAYS, Stage, Version
 from tests.procedures.harness.tables import table_info
 
 Value = Any
-Said = tuple[str, Value]
+ColumnInput = tuple[str, Value]
 """A type, and what a user gave in it."""
 
 
@@ -32,7 +32,7 @@ class TypeChange:
 
     old: str
     new: str
-    both: tuple[Said, Said]
+    both: tuple[ColumnInput, ColumnInput]
     old_only: Value | None = None
     new_only: Value | None = None
     default: Value | None = None
@@ -46,7 +46,7 @@ class TypeChange:
         info = bare.model_copy(update={"columns": (key, column, other), "next_column_id": 4})
         return WAYS[way](info, (AlterTypeOperation(name="a", type=self.new),))
 
-    def given_at(self, version: Version, place: int) -> Iterator[Said | None]:
+    def given_at(self, version: Version, place: int) -> Iterator[ColumnInput | None]:
         """Yields what users of a version can give, one of the values of both types included; None:
         nothing."""
         type = type_at(version)
@@ -62,7 +62,7 @@ def type_at(version: Version) -> str:
     return column.type.text
 
 
-def read_as(said: Said, type: str) -> Value:
+def read_as(said: ColumnInput, type: str) -> Value:
     """As somebody reads it who knows the column in *type*. Raises Refused."""
     if said[1] is None or said[0] == type:
         return said[1]
@@ -91,7 +91,7 @@ class ConvertingRegion(MarkedRegion):
 def _had(column: Column, values: Mapping[str, Any]) -> Value:
     if f"c{column.id}" in values:
         return values[f"c{column.id}"]
-    said: Said = (column.type, column.origin_default)
+    said: ColumnInput = (column.type, column.origin_default)
     for one in column.origin_columns:
         if f"c{one.id}" in values:
             said = (one.type, values[f"c{one.id}"])
@@ -112,7 +112,7 @@ class Life:
 
     change: TypeChange
     region: ConvertingRegion = field(default_factory=ConvertingRegion)
-    said: Said | None = None
+    said: ColumnInput | None = None
     """None: there is no row."""
     wrong: list[str] = field(default_factory=list)
 
@@ -141,7 +141,9 @@ class Life:
                 what = f"{stage.name}, version {version.schema.version}"
                 self.wrong.append(f"{what} shows {found}, where {self.said} was said")
 
-    def write(self, version: Version, op: Op, said: Said | None = None, **more: object) -> None:
+    def write(
+        self, version: Version, op: Op, said: ColumnInput | None = None, **more: object
+    ) -> None:
         """Writes a row; a statement that is refused, or waits for another version, changes
         nothing."""
         row = {"id": 1, **more}
@@ -158,7 +160,7 @@ class Life:
             self.said = said or (self.change.old, self.change.default)
         self.must_have_fitted(version, said)
 
-    def expect_no(self, version: Version, said: Said | None, error: Exception) -> None:
+    def expect_no(self, version: Version, said: ColumnInput | None, error: Exception) -> None:
         names = {one.column.name: one for one in version.schema.columns if one.mirror}
         mirror = names.get("a")
         assert mirror is not None, f"{error} at a version with one type"
@@ -170,13 +172,13 @@ class Life:
         only = self.change.old_only if comes else self.change.new_only
         assert said[1] == only, f"{said} fits both, and was not taken: {error}"
 
-    def must_have_fitted(self, version: Version, said: Said | None) -> None:
+    def must_have_fitted(self, version: Version, said: ColumnInput | None) -> None:
         hidden = any(one.mirror for one in version.schema.columns)
         if hidden and said is not None and said[1] in (self.change.old_only, self.change.new_only):
             self.wrong.append(f"{said} was taken at version {version.schema.version}")
 
 
-def _seen(said: Said, version: Version) -> Value:
+def _seen(said: ColumnInput, version: Version) -> Value:
     try:
         return read_as(said, type_at(version))
     except Refused:
@@ -188,7 +190,7 @@ def _field(version: Version) -> str:
     return column.field
 
 
-Act = Callable[[Life, Version, "Said | None"], None]
+Act = Callable[[Life, Version, "ColumnInput | None"], None]
 ACTS: Mapping[str, Act] = {
     "updated": lambda life, at, said: life.write(at, Op.UPDATE, said, b="y"),
     "put anew": lambda life, at, said: life.write(at, Op.UPSERT, said, b="z"),
@@ -232,7 +234,7 @@ def _changed(
                     yield cell, changed.wrong
 
 
-def _said(what: str, change: TypeChange, version: Version) -> Iterator[Said | None]:
+def _said(what: str, change: TypeChange, version: Version) -> Iterator[ColumnInput | None]:
     yield from (None,) if what == "deleted" else change.given_at(version, 1)
 
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from dataplane.frontend.sql import run as running_sql
+from dataplane.frontend.sql.read_statements import STATEMENTS_MAX
+from dataplane.frontend.sql.run import RUN_MS_MAX
 from metasrv_base.concurrency.reservations import Reservations
 from metasrv_base.wire.http.strict_json import BODY_BYTES_MAX
 from tests.dataplane.frontend.bench import running
@@ -201,7 +202,7 @@ async def test_given_a_request_that_takes_its_time_then_the_rest_is_named() -> N
         wall = bench.clock
 
         async def later(request: object) -> None:
-            wall.advance(running_sql.RUN_MS_MAX)
+            wall.advance(RUN_MS_MAX)
 
         bench.way.done = later
         body = await done(bench, text)
@@ -235,14 +236,12 @@ async def test_given_a_version_that_is_not_known_yet_then_the_frontend_waits_for
 async def test_given_a_body_that_is_too_large_or_not_one_then_it_is_refused() -> None:
     async with running() as bench:
         large = await sent(bench, "x" * BODY_BYTES_MAX)
-        many = await refused(
-            bench, ";".join(["select * from t"] * (running_sql.STATEMENTS_MAX + 1))
-        )
+        many = await refused(bench, ";".join(["select * from t"] * (STATEMENTS_MAX + 1)))
         bad_key = await sent(bench, "select * from t", {"idempotency-key": "x" * 256})
         unknown = await sent(bench, "select * from t", wait=5)
 
     assert (large.status, many["code"]) == (413, "invalid-sql")
-    assert f"more than {running_sql.STATEMENTS_MAX}" in many["found"]
+    assert f"more than {STATEMENTS_MAX}" in many["found"]
     assert (bad_key.status, unknown.status) == (400, 422)
 
 

@@ -114,7 +114,7 @@ async def test_given_a_column_that_is_renamed_when_old_versions_end_then_its_use
         with pytest.raises(Conflict, match="schema-version-stale") as told:
             await write_while(bench, rename, Op.UPDATE, {"id": 0, "b": "mine"})
         bench.transactions.age_max_ms = 3_600_000  # so that who waits for a version 3 is seen
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(240):
             with pytest.raises(Conflict, match="schema-version-stale"):
                 await bench.service.scans.page(bench.service.scans.current(opened), place, 1)
 

@@ -87,7 +87,7 @@ def test_given_a_job_of_one_batch_when_all_is_read_then_its_end_waits_for_what_i
         clock.advance(1_000)
         assert (bucket.paid, settled.done()) == (2_000, False)
         clock.advance(1_000)
-        settled.result(timeout=10)
+        settled.result(timeout=120)
 
     assert bucket.paid == bucket.taken == 4_000
 

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from dataplane.region.check.row_checks import Judge, violations
+from dataplane.region.check.row_checks import RowRule, violations
 from dataplane.region.format.columns import ColumnDef, row_schema
 from metasrv_base.errors import Refused
 from metasrv_base.expressions.check import asked
@@ -27,9 +27,9 @@ GIVEN = RowCheck(constraint=7, kind="not-null", columns=[1, 2])
 
 
 def test_given_rows_when_judged_then_each_that_breaks_one_is_named_in_order() -> None:
-    judges = [Judge.of(check, COLUMNS) for check in (POSITIVE, GIVEN)]
+    row_rules = [RowRule.of(check, COLUMNS) for check in (POSITIVE, GIVEN)]
 
-    found, total = violations(ROWS, judges, 10)
+    found, total = violations(ROWS, row_rules, 10)
 
     assert found == (
         ViolatingRow(constraint=7, row_key="62", values={"1": None, "2": None}),
@@ -40,13 +40,13 @@ def test_given_rows_when_judged_then_each_that_breaks_one_is_named_in_order() ->
 
 
 def test_given_more_than_are_asked_for_when_judged_then_all_are_counted() -> None:
-    judges = [Judge.of(check, COLUMNS) for check in (GIVEN, POSITIVE)]
+    row_rules = [RowRule.of(check, COLUMNS) for check in (GIVEN, POSITIVE)]
 
-    found, total = violations(ROWS, judges, 2)
+    found, total = violations(ROWS, row_rules, 2)
 
     assert [one.row_key for one in found] == ["62", "63"]
-    assert (violations(ROWS, judges, 0), total) == (((), 3), 3)
-    assert violations(ROWS.slice(0, 0), judges, 10) == ((), 0)
+    assert (violations(ROWS, row_rules, 0), total) == (((), 3), 3)
+    assert violations(ROWS.slice(0, 0), row_rules, 10) == ((), 0)
 
 
 def test_given_values_that_do_not_convert_when_judged_then_their_rows_are_named_with_them() -> None:
@@ -57,7 +57,7 @@ def test_given_values_that_do_not_convert_when_judged_then_their_rows_are_named_
     numbers = RowCheck(constraint=8, kind="convertible", columns=[1], to_type="int8")
     texts = RowCheck(constraint=7, kind="convertible", columns=[2], to_type="int64")
 
-    found, total = violations(rows, [Judge.of(check, COLUMNS) for check in (numbers, texts)], 3)
+    found, total = violations(rows, [RowRule.of(check, COLUMNS) for check in (numbers, texts)], 3)
 
     assert found == (
         ViolatingRow(constraint=8, row_key="62", values={"1": 200}),
@@ -80,7 +80,7 @@ def test_given_values_that_do_not_convert_when_judged_then_their_rows_are_named_
 )
 def test_given_a_check_that_makes_no_sense_when_prepared_then_refused(check: RowCheck) -> None:
     with pytest.raises(Refused):
-        Judge.of(check, COLUMNS)
+        RowRule.of(check, COLUMNS)
 
 
 def test_given_rows_with_long_values_when_judged_then_these_are_listed_cut() -> None:
@@ -89,7 +89,7 @@ def test_given_rows_with_long_values_when_judged_then_these_are_listed_cut() -> 
         schema=row_schema(COLUMNS),
     )
 
-    (found,), _ = violations(rows, [Judge.of(GIVEN, COLUMNS)], 10)
+    (found,), _ = violations(rows, [RowRule.of(GIVEN, COLUMNS)], 10)
 
     assert found.values["2"] == f"{'y' * VALUE_CHARS_MAX}... (1000000 characters)"
 
@@ -102,7 +102,7 @@ def test_given_very_many_long_keys_when_judged_then_the_list_is_bounded_and_all_
     columns = [keys, [1] * count, [None] * count, ["x"] * count]
     rows = pa.table(columns, schema=row_schema(COLUMNS))
 
-    found, total = violations(rows, [Judge.of(GIVEN, COLUMNS)], count)
+    found, total = violations(rows, [RowRule.of(GIVEN, COLUMNS)], count)
 
     assert total == count
     assert 0 < len(found) < count

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.region.check.row_checks import Judge
+from dataplane.region.check.row_checks import RowRule
 from dataplane.region.check.table_check import (
     entry_faults,
     family_faults,
@@ -135,8 +135,8 @@ def test_given_two_rows_with_values_that_must_differ_then_the_constraint_is_brok
 
 
 def test_given_nulls_and_values_out_of_bounds_then_required_and_constraint_are_told_apart() -> None:
-    required = Judge.of(RowCheck(constraint=2, kind="not-null", columns=[2]), COLUMNS)
-    constraint = Judge.of(RowCheck(constraint=9, kind="not-null", columns=[1]), COLUMNS)
+    required = RowRule.of(RowCheck(constraint=2, kind="not-null", columns=[2]), COLUMNS)
+    constraint = RowRule.of(RowCheck(constraint=9, kind="not-null", columns=[1]), COLUMNS)
     rows: Rows = {b"a": (1, None), b"b": (None, "y"), b"c": (3, "z")}
 
     found = row_faults(table_of(rows), [required], [constraint])

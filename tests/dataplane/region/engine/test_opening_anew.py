@@ -101,3 +101,90 @@ def test_given_a_root_that_cannot_be_read_now_when_begun_anew_then_it_is_not_cal
         Region.create(place(Unreadable(disk.store), B), SPEC, epoch=2, replaces=[A])
 
     assert (caught.value.code, caught.value.facts["name"]) == ("not-ready", A)
+
+
+@pytest.mark.parametrize("flushed", [False, True])
+def test_given_a_statement_of_before_when_its_copy_comes_late_then_it_is_not_applied_again(
+    disk: MemoryDisk, old: Region, flushed: bool
+) -> None:
+    """Also not by whoever opens the region later."""
+    if flushed:
+        old.maintenance.flush()
+        write(old, "s-2", {b"log": (2, None)})
+    anew = Region.create(place(disk, B), SPEC, epoch=2, replaces=[A])
+    write(anew, "s-3", NEW)
+
+    late = write(anew, "s-1", OLD)
+
+    assert late.repeated
+    assert contents(anew) == NEW
+    opened = Region.open(place(disk, B), order(2))
+    assert write(opened, "s-1", OLD).repeated
+    assert contents(opened) == NEW
+
+
+def test_given_a_crash_anywhere_when_begun_again_then_the_copy_is_not_applied() -> None:
+    """Whatever of the first attempt is on the disk."""
+    number, is_whole = 0, False
+    while not is_whole:
+        number += 1
+        store = MemoryStore()
+        write(Region.create(place(MemoryDisk(store)), SPEC, epoch=1), "s-1", OLD)
+        try:
+            Region.create(place(MemoryDisk(store, Dying(number)), B), SPEC, epoch=2, replaces=[A])
+            is_whole = True
+        except Killed:
+            pass
+        store.crash()
+
+        anew = Region.create(place(MemoryDisk(store), B), SPEC, epoch=2, replaces=[A])
+
+        assert write(anew, "s-1", OLD).repeated
+        assert contents(anew) == {}
+        assert number < 100
+    assert number > 10
+
+
+class Killed(Exception):
+    """The process was killed."""
+
+
+class Dying:
+    """Kills at the operation of that number."""
+
+    def __init__(self, number: int) -> None:
+        self._left = number
+
+    def __call__(self, operation: str, path: str) -> None:
+        self._left -= 1
+        if self._left == 0:
+            raise Killed
+
+
+@pytest.mark.parametrize("spoilt", ["gone", "damaged"])
+def test_given_roots_whose_statements_nobody_knows_then_those_of_before_are_refused(
+    disk: MemoryDisk, old: Region, spoilt: str
+) -> None:
+    at = place(disk, B)
+    before_ms = at.clock.wall_ms()
+    old.close()
+    for path in [path for path in disk.store.live if path.startswith(f"{A}/")]:
+        if spoilt == "gone":
+            disk.remove(path)
+        elif "/manifest" in path:
+            disk.store.live[path].data[5] ^= 1
+    anew = Region.create(at, SPEC, epoch=2, replaces=[A])
+
+    with pytest.raises(Conflict) as caught:
+        write(anew, "s-1", OLD, sent_ms=before_ms)
+
+    assert (caught.value.code, caught.value.facts["is_forgotten"]) == ("statement-too-old", True)
+    assert write(anew, "s-4", NEW, sent_ms=before_ms + 1).rows == 1
+
+
+def test_given_a_region_that_replaces_nothing_then_it_has_forgotten_nothing(
+    disk: MemoryDisk,
+) -> None:
+    at = place(disk, B)
+
+    assert write(Region.create(at, SPEC, epoch=1), "s-1", NEW, sent_ms=at.clock.wall_ms()).rows == 1

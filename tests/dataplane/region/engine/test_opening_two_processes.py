@@ -48,7 +48,7 @@ def test_given_a_writing_process_when_another_opens_then_the_first_stops_and_no_
         new = Region.open(place(LocalDisk(), root), order(2))
         write(new, "new", {b"new": (1, None)})
         said = old.stdout.read().split("\n")
-        old.wait(timeout=30)
+        old.wait(timeout=240)
 
     acknowledged = 120 + sum(line.isdecimal() for line in said)
     seen = contents(new)

@@ -81,9 +81,9 @@ class World:
     def _write(self, wanted: dict[Place, bytes | None], expects: bool) -> None:
         self.statements += 1
         values: dict[Place, Value] = {}
-        for (family, key), wish in wanted.items():
-            is_row = family == ROWS and wish is not None
-            values[family, key] = (self.statements, None) if is_row else wish
+        for (family, key), expected in wanted.items():
+            is_row = family == ROWS and expected is not None
+            values[family, key] = (self.statements, None) if is_row else expected
         if any(family != ROWS and family not in self.entries for family, _ in values):
             self._must_refuse(values, Refused)
             return

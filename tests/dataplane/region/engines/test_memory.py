@@ -14,9 +14,10 @@ from dataplane.region.engines.registry import ENGINES, engine_of
 from dataplane.region.format.schema import RegionSchema
 from dataplane.region.memory.budget import MemoryBudget
 from dataplane.region.place import RegionLimits, RegionPlace
-from metasrv_base.errors import MetaError, Refused, Unavailable
+from metasrv_base.errors import Conflict, MetaError, Refused, Unavailable
 from metasrv_base.schema.scalars import JsonScalar
 from tests.dataplane.region.rig import (
+    SPEC,
     A,
     B,
     Contents,
@@ -146,6 +147,24 @@ def test_given_a_successor_elsewhere_when_the_old_one_writes_then_it_acknowledge
 
     assert region.stopped is not None
     assert region.stopped.code == "stale-epoch"
+
+
+def test_given_a_region_that_is_begun_anew_then_statements_of_before_are_refused() -> None:
+    """Nobody knows a late copy from a first one: the memory of statements ended with the rows."""
+    disk = MemoryDisk(MemoryStore())
+    old = lives(disk)
+    at = place(disk, B)
+    before_ms = at.clock.wall_ms()
+    write(old, "s-1", ROW, sent_ms=before_ms)
+    old.close()
+    anew = ENGINES["memory"].create(at, SPEC, 2, (A,), {})
+
+    with pytest.raises(Conflict) as refusal:
+        write(anew, "s-1", ROW, sent_ms=before_ms)
+
+    assert (refusal.value.code, refusal.value.facts["is_forgotten"]) == ("statement-too-old", True)
+    assert contents(anew) == {}
+    assert write(anew, "s-2", ROW, sent_ms=before_ms + 1).rows == 1
 
 
 def test_given_a_full_node_when_rows_come_then_refused_and_deletions_pass() -> None:

@@ -211,7 +211,7 @@ ALSO: dict[str, tuple[ModuleType, str, object]] = {
 
 
 @pytest.mark.crash
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("bug", PLANTED)
 def test_given_a_planted_bug_when_enumerated_then_it_is_caught(
     bug: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

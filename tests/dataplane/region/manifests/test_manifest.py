@@ -28,6 +28,7 @@ from dataplane.region.manifests.manifest import (
     Mark,
     SealedEntry,
     StatementFile,
+    StoredPosition,
     decode_manifest,
     encode_manifest,
 )
@@ -84,6 +85,7 @@ MANIFEST = Manifest(
     indexes=(2, 3),
     dead_indexes=(1,),
     floor_version=3 << 20,
+    in_files=StoredPosition(epoch=3, sequence=97),
 )
 WITHOUT_RUNS = tuple(
     file.model_copy(update={"run": None, "decoded": None}) for file in MANIFEST.files
@@ -93,6 +95,7 @@ LISTED = {
     "statements": (ListedStatement(statement_id="s-1", version=2 << 20, rows=10),),
     "statement_files": (),
     "forgotten_ms": 0,
+    "in_files": None,
 }
 """Statements as older manifests name them."""
 
@@ -108,7 +111,15 @@ def test_given_the_golden_manifest_when_read_then_it_is_understood() -> None:
 def test_given_a_manifest_of_before_runs_when_read_then_each_file_is_one_of_unknown_size() -> None:
     found = decode_manifest((GOLDEN / "manifest_without_runs.txt").read_bytes(), "golden")
 
-    assert found == MANIFEST.model_copy(update={"files": WITHOUT_RUNS})
+    assert found == MANIFEST.model_copy(update={"files": WITHOUT_RUNS, "in_files": None})
+
+
+def test_given_a_manifest_of_before_positions_when_read_then_that_of_its_files_is_not_known() -> (
+    None
+):
+    found = decode_manifest((GOLDEN / "manifest_without_positions.txt").read_bytes(), "golden")
+
+    assert found == MANIFEST.model_copy(update={"in_files": None})
 
 
 def test_given_a_manifest_of_before_families_when_read_then_it_has_rows_alone() -> None:

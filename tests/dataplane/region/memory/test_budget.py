@@ -16,7 +16,7 @@ from tests.dataplane.region.rig import SPEC, A, B, contents, order, write
 from tests.fakes.clock import FakeClock
 
 ROOT = Path(__file__).parents[4]
-PATIENCE_S = 10
+PATIENCE_S = 120
 LARGE = "x" * 200_000
 NOISE_BYTES = 4 << 20
 """Bytes that allocators may add, in a process that has taken some megabytes."""

@@ -17,7 +17,7 @@ from tests.dataplane.region.rig import SPEC, header, place, write
 INDEX = 1
 UPDATED = [b"k%04d" % at for at in range(ENTRIES_AT_ONCE.rows, ENTRIES_AT_ONCE.rows + 100)]
 KEYS = [b"k%04d" % at for at in range(ENTRIES_AT_ONCE.rows + 100)]
-PATIENCE_S = 5
+PATIENCE_S = 60
 """The longest wait in seconds for a thread that must not wait for anything."""
 
 

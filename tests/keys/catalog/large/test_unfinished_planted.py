@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import pytest
 
+from keys.commit.batch import Batch
 from keys.commit.committer import Committer
 from keys.commit.copying import KeyCopier, KeysLeft
 from keys.commit.staging import PartsReference, parts_of
@@ -16,8 +17,9 @@ from keys.store.kv import Delete, Kv, Put, Request, TxnAnswer
 from keys.value import StoredPart
 from metasrv_base.errors import MetaError
 from tests.keys.catalog import snapshots
-from tests.keys.catalog.large.test_unfinished_versions import (
-    CALLS,
+from tests.keys.catalog.large.large_versions import (
+    calls_of,
+    changed,
     committed,
     faults,
     keys_of,
@@ -66,6 +68,19 @@ async def and_forgets(self: KeyCopier, head: Any, left: KeysLeft, ops_max: int) 
     return revision
 
 
+async def with_deletes_left_out(self: KeyCopier, head: Any, left: KeysLeft, ops_max: int) -> int:
+    """A leader that goes on with the keys of the one before deletes none."""
+    if not left.value.copied:
+        return await _COPY(self, head, left, ops_max)
+    send = self._send
+
+    async def puts(batch: Batch) -> tuple[TxnAnswer, bool]:
+        writes = tuple(write for write in batch.request.writes if isinstance(write, Put))
+        return await send(replace(batch, request=replace(batch.request, writes=writes)))
+
+    return await _COPY(KeyCopier(puts, self._clock), head, left, ops_max)
+
+
 def _store_of(copier: KeyCopier) -> Kv:
     """The store of the committer whose method sends the batches."""
     committer = cast("Any", copier._send).__self__
@@ -96,15 +111,21 @@ PLANTED: dict[str, Plant] = {
     "a leader that leaves the keys of the one before": Plant(
         ((snapshots, "keys_left", nothing_left),), "keys differ"
     ),
+    "deletes left out by the leader that goes on": Plant(
+        ((KeyCopier, "copy", with_deletes_left_out),), "keys differ"
+    ),
 }
+CALLS = calls_of(changed, committed)
 
 
 def life(at_call: int) -> str:
-    """One life in which the leader is deposed at that call, and what is wrong at its end."""
+    """One life in which the leader of a version that puts and deletes keys is deposed at that call,
+    and what is wrong at its end."""
     wrong: list[str] = []
 
     async def main(at: Cluster) -> None:
         term = await at.lead()
+        await committed(term)
         calls = 0
 
         async def strike(store: Store, request: Request) -> TxnAnswer:
@@ -116,7 +137,7 @@ def life(at_call: int) -> str:
 
         at.store.faults = [strike] * 60
         with suppress(MetaError):
-            await committed(term)
+            await changed(term)
         at.store.faults = []
         try:
             other = await at.lead()

@@ -1,27 +1,39 @@
 """Versions too large for one transaction: whole for every reader, whoever dies in between."""
 
 import asyncio
+from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import Any
 
+import orjson
 import pytest
 
+from keys.catalog import old_log, rebuild
 from keys.catalog.catalog import Catalog
 from keys.catalog.follower import Follower
 from keys.catalog.old_log import MissingUpdate, OldLog
-from keys.catalog.stored_keys import stored_keys
+from keys.catalog.rebuild import Rebuild
 from keys.commit.committer import StaleRead
 from keys.commit.settled import SettledReads
+from keys.commit.staged_parts import WholeItem
 from keys.commit.txn import snapshot
-from keys.model.families import FAMILIES
 from keys.model.log import CatalogUpdateKey
 from keys.model.staging.parts import BatchPartKey, LargeUpdate, LargeUpdateKey
 from keys.model.tables import TableInfoKey
 from keys.store.kv import Delete, Request, TxnAnswer
-from keys.value import decode, encode
-from metasrv.check import rules_log
-from metasrv.check.check_input import read_facts
-from metasrv.check.rule import judge
+from keys.value import decode
 from metasrv_base.errors import Corrupt, MetaError, Unavailable, Unknown
-from tests.keys.catalog.snapshots import Cluster, Term, loaded_at, plain, scenario
+from tests.keys.catalog.large.large_versions import (
+    FIRST_ID,
+    TABLES,
+    calls_of,
+    committed,
+    faults,
+    keys_of,
+    loaded,
+    written,
+)
+from tests.keys.catalog.snapshots import Cluster, loaded_at, plain, scenario
 from tests.keys.commit.large_changes import BY, SMALL, large, schema_of_tables
 from tests.keys.commit.leading_committer import (
     DEADLINE_MS,
@@ -33,41 +45,8 @@ from tests.keys.commit.leading_committer import (
     never_sent,
 )
 
-TABLES = 4
-KEYS = 1 + 4 * TABLES
-"""A schema; of each table its name, its definition, its route and the reverse of it."""
-FIRST_ID = 2_000
-
-
-async def committed(term: Term, name: str = "big", first_id: int = FIRST_ID) -> None:
-    term.committer.sizes = SMALL
-    entries = schema_of_tables(name, first_id, TABLES)
-    await term.committer.commit(large(term.follower, *entries), procedure=BY)
-
-
-async def loaded(store: Store) -> Catalog:
-    follower = Follower(store, store.clock, deadline_ms=DEADLINE_MS)
-    await follower.log.load()
-    return follower.catalog
-
-
-def faults(store: Store, revision: int | None = None) -> list[str]:
-    at = revision or store.revision
-    facts = read_facts(store._store.scan(b"", b"\0", at), at)
-    return [fault.line for fault in judge(rules_log.RULES, facts)]
-
-
-def keys_of(store: Store) -> dict[str, bytes]:
-    logged = [family for family in FAMILIES if family.key.is_logged]
-    return {
-        item.key.decode(): item.value
-        for item in store.dump()
-        if any(family.claims(item.key) for family in logged)
-    }
-
-
-def written(catalog: Catalog) -> dict[str, bytes]:
-    return {str(key): encode(value) for key, value in stored_keys(catalog)}
+ITEM_BYTES = 1_500
+"""More than an entry here has: the last one of a part may pass the part's size."""
 
 
 def parts(at: Cluster) -> list[str]:
@@ -138,20 +117,7 @@ def test_given_a_fault_of_any_transaction_when_committed_then_all_keys_are_writt
     scenario(main)
 
 
-def calls_of_one() -> int:
-    sent: list[int] = []
-
-    async def main(at: Cluster) -> None:
-        term = await at.lead()
-        at.store.sent.clear()
-        await committed(term)
-        sent.append(len(at.store.sent))
-
-    scenario(main)
-    return sent[0]
-
-
-CALLS = calls_of_one()
+CALLS = calls_of(committed)
 
 
 @pytest.mark.parametrize("at_call", range(CALLS))
@@ -268,6 +234,43 @@ def test_given_an_old_update_when_read_then_it_has_the_entries_of_its_parts() ->
             assert plain(catalog) == plain(wanted)
 
     scenario(main)
+
+
+def test_given_old_updates_in_parts_when_folded_then_one_list_is_parsed_and_one_update_read_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parsed, taken = list[int](), list[int]()
+    take = Rebuild.take
+
+    def loads(text: bytes) -> Any:
+        parsed.append(len(text))
+        return orjson.loads(text)
+
+    def counted(fold: Rebuild, updates: Iterable[WholeItem]) -> None:
+        items = list(updates)
+        taken.append(sum(bool(item.lists) for item in items))
+        take(fold, items)
+
+    async def main(at: Cluster) -> None:
+        term = await at.lead()
+        for number in range(3):
+            await committed(term, f"big{number}", FIRST_ID + 100 * number)
+        last = term.follower.catalog
+        fold = Rebuild(Catalog(), last, last.version)
+
+        found = await OldLog(at.store, DEADLINE_MS).rebuilt(fold, lambda: None)
+
+        assert plain(found) == plain(last)
+        assert found.schema_revisions == last.schema_revisions
+
+    monkeypatch.setattr(rebuild, "orjson", SimpleNamespace(loads=loads, dumps=orjson.dumps))
+    monkeypatch.setattr(old_log, "PART_BYTES", 1)
+    monkeypatch.setattr(Rebuild, "take", counted)
+    scenario(main)
+    assert max(taken) == 1
+    assert sum(taken) == 3
+    assert len(parsed) > 3 * 3
+    assert max(parsed) <= SMALL.part_bytes + ITEM_BYTES
 
 
 def test_given_parts_that_a_log_entry_names_then_compaction_deletes_them_with_it() -> None:

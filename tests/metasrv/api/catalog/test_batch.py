@@ -9,9 +9,9 @@ from keys.model.records import ProcedureHistory, ProcedureHistoryKey
 from keys.value import decode
 from metasrv.check.check_backup import STORE_RULES
 from metasrv.check.check_input import read_facts
-from metasrv.check.rule import judge
+from metasrv.check.rule import violations_of
 from metasrv.leadership.log.unnamed_parts import UnnamedParts
-from metasrv.service.ddl import batch as ddl_batch
+from procedures.commands import in_order
 from procedures.ports import TransactionLimits
 from tests.keys.catalog.snapshots import plain
 from tests.metasrv.api.batch_requests import (
@@ -296,7 +296,7 @@ async def test_given_more_than_one_transaction_takes_then_one_version_has_it_all
         assert plain(again.catalog) == plain(one.state.follower.catalog)
         facts = read_facts(one.kv.dump(), one.kv.revision)
         rules = [rule for rule in STORE_RULES if not rule.id.startswith(("leader", "candidate"))]
-        assert [fault.line for fault in judge(rules, facts)] == []
+        assert [fault.line for fault in violations_of(rules, facts)] == []
         changed = (await one.client.get(f"/v1/catalog/versions/{before + 1}")).json()
         assert len(changed["operations"]) == 10
         planned = await batch(one, *(create(f"u{n}") for n in range(9)), query="?dry_run=true")
@@ -340,7 +340,7 @@ async def test_given_more_commands_than_a_record_holds_then_they_are_in_parts_un
 async def test_given_more_objects_than_one_version_changes_then_422_with_the_numbers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(ddl_batch, "OBJECTS_MAX", 3)
+    monkeypatch.setattr(in_order, "OBJECTS_MAX", 3)
     async with leader() as one:
         done = await batch(one, *(create(f"t{number}") for number in range(4)))
 

@@ -23,7 +23,7 @@ from tests.metasrv.api.rig import Server, follower_of, leader
 from tests.metasrv.service.catalog.event_watcher import Block, block_in
 from tests.serving.sockets import serving
 
-PATIENCE_S = 20.0
+PATIENCE_S = 120.0
 ROOT = Path(__file__).parents[4]
 PATH = "/v1/events"
 

@@ -13,6 +13,7 @@ from tests.metasrv.api.rig import TABLES, Server, leader
 
 WAIT = {"prefer": "wait=10"}
 INDEXES = f"{TABLES}/t/indexes"
+SET_OPTION = {"op": "set_options", "options": {"app.x": "1"}}
 BY_CARRIER = {"name": "by_carrier", "columns": ["carrier", "id"]}
 
 
@@ -177,3 +178,31 @@ async def test_given_an_index_that_no_table_can_have_then_it_is_refused() -> Non
             (422, "unique-needs-partition-columns"),
         ]
         assert one.kv.revision == revision
+
+
+async def test_given_changes_of_a_table_when_procedures_are_listed_then_each_is_told() -> None:
+    async with leader() as one:
+        await one.make()
+        await create(one)
+        operations = [
+            {"op": "add_column", "column": {"name": name, "type": "string"}} for name in "abcde"
+        ]
+        for method, path, body in (
+            ("POST", f"{TABLES}/t/alter", {"operations": operations}),
+            ("POST", f"{TABLES}/t/alter", {"operations": [SET_OPTION]}),
+            ("DELETE", f"{INDEXES}/by_carrier", None),
+            ("POST", f"{TABLES}/t/rename", {"new_name": "u"}),
+        ):
+            answer = await one.client.request(method, path, json=body, headers=WAIT)
+            assert answer.status_code < 300, answer.text
+
+        listed = (await one.client.get("/v1/procedures")).json()["procedures"]
+
+        assert {(each["kind"], each["change"]) for each in listed} == {
+            ("create_table", None),
+            ("create_index", "by_carrier"),
+            ("alter_table", "add column a, add column b, add column c, 2 more"),
+            ("alter_table", "set options"),
+            ("drop_index", "by_carrier"),
+            ("rename_table", "to public.u"),
+        }

@@ -49,6 +49,7 @@ async def test_given_a_new_cluster_then_the_default_placement_is_there() -> None
         assert shape == {key: value for key, value in plain.json().items() if key not in own}
         assert shape == {
             "replicas": 1,
+            "min_in_sync": None,
             "partitions": 1,
             "storage_profiles": [{"name": "default", "engine": "lsm", "options": {}}],
             "node_filter": {"zones": [], "labels": []},

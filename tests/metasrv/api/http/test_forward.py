@@ -104,7 +104,7 @@ async def test_given_a_long_poll_passed_on_when_the_follower_ends_then_it_may_be
         await asyncio.Event().wait()
         raise AssertionError
 
-    async with leader() as led, follower_of(led) as other, asyncio.timeout(30):
+    async with leader() as led, follower_of(led) as other, asyncio.timeout(120):
         other.transport = httpx.MockTransport(silent)
         other.__post_init__()
         path = "/v1/procedures/018f3c0a-0000-7000-8000-000000000000"

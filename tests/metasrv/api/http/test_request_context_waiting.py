@@ -50,7 +50,7 @@ async def test_given_somebody_waits_when_the_server_is_told_to_end_then_it_answe
     method: str,
 ) -> None:
     """A long poll, or a control that waits for the end of what it steers."""
-    async with leader() as one, asyncio.timeout(30):
+    async with leader() as one, asyncio.timeout(120):
         where = await create_held_up(one)
         tag = (await one.client.get(where)).headers["etag"]
         path = where if method == "GET" else f"{where}/cancel"

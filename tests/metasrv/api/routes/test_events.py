@@ -19,7 +19,7 @@ from serving.guard import Bounds
 from tests.metasrv.api.rig import TABLES, Server, leader, spec, state_of
 from tests.serving.sockets import serving
 
-PATIENCE_S = 20.0
+PATIENCE_S = 120.0
 
 
 @dataclass

@@ -88,7 +88,7 @@ async def test_given_regions_of_two_leaders_then_a_list_which_a_repetition_finds
 
 @pytest.mark.case("input 70")
 async def test_given_a_region_that_moves_already_when_asked_again_then_queued_or_409() -> None:
-    async with leader(nodes=3) as one, asyncio.timeout(30):
+    async with leader(nodes=3) as one, asyncio.timeout(120):
         await one.make("busy")
         region = (await one.client.get("/v1/regions")).json()["regions"][0]["region_id"]
         one.nodes.gate.clear()

@@ -109,8 +109,8 @@ async def test_given_a_filter_that_no_living_node_meets_then_a_failover_waits_fo
 
 
 async def drain(one: Server, node: str, query: str = "", **body: Any) -> Any:
-    wish = {"reason": "a new disk", **body}
-    return await one.client.post(f"/v1/nodes/{node}/drain{query}", json=wish, headers=WAIT)
+    attempt = {"reason": "a new disk", **body}
+    return await one.client.post(f"/v1/nodes/{node}/drain{query}", json=attempt, headers=WAIT)
 
 
 async def make_fast(one: Server, **more: Any) -> None:

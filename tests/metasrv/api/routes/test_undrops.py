@@ -18,7 +18,7 @@ async def with_index(one: Server) -> None:
 
 
 async def until_in_grace(one: Server, procedure: str) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(240):
         while (await one.client.get(f"/v1/procedures/{procedure}")).json()["step"] != "grace":
             pass
 

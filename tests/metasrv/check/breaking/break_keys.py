@@ -55,7 +55,8 @@ async def sloppy_key(at: Cluster) -> str:
 
 
 async def newer_format(at: Cluster) -> str:
-    await at.put_raw(bytes(INFO), b'{"format":3,"shape":"unheard of"}')
+    number = INFO.value_type.newest_format + 1
+    await at.put_raw(bytes(INFO), b'{"format":%d,"shape":"unheard of"}' % number)
     return str(INFO)
 
 

@@ -3,6 +3,7 @@
 import os
 
 from keys.model.holders import HolderKey, HolderRecord
+from keys.model.tables import CopyRole, RegionCopy
 from metasrv.check.check_input import NodeReport, ServerReport
 from procedures.steps.placing import root_under
 from tests.metasrv.check.breaking.breaking import Breakage
@@ -66,6 +67,14 @@ async def closed_at_its_leader(at: Cluster) -> str:
     return f"region {region.region_id} at dn-1"
 
 
+async def copy_that_its_node_lacks(at: Cluster) -> str:
+    region = await at.route_of(FLIGHTS, 0)
+    root = root_under(at.root("dn-2"), region.region_id, 1)
+    copy = RegionCopy(node="dn-2", root=root, role=CopyRole.IN_SYNC)
+    await at.change_region(region.with_copies((copy,)))
+    return f"copy of region {region.region_id} at dn-2"
+
+
 async def open_in_another_folder(at: Cluster) -> str:
     region = await at.route_of(FLIGHTS, 0)
     elsewhere = reported(region).model_copy(update={"root": at.root("dn-1") + "/other"})
@@ -124,6 +133,7 @@ BREAKAGES = (
     Breakage("region-one-leader", leader_of_an_epoch_nobody_gave),
     Breakage("region-readable", lost_at_its_node),
     Breakage("region-serves", closed_at_its_leader),
+    Breakage("copy-follows", copy_that_its_node_lacks),
     Breakage("region-serves", open_in_another_folder),
     Breakage("region-claimed", dropped_table_still_served),
     Breakage("server-follows", stale_server),

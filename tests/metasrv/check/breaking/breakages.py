@@ -3,6 +3,7 @@ rules.
 """
 
 from tests.metasrv.check.breaking import (
+    break_copies,
     break_elements,
     break_files,
     break_keys,
@@ -23,4 +24,5 @@ BREAKAGES: tuple[Breakage, ...] = (
     *break_placing.BREAKAGES,
     *break_snapshots.BREAKAGES,
     *break_large.BREAKAGES,
+    *break_copies.BREAKAGES,
 )

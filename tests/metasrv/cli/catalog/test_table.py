@@ -9,7 +9,7 @@ from metasrv_base.wire.problem.problems import FieldError
 from tests.metasrv.cli.answers import TABLES
 from tests.metasrv.cli.conftest import Run
 from tests.metasrv.cli.rest import Rest
-from tests.metasrv.sdk.samples import small
+from tests.metasrv.sdk.samples import small, spec
 from tests.metasrv.sdk.shapes import procedure, table_of
 
 SCHEMAS = "/v1/catalogs/main/schemas"
@@ -173,3 +173,23 @@ def test_given_if_exists_when_nothing_is_there_then_it_is_said_and_the_exit_code
     (asked, *_) = [one for one in rest.asked if one.method == method]
     expected = path if method == "POST" else f"{path}?if_exists=true"
     assert (asked.path, (asked.body or {}).get("if_exists", True)) == (expected, True)
+
+
+def test_given_defaults_when_a_table_is_shown_then_text_alone_is_quoted(
+    run: Run, rest: Rest
+) -> None:
+    defaults = {"price": "1.50", "text": "null", "long": 7, "day": "2013-01-31", "flag": False}
+    body = table_of(spec(defaults=defaults)).model_dump(mode="json")
+    rest.answers["GET", f"{TABLES}/t"] = (200, body)
+
+    shown = run("table", "get", "t", "--metasrv", rest.url)
+
+    rows = [row.split() for row in shown.stdout.splitlines()]
+    told = {row[0]: row[2] for row in rows if row and row[0] in defaults and len(row) > 2}
+    assert told == {
+        "price": "1.50",
+        "text": '"null"',
+        "long": "7",
+        "day": "2013-01-31",
+        "flag": "false",
+    }

@@ -32,6 +32,18 @@ def test_given_a_setting_when_set_then_it_is_put_as_json_and_shown(run: Run, res
     assert len(rest.asked) == 1
 
 
+def test_given_a_setting_of_the_start_when_shown_then_no_null_stands_for_its_value(
+    run: Run, rest: Rest
+) -> None:
+    rest.answers["GET", "/v1/settings/running_max"] = (200, {**SETTING, "value": None})
+
+    text = run("setting", "get", "running_max", "--metasrv", rest.url)
+
+    rows = [row.split(maxsplit=1) for row in text.stdout.splitlines()]
+    assert ["value", "as started"] in rows
+    assert ["default", "as started"] in rows
+
+
 def test_given_settings_when_listed_then_a_line_for_each(run: Run, rest: Rest) -> None:
     rest.answers["GET", "/v1/settings"] = (200, {"settings": [SETTING]})
 

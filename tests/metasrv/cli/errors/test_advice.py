@@ -67,3 +67,9 @@ def test_given_one_row_then_it_is_counted_as_one() -> None:
     told = list(words(Refused("invalid-request", reason="bad", rows=1)))
 
     assert "  1 row was loaded before that" in told
+
+
+def test_given_no_restored_cluster_when_a_node_is_adopted_then_advice_can_be_followed() -> None:
+    error = Conflict("action-not-allowed", action="adopt", state="it is none of a backup")
+
+    assert advice_of(error).startswith("start the node with the URL of this service")

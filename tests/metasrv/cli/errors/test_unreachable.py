@@ -26,15 +26,29 @@ def silent() -> Iterator[str]:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
-@pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize("words", [["table", "list"], ["count", "t"], ["cluster", "get"]])
+@pytest.mark.parametrize(
+    "words", [["table", "list"], ["count", "t"], ["cluster", "get"], ["table", "drop", "t"]]
+)
 def test_given_a_port_without_a_program_then_it_says_so_with_exit_code_2(
-    run: Run, words: list[str]
+    run: Run, words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("metasrv.cli.options.PATIENCE_MS", 60_000)
+
     shown = run(*words, "--metasrv", "http://127.0.0.1:1")
 
     assert shown.exit_code == 2
     assert "http://127.0.0.1:1 refuses connections" in shown.stderr
+    assert "METASRV_PATIENCE=30 waits" in shown.stderr
+
+
+def test_given_patience_then_a_service_that_is_not_there_is_waited_for(run: Run) -> None:
+    asked = ["cluster", "get", "--metasrv", "http://127.0.0.1:1"]
+
+    refused = run(*asked, METASRV_PATIENCE="0.3")
+    wrong = run(*asked, METASRV_PATIENCE="soon")
+
+    assert "refuses connections" in refused.stderr
+    assert (wrong.exit_code, "METASRV_PATIENCE: soon is no number" in wrong.stderr) == (2, True)
 
 
 @pytest.mark.usefixtures("impatient")

@@ -125,6 +125,23 @@ def test_given_a_filter_that_is_refused_then_the_place_is_marked(run: Run, rest:
     assert "  line 1: verson = 1\n          ^\n  did you mean version?" in done.stderr
 
 
+def test_given_a_column_that_is_none_then_the_option_and_the_columns_are_named(
+    run: Run, rest: Rest
+) -> None:
+    rest.answers[PATH] = Refused(
+        "invalid-request",
+        pointer="columns",
+        found="x",
+        expected="a column of tables",
+        existing=["table_name", "version"],
+    )
+
+    done = run("show", "tables", "--columns", "x", "--metasrv", rest.url)
+
+    assert "  --columns: expected a column of tables, found x." in done.stderr
+    assert "  there are: table_name, version" in done.stderr
+
+
 def test_given_a_narrow_terminal_then_rows_are_no_wider(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -139,9 +156,9 @@ def test_given_a_tab_then_views_and_columns_are_completed(
     rest.answers["GET", VIEWS] = (200, LISTED)
     rest.answers[PATH] = (200, PAGE)
     monkeypatch.setenv("METASRV_URL", rest.url)
-    context = cast("typer.Context", SimpleNamespace(params={"view": "tables"}))
+    context = cast("typer.Context", SimpleNamespace(params={"view": "tables"}, args=[]))
 
-    assert view_names("ta") == ["tables"]
+    assert view_names(context, "ta") == ["tables"]
     assert view_columns(context, "version,table_n") == ["version,table_name"]
     assert view_conditions(context, "version > 1 and is_") == ["version > 1 and is_done"]
     context.params["view"] = "none"

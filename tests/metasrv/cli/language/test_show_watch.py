@@ -59,7 +59,7 @@ def test_given_a_terminal_when_watched_then_it_follows_and_leaves_the_terminal_a
     os.close(theirs)
     shown = all_of(ours)
 
-    assert program.wait(60) == 0, shown
+    assert program.wait(240) == 0, shown
     assert len(reads) >= 4
     assert "first_table" in shown
     assert "second_table" in shown

@@ -29,7 +29,7 @@ def test_given_a_file_when_run_then_its_results_are_shown(
     done = run("sql", str(file), "--metasrv", rest.url, "--schema", "hr")
 
     assert done.exit_code == 0, done.output
-    assert done.stdout == "table  id\nt      5\n1 of 1 change changed something, at version 7\n"
+    assert done.stdout == "table  id\nt      5\n1 change made, at version 7\n"
     (asked,) = rest.asked
     assert asked.body == {"text": "drop table t; show tables", "catalog": "main", "schema": "hr"}
 
@@ -50,6 +50,16 @@ def test_given_statements_that_read_then_they_are_shown_as_sql(run: Run, rest: R
     done = run("sql", "-c", "show create table t", "--metasrv", rest.url)
 
     assert done.stdout == "CREATE TABLE t (\n);\n"
+
+
+def test_given_several_results_then_an_empty_line_stands_between_them(run: Run, rest: Rest) -> None:
+    one = {"offset": 0, "columns": ["a"], "rows": [["1"]]}
+    change = {"offset": 9, "applied": True, "catalog_version": 7}
+    rest.answers[PATH] = (200, {"results": [one, change, one]})
+
+    done = run("sql", "-c", "show tables; drop table t; show tables", "--metasrv", rest.url)
+
+    assert done.stdout == "a\n1\n\na\n1\n1 change made, at version 7\n"
 
 
 def test_given_a_refusal_then_the_place_is_marked_in_its_line(run: Run, rest: Rest) -> None:
@@ -85,6 +95,22 @@ def test_given_a_refusal_of_a_later_statement_then_it_says_what_is_done(
 
     assert "it is statement 2; those before it are done" in refused.output
     assert "nothing was changed" not in refused.output
+
+
+@pytest.mark.parametrize(
+    ("done", "words"),
+    [(1, "the first one is done"), (3, "the first 3 are done"), (4, "those before it are done")],
+)
+def test_given_a_refusal_of_several_statements_then_it_says_how_many_before_them_are_done(
+    run: Run, rest: Rest, done: int, words: str
+) -> None:
+    facts = {"line": 1, "column": 1, "excerpt": "drop\n^", "statement": 5, "statements_done": done}
+    rest.answers[PATH] = Refused("invalid-sql", expected="another", **facts)
+
+    refused = run("sql", "-c", "x", "--metasrv", rest.url)
+
+    assert f"it is statement 5; {words}" in refused.output
+    assert "correct the text, and send what is left of it" in refused.output
 
 
 @pytest.mark.parametrize("arguments", [["/nowhere/a.sql"], ["/nowhere/a.sql", "-c", "x"]])
@@ -132,3 +158,24 @@ def test_given_json_and_a_first_statement_that_fails_then_stdout_is_empty(
     refused = run("sql", "-c", "drop table u", "--json", "--metasrv", rest.url)
 
     assert (refused.exit_code, refused.stdout) == (1, "")
+
+
+@pytest.mark.parametrize(
+    ("applied", "summary"),
+    [
+        ([True, True], "2 changes made, at version 7"),
+        ([True, False], "1 of 2 changes made, at version 7"),
+        ([False], "nothing was changed"),
+    ],
+)
+def test_given_changes_of_which_some_had_nothing_to_do_then_the_last_line_counts_them(
+    run: Run, rest: Rest, applied: list[bool], summary: str
+) -> None:
+    changes = [
+        {"offset": 0, "applied": did, "catalog_version": 7 if did else None} for did in applied
+    ]
+    rest.answers[PATH] = (200, {"results": changes})
+
+    done = run("sql", "-c", "drop table if exists t; drop table if exists u", "--metasrv", rest.url)
+
+    assert done.stdout == f"{summary}\n"

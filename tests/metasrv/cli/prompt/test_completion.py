@@ -1,5 +1,7 @@
 """Completions of the word before the cursor."""
 
+from typing import Any
+
 import pytest
 
 from metasrv.cli.prompt.completion import CANDIDATES_MAX, FIRST_WORDS, WORDS, candidates
@@ -12,7 +14,7 @@ NAMES = CatalogNames(
     (("main", "hr"), ("main", "public"), ("shop", "public")),
     (
         TableNames("main", "public", "cities", ("id", "name", "People"), ("by_name",)),
-        TableNames("main", "public", "a b", ("x",)),
+        TableNames("main", "public", "a b", ("x", "order", "primary"), ("check",)),
         TableNames("main", "hr", "staff", ("id", "born"), ("by_born",)),
         TableNames("shop", "public", "orders", ("price",)),
     ),
@@ -37,6 +39,11 @@ def _texts(before: str, session: NameScope = HERE) -> list[str]:
         ("update cities set Peo", ["People"]),
         ("select * from staff where bo", ["born", "boolean"]),
         ("drop index by_n", ["by_name"]),
+        ('select * from "a b', ['"a b"']),
+        ('select x from "a b" where ord', ['"order"', "order"]),
+        ('alter table "a b" drop column pri', ['"primary"', "primary"]),
+        ("drop index che", ['"check"', "check"]),
+        ("select * from cities where name = 'x' and na", ["name"]),
         ("drop schema h", ["hr", "hash"]),
         (r"\t", [r"\timing"]),
         (r"\d ci", ["cities"]),
@@ -53,6 +60,10 @@ def test_given_a_word_then_what_stands_before_the_cursor_is_replaced() -> None:
     assert candidates('select * from "a', NAMES, HERE)[0].length == 2
 
 
+def test_given_a_string_that_is_open_then_nothing_is_offered() -> None:
+    assert _texts("select * from cities where name = 'ci") == []
+
+
 def test_given_another_schema_then_its_tables_are_offered_by_their_names() -> None:
     assert "staff" in _texts("select * from st", NameScope("main", "hr"))
     assert "staff" not in _texts("select * from st")
@@ -66,10 +77,24 @@ def test_given_no_names_then_words_of_the_language_are_offered() -> None:
     assert [each.text for each in candidates("cre", CatalogNames(), HERE)] == ["create"]
 
 
-def test_given_many_names_then_some_are_offered() -> None:
-    many = tuple(TableNames("main", "public", f"t{number}") for number in range(10_000))
+@pytest.mark.parametrize(("before", "looks_max"), [("select * from t", 102), ("select c", 102)])
+def test_given_many_names_then_some_are_offered_and_no_more_are_looked_at(
+    before: str, looks_max: int
+) -> None:
+    looks = 0
 
-    assert len(candidates("select * from t", CatalogNames((), many), HERE)) == CANDIDATES_MAX
+    class Table(TableNames):
+        def __getattribute__(self, name: str) -> Any:
+            nonlocal looks
+            looks += name == "schema"
+            return super().__getattribute__(name)
+
+    many = tuple(Table("main", "public", f"t{n}", (f"c{n}",)) for n in range(10_000))
+
+    offered = candidates(before, CatalogNames((), many), HERE)
+
+    assert len(offered) == CANDIDATES_MAX
+    assert looks <= looks_max
 
 
 def test_given_the_grammar_then_each_word_that_begins_a_statement_is_offered() -> None:

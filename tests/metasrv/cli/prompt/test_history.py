@@ -1,6 +1,7 @@
 """The file of the prompt's history: where it is, for whom, and how long it gets."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from prompt_toolkit.history import FileHistory
 
 from metasrv.cli.prompt import history
 from metasrv.cli.prompt.history import history_path, newest, prepare
+from metasrv.cli.prompt.terminal import LastingHistory
 
 
 def test_given_the_environment_then_the_file_is_in_the_folder_of_the_users_state(
@@ -71,3 +73,22 @@ def test_given_the_rest_of_a_cut_that_was_killed_when_cut_again_then_nothing_of_
 
 def test_given_one_entry_that_is_too_long_then_none_is_kept() -> None:
     assert newest(b"\n# now\n+" + b"x" * 100, 50) == b""
+
+
+@pytest.mark.parametrize("change", [Path.unlink, lambda path: path.chmod(0o644)])
+def test_given_a_file_that_is_removed_or_opened_to_others_then_an_input_makes_it_its_owners(
+    change: Callable[[Path], None], tmp_path: Path
+) -> None:
+    path = tmp_path / "a" / "sql_history"
+    prepare(path)
+    kept = LastingHistory(path)
+    kept.store_string("select 1;")
+    before = os.umask(0o022)
+    try:
+        change(path)
+        kept.store_string("select 2;")
+    finally:
+        os.umask(before)
+
+    assert path.read_text().endswith("+select 2;\n")
+    assert path.stat().st_mode & 0o777 == 0o600

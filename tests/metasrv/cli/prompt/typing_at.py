@@ -15,7 +15,7 @@ from termios import TIOCSCTTY, TIOCSWINSZ
 
 from metasrv_base.clock import SystemClock
 
-LIMIT_S = 60
+LIMIT_S = 240
 PROMPT = "main.public>"
 CTRL_C, CTRL_D, ENTER, TAB = "\x03", "\x04", "\r", "\t"
 _CODE = "from metasrv.cli.main import main; main()"

@@ -8,7 +8,7 @@ import pytest
 
 from tests.metasrv.playground.program import PlaygroundProcess, cli
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(500)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(900)]
 
 COLUMNS = ["id:int64", "note:string='none given'", "price decimal(10,2)"]
 

@@ -13,7 +13,7 @@ from keys.store.kv import Put, Request
 from keys.value import encode
 from metasrv.check.check_backup import STORE_RULES
 from metasrv.check.check_input import read_facts
-from metasrv.check.rule import judge
+from metasrv.check.rule import violations_of
 from metasrv.leadership.log import compaction, log_policy
 from metasrv.leadership.log.compaction import LogCompaction
 from metasrv.leadership.log.log_pins import procedure_pins
@@ -49,7 +49,7 @@ async def is_sound(one: Server) -> None:
     assert plain(other.catalog) == plain(one.state.follower.catalog)
     facts = read_facts(one.kv.dump(), one.kv.revision)
     log_rules = [rule for rule in STORE_RULES if rule.id.startswith(("log-", "snapshot-", "id-"))]
-    assert [str(fault) for fault in judge(log_rules, facts)] == []
+    assert [str(fault) for fault in violations_of(log_rules, facts)] == []
 
 
 @pytest.mark.case("catalog 124")

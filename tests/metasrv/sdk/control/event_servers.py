@@ -102,5 +102,5 @@ class EventServers(httpx.AsyncBaseTransport):
 
 async def versions(stream: EventStream, count: int) -> list[int]:
     """The versions of the next *count* items."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         return [(await anext(stream)).version for _ in range(count)]

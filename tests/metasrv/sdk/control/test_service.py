@@ -172,3 +172,59 @@ async def test_given_more_than_a_page_then_the_list_goes_on_as_far_as_it_is_want
         {"page_size": "3"},
         {"page_size": "3", "page_token": "a"},
     ]
+
+
+class Scripted(httpx.AsyncBaseTransport):
+    """Answers, or fails, as its script says; then answers with a procedure."""
+
+    def __init__(self, *script: httpx.Response | httpx.TransportError) -> None:
+        self.script = list(script)
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        event = self.script.pop(0) if self.script else answer(200, procedure())
+        if isinstance(event, httpx.TransportError):
+            raise event
+        return event
+
+
+REFUSED = httpx.ConnectError("refused")
+ELECTION = httpx.Response(
+    503, json=problem_of(Unavailable("no-leader"), "/v1/procedures/p-1", "test")[2]
+)
+
+
+@pytest.mark.parametrize(
+    ("script", "is_answered"),
+    [
+        ([REFUSED], False),
+        ([httpx.RemoteProtocolError("SSH-2.0")], False),
+        ([httpx.ConnectTimeout("silent"), httpx.ReadError("reset")], True),
+        ([ELECTION, REFUSED, REFUSED], True),
+    ],
+    ids=["refused", "no HTTP", "silent", "an election, and then a restart"],
+)
+async def test_given_a_service_that_must_run_then_only_an_address_without_a_server_fails_at_once(
+    script: list[httpx.Response | httpx.TransportError], is_answered: bool
+) -> None:
+    transport = Scripted(*script)
+    async with AsyncClient([URL], transport=transport, patience_ms=10_000) as client:
+        client.expect_running()
+        if is_answered:
+            assert (await client.procedures.get("p-1")).state == "running"
+            return
+        with pytest.raises(Unavailable):
+            await client.procedures.get("p-1")
+        assert transport.script == []
+
+
+async def test_given_a_service_that_may_start_later_when_refused_then_it_is_asked_again() -> None:
+    transport = Scripted(REFUSED, REFUSED)
+    async with AsyncClient([URL], transport=transport, patience_ms=10_000) as client:
+        assert (await client.procedures.get("p-1")).state == "running"
+
+
+async def test_given_events_of_a_service_that_must_run_when_refused_then_it_fails_at_once() -> None:
+    async with AsyncClient([URL], transport=Scripted(REFUSED), patience_ms=60_000) as client:
+        client.expect_running()
+        with pytest.raises(Unavailable):
+            await anext(client.events(7))

@@ -187,3 +187,37 @@ async def test_given_a_dropped_table_then_it_is_not_found() -> None:
         scene.faults = [httpx.ConnectError("gone")]
         with pytest.raises(NotFound, match="table-not-found"):
             await anext(table.scan_regions([0]))
+
+
+COPY = {"dn-2": ELSEWHERE}
+
+
+@pytest.mark.parametrize("max_lag", [None, 5_000])
+async def test_given_an_age_when_regions_are_read_then_copies_are_asked_too_and_told_it(
+    max_lag: int | None,
+) -> None:
+    async with given() as scene:
+        for number in range(3):
+            scene.catalog.move(number, copy_addresses=COPY)
+        pages = [
+            page
+            for _ in range(8)
+            async for page in scene.table.scan_regions([0, 1, 2], ["id"], max_lag)
+        ]
+
+    assert sum(page.num_rows for page in pages) == 8 * len(ROWS)
+    assert (ELSEWHERE in scene.asked) is (max_lag is not None)
+    assert set(scene.asked) > {ELSEWHERE} or max_lag is None, "and leaders among them"
+
+
+async def test_given_a_copy_that_does_not_answer_when_regions_are_read_then_their_leaders_do() -> (
+    None
+):
+    async with given() as scene:
+        scene.catalog.move(0, copy_addresses={f"dn-{n}": ELSEWHERE for n in range(2, 90)})
+        scene.faults.append(httpx.ConnectError("nobody listens there"))
+        pages = [page async for page in scene.table.scan_regions([0], ["id"], 5_000)]
+
+    assert sum(page.num_rows for page in pages) > 0
+    assert scene.asked[0] == ELSEWHERE
+    assert scene.asked[1] != ELSEWHERE

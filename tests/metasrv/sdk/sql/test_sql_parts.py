@@ -9,6 +9,7 @@ from metasrv.sdk.client import AsyncClient
 from metasrv.sdk.sql import sql_parts
 from metasrv.sdk.sql.sql_parts import parts_of
 from metasrv_base.errors import Conflict, NotFound, Refused
+from metasrv_base.sql.faults import excerpt
 from metasrv_base.sql.rows.statement_kinds import is_of_rows
 from metasrv_base.sql.split import StatementText
 from metasrv_base.wire.http.strict_json import BODY_BYTES_MAX
@@ -16,6 +17,7 @@ from metasrv_base.wire.language.sql import StatementResult, with_results
 from metasrv_base.wire.problem.problems import problem_of
 from tests.metasrv.sdk.catalog import URL, answer
 from tests.metasrv.sdk.scene import Frontends, scene
+from tests.metasrv.sdk.shapes import procedure
 
 FILL = "insert into t values (1, 10, 'x'), (2, 20, 'y')"
 
@@ -197,7 +199,9 @@ def test_given_the_rest_of_a_text_when_it_fails_then_its_number_is_that_in_the_w
 
     placed = rest.placed(Refused(code, **of_sent, **numbered))
 
-    assert placed.facts == {**of_sent, "statement": 3}
+    done = {"statements_done": 2} if code == "invalid-sql" else {}
+    shown = excerpt(whole.source, whole.source.rindex(last))
+    assert placed.facts == {**of_sent, "excerpt": shown, "statement": 3, **done}
     assert "statement" not in whole.placed(Refused("invalid-sql", **of_sent)).facts
     assert rest.text == " " * whole.source.rindex(last) + last
 
@@ -217,3 +221,47 @@ async def test_given_rows_whose_time_is_over_when_one_fails_then_its_number_is_i
         rows = await table.count()
 
     assert (there.value.facts["statement"], rows) == (2, 2)
+
+
+@pytest.mark.parametrize("between", [" ", "\n", "\n  -- a; b\n"])
+def test_given_a_text_of_both_when_a_later_row_is_unreadable_then_its_own_number_is_told(
+    between: str,
+) -> None:
+    """A frontend refuses all of its part for it: the statements before the part alone are done."""
+    text = f"truncate u;{between}{FILL};{between}{FILL};{between}select nam from t; {FILL}"
+    _, rows = parts_of(text)
+    before = rows.text[: rows.text.index("nam")]
+    line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+
+    facts = rows.placed(Refused("invalid-sql", line=line, column=column, excerpt="")).facts
+
+    assert (facts["statement"], facts["statements_done"]) == (4, 1)
+    lines = text.splitlines()
+    shown, mark = str(facts["excerpt"]).splitlines()
+    assert isinstance(facts["line"], int)
+    assert shown.removeprefix("...").removesuffix("...") in lines[facts["line"] - 1]
+    assert shown[mark.index("^") :].startswith("nam from t")
+
+
+async def test_given_a_procedure_that_fails_while_it_is_followed_then_its_statement_is_told() -> (
+    None
+):
+    made = {"offset": 0, "applied": True, "catalog_version": 1}
+    failed = procedure(
+        state="failed", done=True, error={"code": "unique-violation", "detail": "two", "facts": {}}
+    )
+    text = f"{FILL};\ntruncate u; create unique index i on t (a); drop table u"
+    offset = text.index("create") - text.index("truncate")
+    results: list[StatementResult] = []
+    async with scene() as (frontends, _), _client(frontends) as client:
+        begun = {"offset": offset, "procedure_id": failed["id"], "procedure": procedure()}
+        body = {"results": [made, begun], "rest": offset + 35}
+        frontends.script += [answer(200, body), answer(200, failed)]
+        with pytest.raises(Refused) as violated:
+            await client.sql(text, on_result=results.append)
+
+    facts = violated.value.facts
+    assert (violated.value.code, facts["statement"]) == ("unique-violation", 3)
+    assert (facts["line"], facts["column"], facts["detail"]) == (2, 13, "two")
+    assert str(facts["excerpt"]).splitlines()[1] == f"{' ' * 12}^"
+    assert len(results) == 2  # the INSERT and the TRUNCATE

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 
 from metasrv.service.declared.declared_errors import declared_errors
 from metasrv_base.wire.language.declared import DesiredState
-from tests.metasrv.api.rig import Server, leader
+from tests.metasrv.api.rig import LONG_LEASE_MS, Server, TermLimits, leader
 from tests.metasrv.service.apply.requests import exported, plan, post
 from tests.metasrv.service.declared.drawn_states import pairs
 
@@ -32,7 +32,7 @@ async def brought(one: Server, declared: DesiredState) -> bool:
 
 
 async def both(first: DesiredState, second: DesiredState) -> None:
-    async with leader() as one:
+    async with leader(of_term=TermLimits(lease_ms=LONG_LEASE_MS)) as one:
         if await brought(one, first):
             await brought(one, second)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
+from random import Random
 
 import orjson
 
@@ -10,6 +11,10 @@ from metasrv.service.events.event_filter import EventFilter
 from metasrv.service.state.state import ServerState
 from metasrv_base.wire.events.events import EventsReset, VersionEvents, read_version
 from metasrv_base.wire.http import sse
+from tests.keys.catalog.logs import update
+from tests.metasrv.holders.reader import state
+from tests.metasrv.service.events.event_mirror import EventMirror, Reads
+from tests.metasrv.service.events.histories import History
 
 ALL = EventFilter()
 Block = VersionEvents | EventsReset | str | int
@@ -70,3 +75,43 @@ def block_in(text: bytes) -> Block:
         assert orjson.loads(fields["data"])["version"] == int(fields["id"])
         return EventsReset.model_validate_json(fields["data"])
     return fields["event"]
+
+
+def fresh() -> ServerState:
+    one = state()
+    one.follower.log.heard_at_ms = one.clock.mono_ms()
+    return one
+
+
+def grow(one: ServerState, history: History, versions: int) -> int:
+    for _ in range(versions):
+        version = one.follower.catalog.version + 1
+        one.follower.log.offer(update(version, history.entry()), version)
+    return one.follower.catalog.version
+
+
+async def follow_any_log(seed: int) -> None:
+    """Watchers of all kinds come, are cut and come again; each is compared with reads."""
+    one, history, draw, reads = fresh(), History(seed), Random(seed), Reads()
+    wanted = [ALL, EventFilter(schema="a"), EventFilter(table="t1"), EventFilter(table_id=1026)]
+    mirrors = [EventMirror.of(one.follower.catalog, each) for each in wanted]
+    positions = [one.follower.catalog.version] * len(wanted)
+
+    for _ in range(8):
+        version = grow(one, history, draw.randrange(1, 12))
+        for place, mirror in enumerate(mirrors):
+            watcher = await Watcher.at(one, positions[place], wanted=mirror.wanted)
+            if draw.random() < 0.5:  # cut in the middle
+                await watcher.next()
+            else:
+                await watcher.until(version)
+            for block in watcher.told:
+                if isinstance(block, VersionEvents):
+                    positions[place] = block.version
+                    mirror.take(block.events)
+                elif isinstance(block, int):
+                    positions[place] = block
+            catalog = one.follower.at(positions[place])
+            assert catalog is not None
+            assert mirror.shown() == reads.shown(catalog, mirror.wanted)
+            await watcher.stream.aclose()

@@ -2,7 +2,6 @@
 
 import asyncio
 from dataclasses import replace
-from random import Random
 
 import pytest
 
@@ -20,10 +19,12 @@ from tests.keys.catalog.logs import first_update, update
 from tests.metasrv.api.counted import CountedKv
 from tests.metasrv.api.fakes import ShiftedClock
 from tests.metasrv.api.rig import leader, state_of
-from tests.metasrv.holders.reader import state
-from tests.metasrv.service.catalog.event_watcher import ALL, Watcher
-from tests.metasrv.service.events.event_mirror import EventMirror, Reads
-from tests.metasrv.service.events.histories import History
+from tests.metasrv.service.catalog.event_watcher import (
+    ALL,
+    Watcher,
+    follow_any_log,
+    fresh,
+)
 from tests.procedures.harness.tables import table_info, table_route
 
 
@@ -31,19 +32,6 @@ from tests.procedures.harness.tables import table_info, table_route
 def _beats(monkeypatch: pytest.MonkeyPatch) -> None:
     """A watcher that asks for more is told its position at once."""
     monkeypatch.setattr(event_stream, "BEAT_MS", 0)
-
-
-def fresh() -> ServerState:
-    one = state()
-    one.follower.log.heard_at_ms = one.clock.mono_ms()
-    return one
-
-
-def grow(one: ServerState, history: History, versions: int) -> int:
-    for _ in range(versions):
-        version = one.follower.catalog.version + 1
-        one.follower.log.offer(update(version, history.entry()), version)
-    return one.follower.catalog.version
 
 
 def make(one: ServerState, versions: int) -> None:
@@ -55,33 +43,6 @@ def make(one: ServerState, versions: int) -> None:
         made = TableCreated(info=info, route=table_route(1024, ("dn-1",)))
         entry = TableAltered(info=new) if number else made
         one.follower.log.offer(update(version, entry), version)
-
-
-async def follow_any_log(seed: int) -> None:
-    """Watchers of all kinds come, are cut and come again; each is compared with reads."""
-    one, history, draw, reads = fresh(), History(seed), Random(seed), Reads()
-    wanted = [ALL, EventFilter(schema="a"), EventFilter(table="t1"), EventFilter(table_id=1026)]
-    mirrors = [EventMirror.of(one.follower.catalog, each) for each in wanted]
-    positions = [one.follower.catalog.version] * len(wanted)
-
-    for _ in range(8):
-        version = grow(one, history, draw.randrange(1, 12))
-        for place, mirror in enumerate(mirrors):
-            watcher = await Watcher.at(one, positions[place], wanted=mirror.wanted)
-            if draw.random() < 0.5:  # cut in the middle
-                await watcher.next()
-            else:
-                await watcher.until(version)
-            for block in watcher.told:
-                if isinstance(block, VersionEvents):
-                    positions[place] = block.version
-                    mirror.take(block.events)
-                elif isinstance(block, int):
-                    positions[place] = block
-            catalog = one.follower.at(positions[place])
-            assert catalog is not None
-            assert mirror.shown() == reads.shown(catalog, mirror.wanted)
-            await watcher.stream.aclose()
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -10,7 +10,7 @@ from metasrv.service.events import catalog_events, event_lines
 from metasrv.service.events.event_filter import scopes_of
 from metasrv.service.state.state import ServerState
 from tests.metasrv.service.catalog import event_watcher
-from tests.metasrv.service.catalog.test_event_stream import follow_any_log
+from tests.metasrv.service.catalog.event_watcher import follow_any_log
 
 BEGUN, FLUSH = event_stream.begun, event_stream._flush
 Plant = tuple[object, str, Any]

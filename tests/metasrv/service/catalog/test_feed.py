@@ -99,7 +99,7 @@ async def test_given_a_node_that_moves_then_its_new_address_is_told() -> None:
         one.clock.ahead_ms += 5_000
         line = await reader.until("address")
 
-        assert line == AddressChange(node="dn-1", address="http://dn-1:9999")
+        assert line == AddressChange(node="dn-1", address="http://dn-1:9999", zone="z")
         assert reader.mirror.address_of("dn-1") == "http://dn-1:9999"
 
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from keys.catalog.parts.placing import BUILT_IN
 from keys.model.tables import Column, TableInfo
 from metasrv.service.bodies.shapes import shown_check
 from metasrv.service.catalog.change_text import altered as said
@@ -82,7 +83,7 @@ BASE = INFO.model_copy(
 
 def altered(info: TableInfo, operation: AlterOperation) -> TableInfo:
     """The table once an alter of that operation is over. Raises as a request for it does."""
-    operations = (stored_operation(operation, 0, ""),)
+    operations = (stored_operation(operation, 0, "", BUILT_IN),)
     draft = drafted(info, operations)
     table = draft.entered
     while (new := moved(table, draft.moves, to_last_undoable)) != table:

@@ -260,9 +260,9 @@ async def test_given_an_adoption_that_is_cut_off_when_repeated_then_it_goes_on()
 async def test_given_a_node_to_adopt_then_it_waits_and_is_neither_chosen_nor_failed_over() -> None:
     async with restored() as at:
         nodes = at.one.term.nodes
-        for wish in (registration("dn-1", cluster_id=OLD), registration("dn-9", cluster_id=OLD)):
+        for attempt in (registration("dn-1", cluster_id=OLD), registration("dn-9", cluster_id=OLD)):
             with pytest.raises(Unavailable, match="metasrv node adopt"):
-                await nodes.register(wish)
+                await nodes.register(attempt)
         at.one.clock.ahead_ms = 10_000_000
 
         decision = decide(nodes.statuses(), {"dn-1"}, (), None)

@@ -9,28 +9,26 @@ import pytest
 from keys.catalog.catalog import Catalog
 from keys.catalog.old_log import OldLog
 from keys.catalog.stored_keys import stored_keys
-from keys.commit.copying import uncopied_of
-from keys.model.cluster import NodeKey, Sequence, SequenceKey
-from keys.model.log import Entry, TableCreated, TableDropped, TableRenamed
-from keys.model.staging.parts import LargeUpdateKey
+from keys.commit.copying import StoredLarge, uncopied_of
+from keys.model.cluster import LeaderRecord, NodeKey, Sequence, SequenceKey
+from keys.model.staging.parts import LargeUpdate, LargeUpdateKey
 from keys.model.tables import TableInfo, TableNameKey
 from keys.store.kv import Put, Request, TxnAnswer
 from keys.value import StoredModel, encode
 from metasrv.check.check_backup import STORE_RULES, check_backup
 from metasrv.check.check_input import CheckInput, read_facts
-from metasrv.check.rule import judge
+from metasrv.check.rule import violations_of
 from metasrv.restore.restore import restore
 from metasrv.service.cluster import backups
 from metasrv.service.state.state import ServerState
 from metasrv_base.backup.backup_file import BackupKey
 from metasrv_base.errors import Refused, Unavailable, Unknown
 from tests.keys.catalog.snapshots import Cluster, Term, plain, scenario
-from tests.keys.commit.large_changes import BY, SMALL, large, schema_of_tables
+from tests.keys.commit.large_changes import BY, SMALL, large, mixed, schema_of_tables
 from tests.keys.commit.leading_committer import DEADLINE_MS, Store, elect
 from tests.keys.model.samples import NODE
 from tests.metasrv.api.rig import state_of
 from tests.metasrv.restore.backups import Target, file_of, pieces
-from tests.procedures.harness.tables import table_info, table_route
 
 FIRST_ID = 2_000
 TABLES = 4
@@ -38,18 +36,6 @@ IDS = ("table_id", "schema_id")
 RULES = [rule for rule in STORE_RULES if not rule.id.startswith(("leader", "candidate"))]
 """There are no leases here."""
 AtChunk = Callable[[Store, Request], Awaitable[TxnAnswer]]
-
-
-def mixed(catalog: Catalog) -> tuple[Entry, ...]:
-    """A drop whose name a rename takes, a create that takes that one's, and others."""
-    second = catalog.tables[FIRST_ID + 1].info
-    renamed = second.model_copy(update={"name": "t0", "version": second.version + 1})
-    news = [table_info(FIRST_ID + 10 + n, f"t{(1, 7, 8, 9)[n]}", 1, "big") for n in range(4)]
-    return (
-        TableDropped(table_id=FIRST_ID, dropped_at_ms=5, dropped_by=BY),
-        TableRenamed(info=renamed),
-        *(TableCreated(info=new, route=table_route(new.table_id, ("dn-1",))) for new in news),
-    )
 
 
 async def prepared(at: Cluster) -> Term:
@@ -87,7 +73,7 @@ def strike(at: Cluster, number: int, do: AtChunk) -> list[Request]:
 
 
 async def changed(term: Term) -> None:
-    txn = large(term.follower, *mixed(term.follower.catalog))
+    txn = large(term.follower, *mixed(term.follower.catalog, FIRST_ID))
     await term.committer.commit(txn, procedure=BY)
 
 
@@ -112,12 +98,22 @@ def facts_now(store: Store) -> CheckInput:
 
 
 def faults(facts: CheckInput) -> list[str]:
-    return [fault.line for fault in judge(RULES, facts)]
+    return [fault.line for fault in violations_of(RULES, facts)]
 
 
 def is_being_written(store: Store) -> bool:
+    return stored_large(store) is not None
+
+
+def uncopied(store: Store) -> LargeUpdate:
+    large = stored_large(store)
+    assert large is not None
+    return large.value
+
+
+def stored_large(store: Store) -> StoredLarge | None:
     start, end = LargeUpdateKey.under()
-    return uncopied_of(item for item in store.dump() if start <= item.key < end) is not None
+    return uncopied_of(item for item in store.dump() if start <= item.key < end)
 
 
 async def file(state: ServerState) -> bytes:
@@ -132,7 +128,7 @@ async def holds_exactly(data: bytes, flipped: Catalog) -> None:
     """The backup is of that version, and so is what is restored from it."""
     checked = check_backup([data])
     facts = checked.facts
-    assert [one.line for one in judge(RULES, facts)] == []
+    assert [one.line for one in violations_of(RULES, facts)] == []
     stored = dict(stored_keys(flipped))
     written = {str(key): encode(value) for key, value in stored.items()}
     logged = {item.name: item.raw.value for item in facts.items if item.key and item.key.is_logged}
@@ -229,7 +225,19 @@ def test_given_a_leader_that_dies_at_any_chunk_when_backed_up_then_the_next_one_
     scenario(main)
 
 
-def test_given_keys_that_nobody_writes_when_backed_up_then_503_and_its_place_is_free() -> None:
+LEADER = LeaderRecord(server="ms-1", url="http://127.0.0.1:1", lease="")
+
+
+@pytest.mark.parametrize(
+    ("leader", "who"),
+    [
+        (None, "no server leads, which would write them"),
+        (LEADER, "the leader is writing them"),
+    ],
+)
+def test_given_keys_that_nobody_writes_when_backed_up_then_503_soon_and_its_place_is_free(
+    leader: LeaderRecord | None, who: str
+) -> None:
     async def main(at: Cluster) -> None:
         term = await prepared(at)
         state = state_of("ms-2", at.store, at.store.clock)  # type: ignore[arg-type]
@@ -242,8 +250,54 @@ def test_given_keys_that_nobody_writes_when_backed_up_then_503_and_its_place_is_
         with pytest.raises(Unknown):
             await changed(term)
 
-        with pytest.raises(Unavailable):
+        state.heard(leader)
+        began_ms = at.store.clock.mono_ms()
+        with pytest.raises(Unavailable) as raised:
             await backups.begun(state)
+        waited_ms = at.store.clock.mono_ms() - began_ms
+        assert backups.STALLED_MS <= waited_ms <= backups.STALLED_MS + backups.LOOK_MS
+        large = uncopied(at.store)
+        left = f"{large.keys - large.copied} of {large.keys} keys of version {large.version}"
+        assert raised.value.facts == {
+            "what": "A backup",
+            "reason": f"{left} are not written; {who}",
+        }
         assert state.backups == 0
+
+    scenario(main)
+
+
+@pytest.mark.parametrize(("chunk_ms", "is_whole"), [(1_200, True), (1_900, False)])
+def test_given_keys_that_are_written_slowly_when_backed_up_then_it_waits_ten_seconds(
+    chunk_ms: int, is_whole: bool
+) -> None:
+    assert CHUNKS * 1_200 < backups.WAIT_MS < CHUNKS * 1_900
+
+    async def main(at: Cluster) -> None:
+        term = await prepared(at)
+        state = state_of("ms-2", at.store, at.store.clock)  # type: ignore[arg-type]
+        state.heard(LEADER)
+        backing: list[asyncio.Task[bytes]] = []
+
+        async def send(store: Store, request: Request) -> TxnAnswer:
+            if is_chunk(request):
+                if not backing:
+                    backing.append(at.loop.spawn("backup", file(state)))
+                await store.clock.sleep_ms(chunk_ms)
+            return await store.apply(request)
+
+        at.store.faults = [send] * 200
+        began_ms = at.store.clock.mono_ms()
+        if is_whole:
+            await changed(term)
+            await holds_exactly(await backing[0], term.follower.catalog)
+            return
+        changing = at.loop.spawn("batch", changed(term))
+        while not backing:
+            await at.store.clock.sleep_ms(1)
+        with pytest.raises(Unavailable, match="the leader is writing them"):
+            await backing[0]
+        assert at.store.clock.mono_ms() - began_ms <= backups.WAIT_MS + backups.LOOK_MS
+        await changing
 
     scenario(main)

@@ -61,7 +61,10 @@ def scanned(catalog: Catalog, source: str) -> dict[str, set[str]]:
         placement = catalog.placing.placement_of(table.info)
         profiles = {profile.name for profile in placement.storage_profiles}
         is_closed = "a" in placement.node_filter.zones
-        is_led = any(region.leader == source for region in table.route.region_routes)
+        is_led = any(
+            region.leader == source and len(region.in_sync) == 1
+            for region in table.route.region_routes
+        )
         if is_closed and is_led and (table.info.storage_profile or DEFAULT_PROFILE) in profiles:
             stuck.setdefault(placement.name, set()).add(table.info.full_name)
     return stuck

@@ -15,7 +15,7 @@ from keys.commit.staged_parts import is_staged
 from keys.model.families import FAMILIES
 from keys.model.log import CatalogUpdateKey
 from procedures.ports import TransactionLimits
-from tests.metasrv.api.rig import DEADLINE_MS, Server, TermLimits, leader, spec
+from tests.metasrv.api.rig import DEADLINE_MS, LONG_LEASE_MS, Server, TermLimits, leader, spec
 from tests.metasrv.service.ddl.batch_commands import Command, drawn
 
 WAIT = {"prefer": "wait=10"}
@@ -49,7 +49,8 @@ def plain(raw: bytes) -> bytes:
 
 async def outcome_of(batches: list[list[Command]], limits: TransactionLimits) -> Outcome:
     found = Outcome()
-    async with leader(nodes=1, of_term=TermLimits(one_transaction=limits)) as one:
+    of_term = TermLimits(one_transaction=limits, lease_ms=LONG_LEASE_MS)
+    async with leader(nodes=1, of_term=of_term) as one:
         for commands in batches:
             done = await one.client.post("/v1/batch", json={"commands": commands}, headers=WAIT)
             body = done.json()

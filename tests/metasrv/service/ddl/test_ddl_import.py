@@ -6,7 +6,7 @@ from metasrv_base.errors import Refused
 from metasrv_base.wire.node.jobs import LoadedRegion, LoadJob, LoadJobResult
 from metasrv_base.wire.node.orders import IngestFiles, SetSchema
 from procedures.ports import Progress
-from tests.fakes.datanodes.nodes import data_file
+from tests.fakes.datanodes.serving import data_file
 from tests.metasrv.api.fakes import NoJobs
 from tests.metasrv.api.rig import TABLES, leader
 

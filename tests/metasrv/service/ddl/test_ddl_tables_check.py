@@ -9,7 +9,7 @@ from metasrv_base.wire.node.inputs import BorrowedFile, Snapshot
 from metasrv_base.wire.node.jobs import CheckJob, CheckResult
 from metasrv_base.wire.node.orders import SetSchema
 from procedures.ports import Progress
-from tests.fakes.datanodes.nodes import data_file
+from tests.fakes.datanodes.serving import data_file
 from tests.metasrv.api.fakes import FakeNodes, NoJobs
 from tests.metasrv.api.rig import TABLES, leader
 

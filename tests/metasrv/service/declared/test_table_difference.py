@@ -56,7 +56,6 @@ def texts(found: DeclaredPlan) -> list[tuple[str, bool]]:
     [
         (table(primary_key=["id", "a"]), "/primary_key", "rows are kept by it"),
         (table(partition={"by": "hash", "columns": ["id"], "count": 4}), "/partition", "1 regions"),
-        (table(replicas=2), "/replicas", "it is 1"),
         (table(placement="hot"), "/placement", "it is default"),
         (table(tablespace="fast"), "/tablespace", "it is default"),
         (table(storage_profile="memory"), "/storage_profile", "keep their engine"),

@@ -104,7 +104,7 @@ class EventMirror:
 
     def _selects(self, full_name: str, table_id: int) -> bool:
         catalog, schema, name = full_name.split(".")
-        return self.wanted.selects((EventScope(catalog, schema, name, table_id),), Catalog())
+        return self.wanted.selects(EventScope(catalog, schema, name, table_id))
 
     def take(self, events: Iterable[CatalogEvent]) -> None:
         """Applies the events of one version. A table whose elements' events contradict its
@@ -293,7 +293,7 @@ class Reads:
         for id, found in catalog.tables.items():
             info = found.info
             scope = EventScope(info.catalog, info.schema_name, info.name, id)
-            if not wanted.selects((scope,), catalog):
+            if not wanted.selects(scope):
                 continue
             if found.dropped_at_ms is not None:
                 dropped[id] = info.full_name

@@ -109,10 +109,13 @@ class History(World):
     def _stages(self, info: TableInfo, operations: tuple[Operation, ...]) -> Iterator[TableInfo]:
         draft = drafted(info, operations)
         table = draft.entered
+        is_undone = self.random.random() < 0.3
         while (new := moved(table, draft.moves, to_last_undoable)) != table:
             table = new
             yield table
-        if self.random.random() < 0.3:
+            if is_undone and self.random.random() < 0.3:
+                break
+        if is_undone:
             while (new := moved(table, draft.moves, back)) != table:
                 table = new
                 yield table
@@ -211,6 +214,9 @@ class History(World):
             CatalogDropped(name=info.name),
         ]
         return CatalogCreated(info=info)
+
+    def placed(self) -> list[TableInfo]:
+        return super().placed() + [info for info, _ in self.held.values()]
 
     def _leaves(self) -> Entry:
         entry = self.leaving.pop(0)

@@ -42,10 +42,9 @@ def told(
     for one in updates:
         events = tuple(events_of(catalog, one))
         assert len(events) >= len(one.entries)
+        scoped = [(scopes_of(event), event) for event in events]
         for mirror in mirrors:
-            mirror.take(
-                event for event in events if mirror.wanted.selects(scopes_of(event), catalog)
-            )
+            mirror.take(mirror.wanted.select(scoped, catalog))
         catalog = catalog.apply(one, one.version)
         for mirror in mirrors:
             assert mirror.shown() == reads.shown(catalog, mirror.wanted)

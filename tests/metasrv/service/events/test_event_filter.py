@@ -3,10 +3,20 @@
 import pytest
 
 from keys.catalog.catalog import Catalog
-from keys.model.log import SchemaDropping, TableCreated, TableDropped, TablePurged, TableRenamed
+from keys.model.log import (
+    CatalogUpdate,
+    Entry,
+    SchemaDropped,
+    SchemaDropping,
+    TableCreated,
+    TableDropped,
+    TablePurged,
+    TableRenamed,
+)
 from metasrv.service.events.catalog_events import events_of
 from metasrv.service.events.event_filter import EventFilter, scopes_of
 from metasrv_base.errors import Refused
+from metasrv_base.wire.events.events import CatalogEvent
 from tests.keys.catalog.logs import first_update, schema_created, update
 from tests.procedures.harness.tables import table_info, table_route
 
@@ -50,6 +60,11 @@ def test_given_names_that_make_no_sense_or_contradict_then_refused(given: dict[s
     assert refused.value.code == "invalid-request"
 
 
+def selected(wanted: EventFilter, before: Catalog, one: CatalogUpdate) -> list[CatalogEvent]:
+    events = ((scopes_of(event), event) for event in events_of(before, one))
+    return list(wanted.select(events, before))
+
+
 def types_of(wanted: EventFilter) -> list[tuple[int, str]]:
     """Version and type of what a watcher is told: a table t is made, goes to another schema, is
     dropped there; one of its name is made; the first is purged; the schema of the second goes."""
@@ -68,11 +83,7 @@ def types_of(wanted: EventFilter) -> list[tuple[int, str]]:
     (schema,) = (info for info in public if info is not None and info.name == "public")
     gone = schema.model_copy(update={"dropping": "p"})
     for one in [*log, update(8, SchemaDropping(info=gone))]:
-        told += [
-            (one.version, event.type)
-            for event in events_of(catalog, one)
-            if wanted.selects(scopes_of(event), catalog)
-        ]
+        told += ((one.version, event.type) for event in selected(wanted, catalog, one))
         catalog = catalog.apply(one, one.version)
     return told
 
@@ -105,3 +116,41 @@ def test_given_an_id_then_another_table_of_its_name_is_not_told() -> None:
         (7, "table.purged"),
     ]
     assert types_of(EventFilter(table_id=1025)) == [(5, "table.created"), (8, "schema.dropping")]
+
+
+@pytest.mark.parametrize(
+    ("place", "schema", "is_told"),
+    [("other", "other", True), ("other", "public", False), (None, "public", False)],
+)
+def test_given_a_table_that_moves_when_a_schema_goes_in_the_same_version_then_its_place_counts(
+    place: str | None, schema: str, is_told: bool
+) -> None:
+    info = table_info(1024, "t", 1)
+    made = TableCreated(info=info, route=table_route(1024, ("dn-1",)))
+    first = first_update()
+    before = Catalog().apply(first, 1).apply(update(2, schema_created("other"), made), 2)
+    moves: Entry = TableDropped(table_id=1024, dropped_at_ms=1, dropped_by="p")
+    if place is not None:
+        moves = TableRenamed(info=info.model_copy(update={"schema_name": place}))
+
+    events = selected(
+        EventFilter(table_id=1024),
+        before,
+        update(3, moves, SchemaDropped(catalog="main", name=schema)),
+    )
+
+    assert ("schema.dropped" in [event.type for event in events]) is is_told
+
+
+def test_given_a_table_that_is_made_when_its_schema_goes_in_the_same_version_then_it_is_told() -> (
+    None
+):
+    before = Catalog().apply(first_update(), 1)
+    made = TableCreated(info=table_info(1024, "t", 1), route=table_route(1024, ("dn-1",)))
+    gone = schema_created("public").info.model_copy(update={"dropping": "p"})
+
+    events = selected(
+        EventFilter(table_id=1024), before, update(2, made, SchemaDropping(info=gone))
+    )
+
+    assert [event.type for event in events] == ["table.created", "schema.dropping"]

@@ -12,7 +12,7 @@ from keys.catalog.catalog import Catalog
 from keys.catalog.snapshot_codec import parts_of
 from keys.model.log import CatalogUpdate, CatalogUpdateKey
 from keys.model.snapshot.snapshots import SnapshotPartKey, SnapshotVersion, SnapshotVersionKey
-from keys.store.kv import Delete, Put, Request
+from keys.store.kv import Delete, Kv, Put, Request
 from keys.store.memory import MemoryKv
 from keys.value import encode
 from metasrv.service.past import catch_up
@@ -75,9 +75,10 @@ class StoredLog:
 
 
 @asynccontextmanager
-async def stored_log(seed: int = 0) -> AsyncIterator[StoredLog]:
+async def stored_log(seed: int = 0, kv: Kv | None = None) -> AsyncIterator[StoredLog]:
+    """*kv*: the store; None: one in memory."""
     clock = ShiftedClock()
-    state = state_of("ms-1", MemoryKv(clock), clock)
+    state = state_of("ms-1", kv or MemoryKv(clock), clock)
     state.follower.log.loaded.set()
     one = StoredLog(state, History(seed))
     await one.add(first_update())

@@ -28,7 +28,7 @@ async def fill(one: Server) -> None:
 
 async def asked_again(one: Server) -> Response:
     """The same request, once the committer has found that there is room."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(240):
         while True:
             answer = await one.client.post(TABLES, json=spec(), headers=KEY)
             if answer.status_code != 507:

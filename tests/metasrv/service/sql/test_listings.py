@@ -28,7 +28,8 @@ NODE = NodeView(node_id="dn-1", zone="a", root="/r", alive=True, regions=0, disk
 def plain(spec: TableSpec) -> TableSpec:
     """A table that can be made where there is no placement but the default one."""
     within = spec.primary_key[:1] if spec.colocation_columns is not None else None
-    nothing = {"placement": None, "storage_profile": None, "tablespace": None, "replicas": 1}
+    nothing = {"placement": None, "storage_profile": None, "tablespace": None}
+    nothing |= {"replicas": None, "min_in_sync": None}
     partition = None if within else spec.partition
     update = {**nothing, "colocation_columns": within, "partition": partition, "name": "t"}
     return spec.model_copy(update={**update, "if_not_exists": True})
@@ -68,7 +69,7 @@ def tables(draw: st.DrawFn) -> TableInfo:
 @given(tables())
 @pytest.mark.slow
 def test_given_any_table_when_shown_as_sql_then_that_makes_an_equal_one(info: TableInfo) -> None:
-    route = table_route(1024, (NODE,) * info.partition.regions)
+    route = table_route(1024, ((NODE,),) * info.partition.regions)
     made_before = Catalog().apply(first_update(), 1)
     catalog = made_before.apply(update(2, TableCreated(info=info, route=route)), 2)
 

@@ -52,6 +52,28 @@ async def test_given_a_query_then_rows_are_filtered_ordered_and_cut() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "types"),
+    [
+        (
+            "select region_count, table_name, created_at from information_schema.tables",
+            ["int64", "string", "timestamp(ms)"],
+        ),
+        ("show tables", ["string", "string"]),
+        ("show indexes from plain", ["string", "string", "boolean", "string"]),
+        ("describe plain", []),  # defaults are of the types of their columns
+    ],
+)
+async def test_given_a_view_or_a_list_then_the_types_of_its_columns_are_told(
+    text: str, types: list[str]
+) -> None:
+    async with everything() as one:
+        result = await select(one, text)
+
+        assert result["types"] == types
+        assert len(result["columns"]) == len(types) or not types
+
+
+@pytest.mark.parametrize(
     ("text", "mark", "near"),
     [
         ("select tabel_name from information_schema.tables", "tabel_name", "table_name"),

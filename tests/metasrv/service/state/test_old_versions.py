@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from keys.catalog.catalog import Catalog
+from keys.catalog.rebuild import Rebuild
 from keys.catalog.snapshot_codec import parts_of
 from keys.model.log import CatalogUpdateKey
 from keys.model.snapshot.snapshots import (
@@ -18,6 +19,7 @@ from keys.model.snapshot.snapshots import (
 from keys.store.kv import Get, KeyPage, Put, Request
 from keys.store.memory import MemoryKv
 from keys.value import encode
+from metasrv.service.state import old_versions
 from metasrv.service.state.old_versions import REBUILDS_MAX
 from metasrv_base.clock import Clock
 from metasrv_base.schema.instants import instant_text
@@ -103,6 +105,8 @@ async def test_given_a_name_that_was_reused_then_each_version_has_the_table_of_t
         assert (by_id["name"], route["table_id"], at_time["id"]) == ("u", second, first)
 
 
+LARGE = 1 << 20
+COMMENT = {"op": "set_options", "options": {"comment": "changed"}}
 KEYED = [{"name": "carrier", "type": "string", "nullable": False}]
 
 
@@ -154,6 +158,36 @@ async def test_given_readers_of_many_old_versions_then_few_are_rebuilt_at_once()
         assert [answer.status_code for answer in answers].count(200) == REBUILDS_MAX
         for number, path in enumerate(paths):
             assert len((await get(one, path))["tables"]) == number + 1
+
+
+async def test_given_rebuilds_that_are_large_together_then_the_bound_holds_for_all_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Kept ones make room for the rest. Of two that have no room together one is told to
+    ask again, and one that has none by itself is refused."""
+    async with leader() as one:
+        for name in ("a", "b", "c"):
+            await one.make(name)
+        last = one.version
+        for name in ("a", "b", "c"):
+            await post(one, f"{TABLES}/{name}/alter", {"operations": [COMMENT]})
+        forget(one)
+        old, path = one.state.old, f"{TABLES}?as_of=version:{last}"
+        monkeypatch.setattr(old_versions, "REBUILT_BYTES", LARGE)
+        old._kept[1] = Catalog(), LARGE
+
+        await get(one, path)
+        kept = list(old._kept)
+        old._kept.clear()
+        old._folds[1] = Rebuild(Catalog(), Catalog(), 1, held_bytes=LARGE)
+        full = await one.client.get(path)
+        old._folds.clear()
+        monkeypatch.setattr(old_versions, "REBUILT_BYTES", 1)
+        never = await one.client.get(path)
+
+        assert kept == [last]
+        assert (full.status_code, full.json()["code"]) == (503, "not-ready")
+        assert (never.status_code, never.json()["code"]) == (422, "unsupported")
 
 
 async def _done(tasks: list[asyncio.Task[Any]], count: int) -> list[Any]:

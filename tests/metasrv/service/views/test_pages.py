@@ -137,7 +137,7 @@ class Answers:
             return narrowed, whole
 
         asked = asyncio.run_coroutine_threadsafe(both(), self.loop)
-        narrowed, whole = asked.result(30)
+        narrowed, whole = asked.result(120)
         assert narrowed == whole, where
 
 
@@ -292,3 +292,11 @@ async def test_given_a_version_that_is_not_here_then_a_read_waits_for_it() -> No
             await one.make()
         answer = reading.result()
         assert (answer.status_code, len(answer.json()["rows"])) == (200, 1)
+
+
+async def test_given_a_column_that_none_comes_close_to_then_all_are_named() -> None:
+    async with leader() as one:
+        answer = (await one.client.get(f"{VIEWS}/tables?columns=x")).json()
+
+        assert "did_you_mean" not in answer
+        assert {"table_name", "version"} < set(answer["facts"]["existing"])

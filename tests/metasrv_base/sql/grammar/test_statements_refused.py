@@ -10,6 +10,7 @@ from metasrv_base.wire.problem.problems import problem_of
 REFUSALS: dict[str, tuple[int, str]] = {
     # statements
     "crate table t (a int)": (1, "ALTER, EXPLAIN, CREATE"),
+    "selec * from t": (1, "SELECT, INSERT, UPDATE, DELETE"),
     "create tabel t (a int)": (8, "TABLE, INDEX, UNIQUE, SCHEMA"),
     "drop": (5, "TABLE, INDEX, SCHEMA"),
     "create unique key": (15, "INDEX"),
@@ -106,11 +107,11 @@ REFUSALS: dict[str, tuple[int, str]] = {
     "rename table a.b.c to d.e.f": (23, "a table of the same catalog"),
     "undrop table t with name x": (21, "ID"),
     "create placement p partitions x": (31, "regions"),
-    "create placement p zones ('a')": (20, "REPLICAS, PARTITIONS"),
+    "create placement p zones ('a')": (20, "REPLICAS, MIN IN SYNC, PARTITIONS"),
     "create placement p on nodes (disk = 'ssd')": (30, "ZONES or LABEL"),
     "create placement p on nodes (label disk like 'ssd')": (41, "= or IN"),
     "create placement p storage profiles (hot lsm)": (42, "ENGINE"),
-    "alter placement p set": (22, "REPLICAS, PARTITIONS"),
+    "alter placement p set": (22, "REPLICAS, MIN IN SYNC, PARTITIONS"),
     "alter tablespace t set location 'x'": (24, "COMMENT"),
 }
 
@@ -139,6 +140,8 @@ def test_given_a_text_that_is_wrong_then_the_refusal_says_where_and_what_is_righ
         ("create tabel t (a int primary key)", "TABLE"),
         ("create table t (a bigit primary key)", "BIGINT"),
         ("show tabels", "TABLES"),
+        ("selec * from t", "SELECT"),
+        ("inser into t values (1)", "INSERT"),
         ("create table t (a int primary key) partiton by hash (a) partitions 2", "PARTITION"),
         ("alter table t renam a to b", "RENAME"),
     ],
@@ -159,8 +162,17 @@ def test_given_a_fault_in_a_long_line_then_the_excerpt_is_short() -> None:
     error = refusal(f"create table t ({'a' * 500} int primary key) engine = x")
     assert error.facts["column"] == 535
     line, mark = str(error.facts["excerpt"]).split("\n")
-    assert len(line) <= 120
-    assert line[mark.index("^") :].startswith("engine")
+    assert len(line) == 68
+    assert line.startswith("...aaa")
+    assert line[mark.index("^") :] == "engine = x"
+
+
+def test_given_a_fault_amid_a_long_line_then_the_excerpt_shows_where_it_is_cut() -> None:
+    error = refusal(f"create table t ({'a' * 500} int primary key) engine = {'c' * 90}")
+    line, mark = str(error.facts["excerpt"]).split("\n")
+    assert len(line) == 68
+    assert (line[:3], line[-3:]) == ("...", "...")
+    assert line[mark.index("^") :].startswith("engine = cc")
 
 
 def test_given_a_statement_too_long_then_it_is_refused_before_it_is_read() -> None:

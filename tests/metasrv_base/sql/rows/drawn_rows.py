@@ -9,8 +9,8 @@ from metasrv_base.schema.partition import HashRule, router
 from metasrv_base.schema.types import ColumnType
 from metasrv_base.schema.values import Value, to_json
 from metasrv_base.sql.commands import QualifiedTable
+from metasrv_base.sql.identifiers import dotted
 from metasrv_base.sql.literals import literal
-from metasrv_base.sql.names import dotted
 from metasrv_base.sql.rows.reserved import column_text
 from metasrv_base.sql.rows.row_commands import (
     Condition,

@@ -162,6 +162,19 @@ def test_given_what_later_issues_build_then_it_is_unsupported() -> None:
 
 
 @pytest.mark.parametrize(
+    ("numbers", "pointer"),
+    [
+        ({"replicas": 1, "min_in_sync": 2}, "/min_in_sync"),
+        ({"replicas": None, "min_in_sync": 16}, "/min_in_sync"),
+    ],
+)
+def test_given_numbers_of_copies_that_no_table_has_then_refused(
+    numbers: dict[str, int | None], pointer: str
+) -> None:
+    assert faults(**numbers) == {(pointer, "invalid-request")}
+
+
+@pytest.mark.parametrize(
     ("changes", "pointer"),
     [
         ({"colocation_columns": ["id", "carrier"]}, "/colocation_columns/1"),
@@ -361,7 +374,7 @@ def test_given_a_table_when_sent_then_a_client_reads_the_same() -> None:
         for place, one in enumerate(spec.columns, 1)
     )
     body = TableBody(
-        **spec.model_dump(exclude={"columns", "if_not_exists", "partition"}),
+        **spec.model_dump(exclude={"columns", "if_not_exists", "partition", "min_in_sync"}),
         partition=spec.partition,
         columns=columns,
         id=1024,
@@ -382,4 +395,4 @@ def test_given_the_models_then_every_field_with_a_secret_meaning_is_described() 
     described = TableSpec.model_json_schema()["properties"]
 
     assert "app.owner" in described["options"]["description"]
-    assert "replica" in described["replicas"]["description"].lower()
+    assert "copies" in described["replicas"]["description"].lower()

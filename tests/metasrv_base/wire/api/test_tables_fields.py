@@ -25,7 +25,7 @@ FIELDS: dict[str, tuple[Any, Any]] = {
     "placement": ("fast", "slow"),
 }
 """Field -> a value of it, and another one."""
-OTHERS = {"name", "primary_key", "replicas"}
+OTHERS = {"name", "primary_key", "replicas", "min_in_sync"}
 """Fields without which there is no table, or of which only one value is taken."""
 CHOSEN = {field: value for field, (value, _) in FIELDS.items()}
 each_field = pytest.mark.parametrize("field", FIELDS)
@@ -58,7 +58,7 @@ def test_given_a_field_that_is_declared_otherwise_then_it_is_a_difference(field:
 
 
 async def test_given_all_fields_when_created_then_the_table_and_its_export_have_them() -> None:
-    async with leader() as one:
+    async with leader(nodes=3) as one:
         await _prepare(one)
 
         created = await _post(one, TABLES, spec("t", **CHOSEN))
@@ -73,7 +73,7 @@ async def test_given_all_fields_when_created_then_the_table_and_its_export_have_
 @each_field
 async def test_given_another_value_when_created_again_then_it_is_not_the_same(field: str) -> None:
     other = {**CHOSEN, field: FIELDS[field][1]}
-    async with leader() as one:
+    async with leader(nodes=3) as one:
         await _prepare(one)
         await _post(one, TABLES, spec("t", **CHOSEN))
 

@@ -16,11 +16,17 @@ from metasrv_base.errors import (
 )
 from metasrv_base.wire.api.changes import RenameRequest
 from metasrv_base.wire.api.tables import TableList
-from metasrv_base.wire.http.client import HttpClient
+from metasrv_base.wire.http.client import HttpClient, has_no_server
 from metasrv_base.wire.problem.problems import problem_of
 from tests.metasrv_base.wire.http.http_server import HANG_UP, SILENCE, Reply, serving
 
 KEY = {"Idempotency-Key": "k-1"}
+LONG_MS = 60_000
+"""Enough for an answer, on a machine of any load."""
+SHORT_MS = 1_000
+"""Waited for in vain; a request is sent within it, on a machine of any load."""
+TRY_MS = {True: SHORT_MS, False: LONG_MS}
+"""The limit of one try, by whether the server is silent."""
 
 
 def nobody() -> str:
@@ -46,7 +52,7 @@ async def test_given_a_server_when_asked_then_the_request_arrives_as_said() -> N
             json=RenameRequest(new_name="b"),
             headers=KEY,
             params={"dry_run": True, "n": 7},
-            deadline_ms=5_000,
+            deadline_ms=LONG_MS,
         )
 
     assert (answer.status, answer.json(), answer.headers["etag"]) == (201, {"ok": 1}, "7")
@@ -60,7 +66,7 @@ async def test_given_a_server_when_asked_then_the_request_arrives_as_said() -> N
 
 async def test_given_nobody_listening_when_asked_then_the_next_server_answers_and_is_kept() -> None:
     async with serving(Reply()) as one, HttpClient([nobody(), one.url]) as client:
-        await client.request("POST", "/x", deadline_ms=5_000)
+        await client.request("POST", "/x", deadline_ms=LONG_MS)
 
         assert client.urls[0] == one.url
     assert len(one.asked) == 1
@@ -69,7 +75,38 @@ async def test_given_nobody_listening_when_asked_then_the_next_server_answers_an
 async def test_given_nobody_at_all_when_asked_then_it_was_never_attempted() -> None:
     async with HttpClient([nobody(), nobody()]) as client:
         with pytest.raises(Unavailable):
-            await client.request("POST", "/x", deadline_ms=5_000)
+            await client.request("POST", "/x", deadline_ms=LONG_MS)
+
+
+async def test_given_no_server_of_ours_at_an_address_then_the_error_shows_it() -> None:
+    for url in (nobody(), "http://nowhere.invalid:1"):
+        async with HttpClient([url]) as client:
+            with pytest.raises(Unavailable) as error:
+                await client.request("GET", "/x", deadline_ms=LONG_MS)
+
+        assert has_no_server(error.value), url
+        assert str(error.value).startswith(f"Not ready: no connection to {url} could be made."), url
+        assert not client.has_answered
+
+
+@pytest.mark.parametrize(
+    ("reply", "answers"),
+    [(HANG_UP, False), (SILENCE, False), (problem(Unavailable("no-leader")), True)],
+)
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_given_a_server_at_one_address_when_it_fails_then_its_error_is_raised(
+    reply: Reply | str, answers: bool, is_first: bool
+) -> None:
+    async with serving(reply) as one:
+        urls = [one.url, nobody()] if is_first else [nobody(), one.url]
+        async with HttpClient(urls) as client:
+            with pytest.raises(Unavailable) as error:
+                await client.request(
+                    "GET", "/x", deadline_ms=2 * LONG_MS, try_ms=TRY_MS[reply == SILENCE]
+                )
+
+    assert not has_no_server(error.value)
+    assert client.has_answered == answers
 
 
 @pytest.mark.parametrize("fault", [HANG_UP, SILENCE])
@@ -82,7 +119,9 @@ async def test_given_a_lost_answer_when_writing_then_it_is_unknown_and_no_other_
         HttpClient([one.url, other.url]) as client,
     ):
         with pytest.raises(Unknown):
-            await client.request("POST", "/x", deadline_ms=2_000, try_ms=100)
+            await client.request(
+                "POST", "/x", deadline_ms=2 * LONG_MS, try_ms=TRY_MS[fault == SILENCE]
+            )
 
     assert (len(one.asked), len(other.asked)) == (1, 0)
 
@@ -99,7 +138,13 @@ async def test_given_a_lost_answer_when_it_may_be_repeated_then_another_answers(
         serving(Reply(200, "yes")) as other,
         HttpClient([one.url, other.url]) as client,
     ):
-        answer = await client.request(method, "/x", headers=headers, deadline_ms=5_000, try_ms=100)
+        answer = await client.request(
+            method,
+            "/x",
+            headers=headers,
+            deadline_ms=2 * LONG_MS,
+            try_ms=TRY_MS[fault == SILENCE],
+        )
 
     assert answer.json() == "yes"
     assert answer.url == other.url
@@ -110,7 +155,7 @@ async def test_given_a_lost_answer_when_all_are_silent_then_a_read_is_unavailabl
         with pytest.raises(Unavailable):
             await client.request("GET", "/x", deadline_ms=100)
         with pytest.raises(Unknown):
-            await client.request("POST", "/x", headers=KEY, deadline_ms=100)
+            await client.request("POST", "/x", headers=KEY, deadline_ms=SHORT_MS)
 
 
 async def test_given_a_lost_answer_when_the_next_refuses_then_it_is_still_unknown() -> None:
@@ -120,7 +165,7 @@ async def test_given_a_lost_answer_when_the_next_refuses_then_it_is_still_unknow
         HttpClient([one.url, other.url]) as client,
     ):
         with pytest.raises(Unknown):
-            await client.request("POST", "/x", headers=KEY, deadline_ms=5_000)
+            await client.request("POST", "/x", headers=KEY, deadline_ms=LONG_MS)
 
     assert len(other.asked) == 1
 
@@ -132,9 +177,9 @@ async def test_given_a_silent_server_when_the_call_failed_then_the_next_call_ask
         HttpClient([one.url, other.url]) as client,
     ):
         with pytest.raises(Unknown):
-            await client.request("POST", "/x", deadline_ms=100)
+            await client.request("POST", "/x", deadline_ms=SHORT_MS)
 
-        await client.request("POST", "/x", deadline_ms=5_000)
+        await client.request("POST", "/x", deadline_ms=LONG_MS)
 
     assert (len(one.asked), len(other.asked)) == (1, 1)
 
@@ -143,8 +188,8 @@ async def test_given_a_follower_when_it_names_the_leader_then_the_leader_is_aske
     async with serving(Reply(200, "led")) as leader:
         moved = problem(NotLeader(leader_url=leader.url))
         async with serving(moved) as follower, HttpClient([follower.url]) as client:
-            first = await client.request("POST", "/x", json={}, deadline_ms=5_000)
-            second = await client.request("POST", "/x", json={}, deadline_ms=5_000)
+            first = await client.request("POST", "/x", json={}, deadline_ms=LONG_MS)
+            second = await client.request("POST", "/x", json={}, deadline_ms=LONG_MS)
 
     assert (first.json(), second.json()) == ("led", "led")
     assert (len(follower.asked), len(leader.asked)) == (1, 2)
@@ -156,7 +201,7 @@ async def test_given_followers_that_name_each_other_when_asked_then_it_ends() ->
         other.script = [problem(NotLeader(leader_url=one.url))]
         async with HttpClient([one.url, other.url]) as client:
             with pytest.raises(NotLeader):
-                await client.request("POST", "/x", deadline_ms=5_000)
+                await client.request("POST", "/x", deadline_ms=LONG_MS)
 
     assert len(one.asked) + len(other.asked) <= 4
 
@@ -165,7 +210,7 @@ async def test_given_a_leader_url_of_another_scheme_when_named_then_it_is_not_fo
     moved = problem(NotLeader(leader_url="https://127.0.0.1:1"))
     async with serving(moved) as one, HttpClient([one.url], token="secret") as client:
         with pytest.raises(NotLeader):
-            await client.request("POST", "/x", deadline_ms=5_000)
+            await client.request("POST", "/x", deadline_ms=LONG_MS)
 
 
 async def test_given_a_server_without_a_leader_when_asked_then_the_next_is() -> None:
@@ -174,7 +219,7 @@ async def test_given_a_server_without_a_leader_when_asked_then_the_next_is() -> 
         serving(Reply()) as other,
         HttpClient([one.url, other.url]) as client,
     ):
-        await client.request("POST", "/x", deadline_ms=5_000)
+        await client.request("POST", "/x", deadline_ms=LONG_MS)
 
     assert len(other.asked) == 1
 
@@ -186,7 +231,7 @@ async def test_given_a_problem_when_answered_then_its_error_is_raised_at_once() 
         HttpClient([one.url, other.url]) as client,
     ):
         with pytest.raises(Conflict, match="already-exists") as refused:
-            await client.request("POST", "/x", headers=KEY, deadline_ms=5_000)
+            await client.request("POST", "/x", headers=KEY, deadline_ms=LONG_MS)
 
     assert refused.value.facts["name"] == "t"
     assert other.asked == []
@@ -198,7 +243,7 @@ async def test_given_504_when_keyed_then_it_stays_unknown() -> None:
         HttpClient([one.url]) as client,
     ):
         with pytest.raises(Unknown) as unknown:
-            await client.request("POST", "/x", headers=KEY, deadline_ms=5_000)
+            await client.request("POST", "/x", headers=KEY, deadline_ms=LONG_MS)
 
     assert unknown.value.facts["procedure_id"] == "p-1"
 
@@ -209,14 +254,14 @@ async def test_given_a_redirect_when_answered_then_it_is_not_followed() -> None:
         HttpClient([one.url]) as client,
     ):
         with pytest.raises(Refused):
-            await client.request("GET", "/x", deadline_ms=5_000)
+            await client.request("GET", "/x", deadline_ms=LONG_MS)
 
     assert [asked.target for asked in one.asked] == ["/x"]
 
 
 async def test_given_304_when_answered_then_it_is_an_answer() -> None:
     async with serving(Reply(304, b"", {"etag": "7"})) as one, HttpClient([one.url]) as client:
-        answer = await client.request("GET", "/x", deadline_ms=5_000)
+        answer = await client.request("GET", "/x", deadline_ms=LONG_MS)
 
     assert (answer.status, answer.content) == (304, b"")
 
@@ -226,8 +271,8 @@ async def test_given_an_answer_that_is_no_model_when_read_then_it_is_corrupt() -
         serving(Reply(200, {"odd": 1}), Reply(200, b"<html>")) as one,
         HttpClient([one.url]) as client,
     ):
-        odd = await client.request("GET", "/x", deadline_ms=5_000)
-        page = await client.request("GET", "/x", deadline_ms=5_000)
+        odd = await client.request("GET", "/x", deadline_ms=LONG_MS)
+        page = await client.request("GET", "/x", deadline_ms=LONG_MS)
 
     with pytest.raises(Corrupt):
         odd.body(TableList)
@@ -266,8 +311,8 @@ async def test_given_one_without_tls_that_another_with_named_when_asked_then_no_
         HttpClient([one.url], named_by=["https://metasrv:1"]) as without,
     ):
         with pytest.raises(Unavailable, match="TLS"):
-            await client.request("GET", "/v1/x", deadline_ms=5_000)
+            await client.request("GET", "/v1/x", deadline_ms=LONG_MS)
         assert one.asked == []
-        await without.request("GET", "/v1/x", deadline_ms=5_000)
+        await without.request("GET", "/v1/x", deadline_ms=LONG_MS)
 
     assert [asked.headers.get("authorization") for asked in one.asked] == [None]

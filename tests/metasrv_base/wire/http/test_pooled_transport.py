@@ -12,7 +12,7 @@ from metasrv_base.wire.http.http1_connection import HEAD_BYTES_MAX, LIMIT, Answe
 from metasrv_base.wire.http.pooled_transport import CONNECTIONS_MAX, KeptTransport
 from tests.metasrv_base.wire.http.http_server import SILENCE, Reply, serving
 
-LIMIT_S = 30
+LIMIT_S = 120
 WHOLE = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\no\r\n1\r\nk\r\n0\r\n\r\n"
 EARLY = b"HTTP/1.1 100 Continue\r\n\r\n"

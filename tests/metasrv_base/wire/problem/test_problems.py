@@ -26,10 +26,10 @@ from metasrv_base.wire.problem.problems import (
     field_errors,
     is_refusal,
     kind_of,
+    node_error,
     pages,
     problem_of,
     refuse,
-    told,
 )
 
 ROOT = Path(__file__).parents[4]
@@ -55,7 +55,6 @@ CLOSED_LIST = [
     "already-exists",
     "schema-conflict",
     "ambiguous-dropped-table",
-    "being-dropped",
     "object-locked",
     "table-poisoned",
     "action-not-allowed",
@@ -117,6 +116,8 @@ CLOSED_LIST = [
     "job-failed",
     "order-refused",
     "internal",
+    "being-dropped",
+    "too-few-copies",
 ]
 
 each_code = pytest.mark.parametrize("code", CLOSED_LIST)
@@ -150,14 +151,14 @@ def test_given_a_code_when_answered_then_the_same_error_comes_back(code: str) ->
 
 @each_code
 def test_given_a_code_that_a_node_says_then_it_is_that_error(code: str) -> None:
-    error = told(code, {"name": "flights"})
+    error = node_error(code, {"name": "flights"})
 
     assert (type(error), error.code) == (KINDS[code].error, code)
     assert is_refusal(code) == (type(error) is Refused)
 
 
 def test_given_a_code_of_a_later_release_then_it_is_tried_again() -> None:
-    error = told("never-heard-of", {"name": "flights"})
+    error = node_error("never-heard-of", {"name": "flights"})
 
     assert isinstance(error, Unavailable)
     assert error.facts == {"told": "never-heard-of", "name": "flights"}
@@ -333,6 +334,6 @@ def test_given_rows_by_column_name_in_a_list_of_faults_when_told_then_they_stay_
 
 
 def test_given_a_fact_that_is_no_text_when_it_is_in_a_sentence_then_it_is_json() -> None:
-    told = Conflict("already-exists", what="The row", name={"id": 7, "ok": True})
+    error = Conflict("already-exists", what="The row", name={"id": 7, "ok": True})
 
-    assert '{"id": 7, "ok": true}' in str(problem_of(told, "", "")[2]["detail"])
+    assert '{"id": 7, "ok": true}' in str(problem_of(error, "", "")[2]["detail"])

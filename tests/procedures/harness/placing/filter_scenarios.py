@@ -26,7 +26,7 @@ from tests.procedures.harness.placing.scenarios import (
 )
 from tests.procedures.harness.scenario import FULL, Scenario
 from tests.procedures.harness.tables import put_table, region_ids, table_info
-from tests.procedures.kinds.failover.memory_scenarios import MEMORY_SCENARIOS
+from tests.procedures.kinds.memory_scenarios import MEMORY_SCENARIOS
 
 ONLY = NodeFilter(zones=("dn-1", "dn-3"))
 """Without dn-2, which has room and would be the first by its name."""

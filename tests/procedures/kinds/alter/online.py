@@ -9,7 +9,7 @@ from keys.model.tables import TableInfo, TableInfoKey
 from keys.store.kv import Compare
 from procedures.engine.active_procedure import ActiveProcedure
 from procedures.engine.control import Command, Control
-from procedures.engine.submit import SubmitRequest as Wish
+from procedures.engine.submit import SubmitRequest
 from procedures.kinds.alter.alter_operations import AddColumnOperation, Operation
 from procedures.kinds.alter.alter_table import ALTER_TABLE
 from tests.fakes.cluster import DEADLINE_MS, Cluster
@@ -46,10 +46,10 @@ class Change:
             submitted_by="anna", request_id="r", statement={}, idempotency=None
         )
         update = {"operations": operations, "table_id": table_id, "name": name}
-        wish = Wish(self.cluster.ids.procedure_id(), client, "b")
+        request = SubmitRequest(self.cluster.ids.procedure_id(), client, "b")
         state = ALTERS.model_copy(update=update)
         manager = self.cluster.leader.manager
-        made = await manager.submit(ALTER_TABLE, state, wish)
+        made = await manager.submit(ALTER_TABLE, state, request)
         return Change(self.cluster, self.fence, made.procedure)
 
     async def control(self, control: Control) -> ActiveProcedure | ProcedureHistory:

@@ -7,6 +7,7 @@ from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import MetaError
 from metasrv_base.schema.partition import HashRule
 from procedures.elements.element_targets import (
+    What,
     back,
     moved,
     past_no_return,
@@ -22,6 +23,7 @@ from procedures.kinds.alter.alter_operations import (
     Operation,
     RenameColumnOperation,
     SetDefaultOperation,
+    ValidateIndex,
     drafted,
     edited,
 )
@@ -143,6 +145,49 @@ def test_given_an_index_that_cannot_be_then_it_is_refused(operation: Operation, 
         drafted(INDEXED.model_copy(update={"indexes": (hidden,)}), (operation,))
 
     assert refused.value.code == code
+
+
+@pytest.mark.parametrize(
+    "operation", [DropIndex(name="by_note"), ValidateIndex(name="by_note")], ids=lambda o: o.op
+)
+def test_given_an_index_that_the_same_alter_drops_then_it_is_not_found(
+    operation: Operation,
+) -> None:
+    with pytest.raises(MetaError) as refused:
+        drafted(INDEXED, (DropIndex(name="by_note"), operation))
+
+    assert refused.value.code == "not-found"
+
+
+def test_given_an_index_that_the_same_alter_adds_when_its_column_goes_then_it_is_refused() -> None:
+    added = AddIndex(name="x", columns=("size",), unique=False)
+
+    with pytest.raises(MetaError) as refused:
+        drafted(INDEXED, (added, DropColumnOperation(name="size")))
+
+    assert refused.value.facts["pointer"] == "/operations/1/name"
+
+
+def test_given_an_index_and_its_column_when_both_are_dropped_then_the_index_goes_once() -> None:
+    operations = (DropIndex(name="by_note"), DropColumnOperation(name="note"))
+
+    draft = drafted(INDEXED, operations)
+
+    assert [move.what for move in draft.moves] == [What.INDEX, What.COLUMN]
+
+
+def test_given_a_column_under_an_index_not_valid_when_its_drop_is_undone_then_so_is_the_index() -> (
+    None
+):
+    left = INDEXED.indexes[0].model_copy(update={"state": ElementState.WRITE_ONLY})
+    info = INDEXED.model_copy(update={"indexes": (left,)})
+    draft = drafted(info, (DropColumnOperation(name="note"),))
+
+    last_undoable = until_end(info, draft.moves, to_last_undoable)[-1]
+    undone = until_end(last_undoable, draft.moves, back)[-1]
+
+    assert states(last_undoable)["note"] != "public"
+    assert (undone.columns, undone.indexes) == (info.columns, info.indexes)
 
 
 def test_given_a_table_of_one_region_then_any_columns_may_be_unique() -> None:

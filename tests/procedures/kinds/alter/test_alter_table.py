@@ -12,7 +12,7 @@ from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import Conflict, Refused
 from procedures.engine.active_procedure import ActiveProcedure
 from procedures.engine.control import Control, State
-from procedures.engine.submit import SubmitRequest as Wish
+from procedures.engine.submit import SubmitRequest
 from procedures.kinds.alter.alter_operations import (
     AddColumnOperation,
     DropColumnOperation,
@@ -185,9 +185,9 @@ def test_given_a_node_that_dies_in_between_then_its_region_is_waited_for_and_has
         client = ClientRequirements(
             submitted_by="ops", request_id="r", statement={}, idempotency=None
         )
-        wish = Wish(at.cluster.ids.procedure_id(), client, "b")
+        request = SubmitRequest(at.cluster.ids.procedure_id(), client, "b")
         moving = MOVED.model_copy(update={"region_ids": region_ids(TABLE, 1)})
-        await at.cluster.leader.manager.submit(FAILOVER_TABLE, moving, wish)
+        await at.cluster.leader.manager.submit(FAILOVER_TABLE, moving, request)
 
         assert stands.schema_version == version
         assert (await change.end()).outcome is ProcedureOutcome.SUCCEEDED
@@ -281,10 +281,10 @@ def test_given_an_index_that_is_made_when_its_table_is_dropped_then_one_after_th
         client = ClientRequirements(
             submitted_by="anna", request_id="r", statement={}, idempotency=None
         )
-        await manager.submit(CREATE_INDEX, INDEXES, Wish(index.procedure, client, "b"))
+        await manager.submit(CREATE_INDEX, INDEXES, SubmitRequest(index.procedure, client, "b"))
         await index.settle()
         table = DropTable(catalog="main", schema_name="public", name="t", table_id=TABLE)
-        await manager.submit(DROP_TABLE, table, Wish(drop.procedure, client, "b"))
+        await manager.submit(DROP_TABLE, table, SubmitRequest(drop.procedure, client, "b"))
         await index.settle()
         meanwhile = [change.entry().state for change in (index, drop)]
         half = await index.info()

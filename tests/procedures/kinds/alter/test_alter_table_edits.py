@@ -9,6 +9,7 @@ from procedures.kinds.alter.alter_operations import (
     SetDefaultOperation,
     SetOptionsOperation,
 )
+from procedures.kinds.alter.copies_operations import SetCopiesOperation
 from tests.fakes.holders import LEASE_MS
 from tests.procedures.harness.ends import OTHER
 from tests.procedures.kinds.alter.online import HOLDER, Change, online
@@ -20,8 +21,9 @@ from tests.procedures.kinds.alter.online import HOLDER, Change, online
         (SetDefaultOperation(name="note", default="none"), True),
         (RenameColumnOperation(name="note", new_name="text"), True),
         (SetOptionsOperation(options={"a": "1"}), False),
+        (SetCopiesOperation(named=("replicas",), replicas=2, placed_replicas=1), False),
     ],
-    ids=["set_default", "rename_column", "set_options"],
+    ids=["set_default", "rename_column", "set_options", "set_copies"],
 )
 def test_given_a_silent_holder_when_statements_depend_on_an_edit_then_it_is_waited_for(
     operation: Operation, is_waited_for: bool

@@ -9,7 +9,7 @@ from keys.model.tables import TableInfo
 from keys.store.kv import Compare
 from metasrv_base.errors import Conflict
 from procedures.engine.control import Control
-from procedures.engine.submit import SubmitRequest as Wish
+from procedures.engine.submit import SubmitRequest
 from procedures.kinds.alter.alter_operations import DropColumnOperation
 from procedures.kinds.alter.alter_table import ALTER_TABLE, AlterTable
 from procedures.kinds.alter.constraint_operations import AddCheck
@@ -51,7 +51,7 @@ def dropping(
         client = ClientRequirements(
             submitted_by="anna", request_id="r", statement={}, idempotency=None
         )
-        await cluster.leader.manager.submit(kind, state, Wish(at.procedure, client, "b"))
+        await cluster.leader.manager.submit(kind, state, SubmitRequest(at.procedure, client, "b"))
         await at.settle()
         await scenario(at)
 

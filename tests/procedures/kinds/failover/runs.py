@@ -1,7 +1,7 @@
 """Failovers of nodes and tables, started and observed by tests."""
 
 from keys.model.records import ClientRequirements, ProcedureHistory, ProcedureOutcome
-from procedures.engine.submit import SubmitRequest as Wish
+from procedures.engine.submit import SubmitRequest
 from procedures.kinds.failover.failover_node import FailoverNode
 from procedures.kinds.registry import KINDS
 from procedures.machine import ProcedureState
@@ -27,8 +27,8 @@ OPERATOR = ClientRequirements(submitted_by="ops", request_id="r-9", statement={}
 async def fail_over(cluster: Cluster, victim: str) -> list[str]:
     """Submits the failover that detection would submit."""
     kind, state = KINDS["failover_node"], FailoverNode(node=victim, reason="test")
-    wish = Wish(cluster.ids.procedure_id(), OPERATOR, "")
-    await cluster.ask(cluster.leader, lambda manager: manager.submit(kind, state, wish))
+    request = SubmitRequest(cluster.ids.procedure_id(), OPERATOR, "")
+    await cluster.ask(cluster.leader, lambda manager: manager.submit(kind, state, request))
     return [] if await cluster.quiet() else [f"failover never ends: {cluster.living()}"]
 
 
@@ -42,9 +42,9 @@ ROOT = f"/disks/dn-1/regions/{FIRST}-1"
 
 
 async def start(cluster: Cluster, kind: str, state: ProcedureState) -> str:
-    wish = Wish(cluster.ids.procedure_id(), CLIENT, "")
-    await cluster.leader.manager.submit(KINDS[kind], state, wish)
-    return wish.procedure
+    request = SubmitRequest(cluster.ids.procedure_id(), CLIENT, "")
+    await cluster.leader.manager.submit(KINDS[kind], state, request)
+    return request.procedure
 
 
 async def outcome(cluster: Cluster, procedure: str) -> ProcedureOutcome | None:

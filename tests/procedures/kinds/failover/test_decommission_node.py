@@ -1,11 +1,16 @@
 """A node whose disk is gone leaves by one command: failover, then removal."""
 
+import pytest
+
 from keys.model.records import ProcedureHistory, ProcedureOutcome
+from procedures.kinds.failover import decommission_node
 from procedures.kinds.failover.decommission_node import DecommissionNode
 from tests.fakes.cluster import Cluster
+from tests.procedures.harness.copies.leaving import with_copies_on_a_dead_node
+from tests.procedures.harness.ends import OTHER, TABLE
 from tests.procedures.harness.scenarios import with_two_tables, with_two_tables_and_dead_node
 from tests.procedures.kinds.failover.runs import ROOT, start
-from tests.procedures.kinds.runs import begun
+from tests.procedures.kinds.runs import begun, finish
 from tests.sim.loop import SimLoop, run
 
 STATE = DecommissionNode(node="dn-1", reason="its disk is gone", by="anna")
@@ -68,5 +73,26 @@ def test_given_another_leader_when_it_takes_over_then_the_node_is_not_removed_tw
 
         assert await outcome(cluster, parent) is ProcedureOutcome.SUCCEEDED
         assert nodes(cluster) == {"dn-2", "dn-3"}
+
+    run(main, 1)
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 64])
+def test_given_more_copies_than_leave_at_once_when_decommissioned_then_page_by_page(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decommission_node, "COPIES_AT_ONCE", at_once)
+
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_copies_on_a_dead_node, {})
+
+        ended = await finish(cluster, "decommission_node", STATE, {})
+
+        assert ended.outcome is ProcedureOutcome.SUCCEEDED
+        assert nodes(cluster) == {"dn-2", "dn-3"}
+        assert cluster.leader.ports is not None
+        tables = cluster.leader.ports.applied().tables
+        regions = [region for one in (TABLE, OTHER) for region in tables[one].route.region_routes]
+        assert {node for region in regions for node in region.nodes} == {"dn-2", "dn-3"}
 
     run(main, 1)

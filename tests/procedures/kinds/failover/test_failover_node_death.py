@@ -7,7 +7,7 @@ import pytest
 from keys.model.records import ProcedureOutcome
 from tests.crash.enumeration import life, submit
 from tests.fakes.cluster import Cluster
-from tests.fakes.datanodes.nodes import Opening
+from tests.fakes.datanodes.serving import Opening
 from tests.fakes.faults import Mode, Plan
 from tests.procedures.harness.agree import Agreement, history_of
 from tests.procedures.harness.ends import OTHER, TABLE

@@ -1,7 +1,7 @@
 """A node with many tables: none waits to be opened for the storage, or the moves, of others."""
 
 from keys.store.kv import Compare
-from procedures.engine.submit import SubmitRequest as Wish
+from procedures.engine.submit import SubmitRequest
 from procedures.kinds.failover.failover_node import FailoverNode
 from procedures.kinds.registry import KINDS
 from tests.fakes.cluster import LIMITS, Cluster
@@ -29,9 +29,9 @@ def test_given_more_lost_tables_than_places_when_a_node_dies_then_the_others_sti
     async def main(loop: SimLoop) -> None:
         cluster = await begun(loop, with_many_tables_and_dead_node, {})
         cluster.plane.storage.lost.update(AWAY)
-        wish = Wish(cluster.ids.procedure_id(), CLIENT, "")
+        request = SubmitRequest(cluster.ids.procedure_id(), CLIENT, "")
         state = FailoverNode(node="dn-1", reason="test")
-        await cluster.leader.manager.submit(KINDS["failover_node"], state, wish)
+        await cluster.leader.manager.submit(KINDS["failover_node"], state, request)
 
         await cluster.clock.sleep_ms(30_000)
         assert cluster.plane.rows(LAST) == rows_of(LAST)

@@ -1,14 +1,17 @@
 """Where regions go: pure, from a route and what is known of the nodes."""
 
+from dataclasses import replace
+
 import pytest
 
 from keys.model.placing.placements import NodeFilter
-from keys.model.tables import RegionRoute, RegionState, TableRoute
+from keys.model.tables import CopyRole, RegionCopy, RegionRoute, RegionState, TableRoute
 from metasrv_base.engines import LSM
 from metasrv_base.errors import Unavailable
-from procedures.kinds.failover.failover_plan import DrainTarget, reroute_plan
+from procedures.kinds.failover.failover_plan import DrainTarget, Rerouted, reroute_plan
 from procedures.ports import NodeView
 from procedures.steps.placing import place
+from tests.procedures.harness.copies.copied_tables import IN_SYNC, LEARNER, copied_route
 from tests.procedures.harness.ends import TABLE
 from tests.procedures.harness.tables import region_ids, table_route
 
@@ -104,3 +107,126 @@ def test_given_a_node_that_came_back_empty_then_it_does_not_take_a_whole_table()
     chosen = place(nodes, 4)
 
     assert [node.node_id for node in chosen] == ["c", "a", "b", "c"]
+
+
+def replicated(*copies: tuple[str, CopyRole]) -> RegionRoute:
+    """A region that dn-1 leads."""
+    return copied_route(TABLE, ("dn-1",), (copies,)).region_routes[0]
+
+
+def replaced(region: RegionRoute, *nodes: NodeView, targets: tuple[str, ...] = ()) -> Rerouted:
+    route = TableRoute(table_id=TABLE, version=1, region_routes=(region,))
+    (plan,) = reroute_plan(route, nodes, DrainTarget("dn-1", (region.region_id,), targets))
+    return plan
+
+
+DEAD = view("dn-1", alive=False)
+
+
+def test_given_a_copy_in_the_set_when_its_leader_dies_then_it_leads_one_epoch_higher() -> None:
+    region = replicated(("dn-2", LEARNER), ("dn-3", IN_SYNC))
+    nodes = (DEAD, view("dn-2"), view("dn-3", regions=9), view("dn-4"))
+
+    plan = replaced(region, *nodes)
+
+    moved = plan.region
+    assert plan.is_promoted
+    assert (moved.leader, moved.root) == ("dn-3", region.copies[1].root)
+    assert (moved.epoch, moved.state) == (2, RegionState.OPENING)
+    assert (moved.borrows, plan.leaves) == ((), ())
+    assert moved.announced, "its root has acknowledged rows: nobody may pass it over"
+    former = RegionCopy(node="dn-1", root=region.root, role=LEARNER)
+    assert moved.copies == (region.copies[0], former)
+    assert moved.copies_version == region.copies_version + 1
+
+
+def test_given_several_in_the_set_then_a_wanted_one_a_free_one_and_the_least_loaded_lead() -> None:
+    region = replicated(("dn-2", IN_SYNC), ("dn-3", IN_SYNC), ("dn-4", IN_SYNC))
+    cordoned = replace(view("dn-2"), cordoned=True)
+    nodes = (view("dn-1"), cordoned, view("dn-3", regions=2), view("dn-4", regions=1))
+
+    assert replaced(region, *nodes).region.leader == "dn-4"
+    assert replaced(region, *nodes, targets=("dn-3",)).region.leader == "dn-3"
+    assert replaced(region, DEAD, cordoned).region.leader == "dn-2"
+
+
+def test_given_a_set_of_which_nobody_lives_then_nobody_takes_the_region_over() -> None:
+    """A learner, or another node that can read the root, would answer beside the old leader."""
+    region = replicated(("dn-2", LEARNER), ("dn-3", IN_SYNC))
+
+    with pytest.raises(Unavailable) as raised:
+        replaced(region, DEAD, view("dn-2"), view("dn-3", alive=False), view("dn-4"))
+
+    assert raised.value.facts["reasons"] == {"dn-1": "not alive", "dn-3": "not alive"}
+
+
+def test_given_a_leader_alone_in_its_set_then_another_node_borrows_and_learners_stay() -> None:
+    region = replicated(("dn-2", LEARNER), ("dn-3", LEARNER))
+
+    plan = replaced(region, DEAD, view("dn-2"), view("dn-3", regions=1))
+
+    assert not plan.is_promoted
+    assert (plan.region.leader, plan.region.borrows) == ("dn-2", (region.root,))
+    assert plan.region.copies == (region.copies[1],), "no node has two copies of a region"
+    assert plan.leaves == (region.root, region.copies[0].root)
+
+
+def restarted(region: RegionRoute) -> NodeView:
+    """The leader, whose process has started again since it led."""
+    return replace(view("dn-1"), restarted={region.region_id: region.epoch})
+
+
+def test_given_a_leader_that_started_again_when_another_of_the_set_lives_then_that_one_leads() -> (
+    None
+):
+    region = replicated(("dn-2", IN_SYNC))
+
+    plan = replaced(region, restarted(region), view("dn-2"))
+
+    assert (plan.region.leader, plan.region.epoch) == ("dn-2", 2)
+
+
+def test_given_a_leader_that_started_again_when_nobody_else_of_the_set_lives_then_it_leads_again() -> (  # noqa: E501
+    None
+):
+    region = replicated(("dn-2", IN_SYNC), ("dn-3", LEARNER))
+
+    plan = replaced(region, restarted(region), view("dn-2", alive=False), view("dn-3"))
+
+    moved = plan.region
+    assert plan.is_promoted, "its former process has ended, and no lease of it with it"
+    assert (moved.leader, moved.root, moved.epoch) == ("dn-1", region.root, 2)
+    assert moved.state is RegionState.OPENING
+    assert (moved.copies, moved.copies_version) == (region.copies, region.copies_version)
+
+
+def test_given_a_leader_alone_that_started_again_then_it_leads_again_and_nothing_is_moved() -> None:
+    region = replicated(("dn-2", LEARNER))
+
+    again = replaced(region, restarted(region), view("dn-2"), view("dn-3"))
+    moved = replaced(region, restarted(region), view("dn-3"), targets=("dn-3",))
+
+    assert (again.region.leader, again.region.epoch, again.leaves) == ("dn-1", 2, ())
+    assert again.region.borrows == ()
+    assert moved.region.leader == "dn-3", "an operator wants it elsewhere"
+
+
+def test_given_a_promoted_copy_that_started_again_before_it_opened_then_the_next_leads() -> None:
+    region = replicated(("dn-2", IN_SYNC), ("dn-3", LEARNER))
+    ids = (region.region_id,)
+    target = DrainTarget("dn-9", ids, moving=ids)
+    route = TableRoute(table_id=TABLE, version=1, region_routes=(region,))
+
+    assert reroute_plan(route, [view("dn-1"), view("dn-2")], target) == ()
+    (plan,) = reroute_plan(route, [restarted(region), view("dn-2")], target)
+
+    assert (plan.region.leader, plan.region.epoch) == ("dn-2", 2)
+
+
+def test_given_a_report_of_an_old_epoch_then_the_leader_stays() -> None:
+    region = replicated(("dn-2", IN_SYNC)).model_copy(update={"epoch": 2})
+    ids = (region.region_id,)
+    route = TableRoute(table_id=TABLE, version=1, region_routes=(region,))
+    leader = replace(view("dn-1"), restarted={region.region_id: 1})
+
+    assert reroute_plan(route, [leader, view("dn-2")], DrainTarget("dn-9", ids, moving=ids)) == ()

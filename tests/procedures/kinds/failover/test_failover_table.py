@@ -13,7 +13,7 @@ from keys.store.kv import Compare
 from metasrv_base.wire.node.jobs import MoveJob, MoveResult
 from procedures.context import Context
 from procedures.engine.control import Command, Control
-from procedures.engine.submit import SubmitRequest as Wish
+from procedures.engine.submit import SubmitRequest
 from procedures.kinds.failover.failover_table import FAILOVER_TABLE, FailoverTable
 from procedures.kinds.registry import KINDS
 from procedures.machine import Goto, Outcome
@@ -241,8 +241,8 @@ def test_given_a_node_that_goes_while_its_table_comes_back_then_its_regions_move
     async def main(loop: SimLoop) -> None:
         cluster = await begun(loop, with_dropped_table, {})
         cluster.plane.nodes["dn-1"].silent = True  # alive for the leader when it publishes
-        wish = Wish(cluster.ids.procedure_id(), CLIENT, "")
-        await cluster.leader.manager.submit(KINDS["undrop_table"], undrop(), wish)
+        request = SubmitRequest(cluster.ids.procedure_id(), CLIENT, "")
+        await cluster.leader.manager.submit(KINDS["undrop_table"], undrop(), request)
         await cluster.clock.sleep_ms(2_000)
         cluster.plane.nodes["dn-1"].die()
 
@@ -261,8 +261,8 @@ def test_given_no_node_to_take_them_when_undropped_then_it_waits_and_then_goes_o
         cluster = await begun(loop, with_dropped_table, {})
         for name in ("dn-1", "dn-2", "dn-3"):
             cluster.plane.nodes[name].die()
-        wish = Wish(cluster.ids.procedure_id(), CLIENT, "")
-        await cluster.leader.manager.submit(KINDS["undrop_table"], undrop(), wish)
+        request = SubmitRequest(cluster.ids.procedure_id(), CLIENT, "")
+        await cluster.leader.manager.submit(KINDS["undrop_table"], undrop(), request)
         await cluster.clock.sleep_ms(2 * FAILOVER_TABLE.deadline_ms)  # its children have failed
 
         cluster.plane.nodes["dn-3"].alive = True

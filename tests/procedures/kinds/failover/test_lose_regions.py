@@ -20,7 +20,7 @@ from tests.procedures.harness.agree import history_of
 from tests.procedures.harness.ends import TABLE
 from tests.procedures.harness.online import ADDS
 from tests.procedures.harness.tables import region_ids, table_route
-from tests.procedures.kinds.failover.memory_scenarios import (
+from tests.procedures.kinds.memory_scenarios import (
     ON_FIRST,
     in_memory,
     with_lost_regions,

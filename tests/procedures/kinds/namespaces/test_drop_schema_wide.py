@@ -13,7 +13,7 @@ from keys.model.removed import RemovedTableInfoKey
 from keys.model.tables import TableInfoKey, TableNameKey, TableRouteKey
 from keys.store.kv import TXN_OPS_MAX, Delete, Put, Request, TxnAnswer
 from keys.store.memory import MemoryKv
-from procedures.engine.submit import SubmitRequest as Wish
+from procedures.engine.submit import SubmitRequest
 from procedures.kinds.namespaces.drop_schema import DROP_SCHEMA, WIDTH, DropSchema
 from tests.fakes.cluster import Cluster
 from tests.procedures.harness.scenarios import with_schema
@@ -67,13 +67,13 @@ def test_given_a_schema_of_many_tables_when_dropped_then_in_bounded_transactions
         client = ClientRequirements(
             submitted_by="anna", request_id="r", statement={}, idempotency=None
         )
-        wish = Wish(cluster.ids.procedure_id(), client, "b")
-        await cluster.leader.manager.submit(DROP_SCHEMA, DROP, wish)
+        submission = SubmitRequest(cluster.ids.procedure_id(), client, "b")
+        await cluster.leader.manager.submit(DROP_SCHEMA, DROP, submission)
         await store.halfway.wait()
         cluster.loop.kill(cluster.leader.node)
         left = count(cluster, TableInfoKey)
         await cluster.started("meta-2")
-        ended = await cluster.leader.manager.wait(wish.procedure, deadline_ms=60_000)
+        ended = await cluster.leader.manager.wait(submission.procedure, deadline_ms=60_000)
 
         assert 0 < left < TABLES, "the first leader has done some of it"
         assert isinstance(ended, ProcedureHistory)
@@ -115,11 +115,11 @@ def written(tables: int) -> Written:
         client = ClientRequirements(
             submitted_by="anna", request_id="r", statement={}, idempotency=None
         )
-        wish = Wish(cluster.ids.procedure_id(), client, "b")
-        await cluster.leader.manager.submit(DROP_SCHEMA, DROP, wish)
-        ended = await cluster.leader.manager.wait(wish.procedure, deadline_ms=600_000)
+        submission = SubmitRequest(cluster.ids.procedure_id(), client, "b")
+        await cluster.leader.manager.submit(DROP_SCHEMA, DROP, submission)
+        ended = await cluster.leader.manager.wait(submission.procedure, deadline_ms=600_000)
         assert isinstance(ended, ProcedureHistory)
-        return Written(sum(sizes_of(cluster, wish.procedure)), ended.last.trail)
+        return Written(sum(sizes_of(cluster, submission.procedure)), ended.last.trail)
 
     return run(main, 1)
 

@@ -13,7 +13,7 @@ from keys.model.tables import RegionState, TableInfo, TableRouteKey
 from keys.store.kv import Compare
 from metasrv_base.elements.states import ElementState
 from procedures.engine.control import Control, State
-from procedures.engine.submit import SubmitRequest as Wish
+from procedures.engine.submit import SubmitRequest
 from procedures.kinds.registry import KINDS
 from procedures.kinds.tables.drop_table import DROP_TABLE, DropTable
 from procedures.kinds.tables.undrop_table import UndropTable
@@ -33,9 +33,9 @@ class Drop(Change):
     """A drop of table t, and who steers it."""
 
     async def begin(self) -> None:
-        wish = Wish(self.cluster.ids.procedure_id(), CLIENT, "b")
-        self.procedure = wish.procedure
-        await self.cluster.leader.manager.submit(self.cluster.kinds["drop_table"], DROP, wish)
+        request = SubmitRequest(self.cluster.ids.procedure_id(), CLIENT, "b")
+        self.procedure = request.procedure
+        await self.cluster.leader.manager.submit(self.cluster.kinds["drop_table"], DROP, request)
         await self.settle()
 
 
@@ -221,9 +221,9 @@ def test_given_another_schema_of_the_same_name_when_undropped_then_it_is_refused
             new_name="t",
             schema_id=schema.schema_id + (0 if is_same else 1),
         )
-        wish = Wish(cluster.ids.procedure_id(), CLIENT, "b")
-        await server.manager.submit(cluster.kinds["undrop_table"], state, wish)
-        end = await server.manager.wait(wish.procedure, deadline_ms=60_000)
+        request = SubmitRequest(cluster.ids.procedure_id(), CLIENT, "b")
+        await server.manager.submit(cluster.kinds["undrop_table"], state, request)
+        end = await server.manager.wait(request.procedure, deadline_ms=60_000)
 
         assert isinstance(end, ProcedureHistory)
         assert (end.outcome is ProcedureOutcome.SUCCEEDED) == is_same

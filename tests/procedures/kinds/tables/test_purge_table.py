@@ -143,11 +143,11 @@ def test_given_a_node_that_is_silent_for_a_while_when_purged_then_it_is_told_aga
         cluster = await begun(loop, with_dropped_table, {})
         silent = cluster.plane.nodes["dn-1"]
         silent.silent = True
-        wish = cluster.ask(cluster.leader, lambda _: finish(cluster, "purge_table", PURGE, {}))
+        attempt = cluster.ask(cluster.leader, lambda _: finish(cluster, "purge_table", PURGE, {}))
         await cluster.clock.sleep_ms(2_000)
         kept = len(cluster.plane.storage.folders)
         silent.silent = False
-        history = await wish
+        history = await attempt
 
         assert kept == 2
         assert left_behind(history.result) == []

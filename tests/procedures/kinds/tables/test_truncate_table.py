@@ -10,7 +10,7 @@ import structlog
 from keys.model.tables import RegionState
 from metasrv_base.errors import MetaError, Unavailable
 from procedures.context import Context
-from procedures.kinds.tables.truncate_table import NewHomes, cut_plan
+from procedures.kinds.tables.truncate_plan import NewHomes, cut_plan
 from procedures.ports import NodeView
 from tests.crash.enumeration import submit
 from tests.fakes.cluster import Cluster

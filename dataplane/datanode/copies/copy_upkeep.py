@@ -1,0 +1,68 @@
+"""The upkeep of this node's copies: what is common to the set is flushed, and small files are
+merged. What is not common yet is in no memtable, so it never comes into a file (P5.9)."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+import structlog
+
+from dataplane.datanode.copies.followed import FollowedRegion
+from dataplane.region.engine.maintenance import RegionMaintenance
+from dataplane.region.memory.budget import MemoryBudget
+from metasrv_base.clock import Clock
+from metasrv_base.errors import MetaError
+
+PACE_MS = 500
+
+log = structlog.get_logger()
+
+
+class CopyUpkeep:
+    """One copy at a time, in a thread. *copies*: those that there are now."""
+
+    def __init__(
+        self, copies: Callable[[], Iterable[FollowedRegion]], clock: Clock, budget: MemoryBudget
+    ) -> None:
+        self._copies, self._clock, self._budget = copies, clock, budget
+
+    async def run(self) -> None:
+        """Looks after copies for ever, at its own pace."""
+        while True:
+            await self.look_after()
+            await self._clock.sleep_ms(PACE_MS)
+
+    async def look_after(self) -> None:
+        """Once, all copies. A copy whose files fail is opened anew by the next records."""
+        for copy in list(self._copies()):
+            maintenance = copy.copy.maintenance
+            try:
+                if maintenance is None:
+                    await copy.open_for_readers()
+                    continue
+                if not self._has_work(copy, maintenance):
+                    continue
+                tidies = copy.tidied is not maintenance
+                await asyncio.to_thread(self._do_what_is_due, maintenance, tidies=tidies)
+                copy.tidied = maintenance
+            except MetaError as error:
+                log.info("copy_upkeep_failed", region_id=copy.copy.region_id, code=error.code)
+
+    def _has_work(self, copy: FollowedRegion, maintenance: RegionMaintenance) -> bool:
+        return (
+            copy.tidied is not maintenance
+            or maintenance.needs_flush()
+            or maintenance.has_unread_files()
+            or maintenance.is_merge_due()
+            or self._budget.excess > 0
+        )
+
+    def _do_what_is_due(self, maintenance: RegionMaintenance, *, tidies: bool) -> None:
+        maintenance.forget_statements()
+        if maintenance.has_unread_files():
+            maintenance.sweep()
+        if maintenance.needs_flush() or self._budget.excess > 0:
+            maintenance.flush()
+        if maintenance.is_merge_due():
+            maintenance.compact()
+        if tidies:
+            maintenance.collect()

@@ -1,0 +1,104 @@
+"""A region that a node was ordered to serve or to copy, and how its state is reported."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from dataplane.datanode.copies.followed import FollowedRegion
+from dataplane.datanode.copies.led_region import LedRegion
+from dataplane.datanode.copies.members import leader_of
+from dataplane.datanode.regions.region_owner import RegionOwner, is_lost
+from dataplane.region.copies.leader_silence import FollowedHere
+from dataplane.region.copies.promises import CopyHere
+from metasrv_base.wire.node.nodes import RegionStat
+from metasrv_base.wire.node.orders import CreateRegion, OpenRegion
+
+ServeOrder = CreateRegion | OpenRegion
+State = Literal["opening", "open", "lost", "restarted"]
+
+
+@dataclass(slots=True)
+class Slot:
+    """A region that this node was ordered to serve, at one epoch."""
+
+    order: ServeOrder
+    state: State = "opening"
+    owner: RegionOwner | None = None
+    """Set while `open`, unless this node has a copy of it alone."""
+    led: LedRegion | None = None
+    """Set beside `owner` once the region has other copies."""
+    followed: FollowedRegion | None = None
+    """Set while this node has a copy of it."""
+    copies_version: int = 0
+    """The highest version of its copies that an order has named."""
+    lost_ms: int = 0
+    """The time at which it was last found `lost`."""
+
+    @property
+    def region_id(self) -> int:
+        return int(self.order.region_id)
+
+    @property
+    def epoch(self) -> int:
+        return self.order.epoch
+
+    @property
+    def known_version(self) -> int:
+        """The highest version of its copies that it knows, by an order or by its own request."""
+        led_version = 0 if self.led is None else self.led.copies.version
+        return max(self.copies_version, led_version)
+
+    def note_copies(self, order: ServeOrder) -> None:
+        if order.copies is not None:
+            self.copies_version = max(self.copies_version, order.copies.version)
+
+
+def followed_here(slots: Iterable[Slot]) -> Iterator[FollowedHere]:
+    """The copies of this node that are in the sets of their regions, as it was told last."""
+    for slot in slots:
+        copies = slot.order.copies
+        if slot.followed is not None and copies is not None:
+            standing = {copy.root: copy.role for copy in copies.members}
+            if standing.get(slot.order.root) == "in-sync":
+                yield FollowedHere(slot.region_id, slot.epoch, leader_of(copies).node)
+
+
+def copy_of(slot: Slot | None) -> CopyHere | None:
+    """The copy of this node; None: it has none. A leader from its order on, before the region is
+    open."""
+    if slot is None or slot.state == "lost":
+        return None
+    followed = 0 if slot.followed is None else slot.followed.copy.epoch
+    is_leader = slot.order.role == "leader"
+    return CopyHere(slot.order.root, max(slot.epoch, followed), is_leader=is_leader)
+
+
+def is_reported(slot: Slot) -> bool:
+    """A region that a higher fence has ended is not here any more."""
+    stopped_by = slot.owner.stopped_by if slot.owner is not None else None
+    return stopped_by is None or is_lost(stopped_by)
+
+
+def stat_of(slot: Slot) -> RegionStat:
+    lost = slot.owner is not None and slot.owner.stopped_by is not None
+    size = slot.owner.region.stats() if slot.owner is not None and not lost else None
+    return RegionStat(
+        region_id=slot.order.region_id,
+        epoch=slot.epoch,
+        state="lost" if lost else slot.state,
+        rows=size.rows if size else 0,
+        bytes=size.bytes if size else 0,
+        wal_bytes=size.wal_bytes if size else 0,
+        files=size.files if size else 0,
+        borrowed_bytes=size.borrowed_bytes if size else 0,
+        version=size.version if size else 0,
+        root=slot.order.root,
+        copies_version=slot.known_version,
+    )
+
+
+def is_here(order: ServeOrder, again: ServeOrder, *, any_epoch: bool = False) -> bool:
+    """Whether a region that serves by `order` serves as `again` asks, but for its schema and its
+    copies. A root that it may stop to borrow it has stopped to borrow already, by adoption."""
+    same = order.root == again.root and order.role == again.role
+    return same and (any_epoch or order.epoch == again.epoch)

@@ -1,0 +1,15 @@
+"""Copies of a region in one line for people. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from metasrv_base.wire.api.tables import RegionCopyBody
+
+
+def copies_text(copies: Sequence[RegionCopyBody]) -> str:
+    """Nodes, and the role of each: `dn-2 in-sync, dn-3 learner`. `-` for none."""
+    return ", ".join(f"{copy.node} {copy.role}" for copy in copies) or "-"

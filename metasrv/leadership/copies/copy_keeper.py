@@ -1,0 +1,167 @@
+"""Makes lost copies again, and removes those that are too many: the loop of one term.
+
+Nothing happens during the grace after an election, in maintenance, or while so many nodes look dead
+that the fault is more likely ours.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import structlog
+
+from keys.catalog.catalog import Catalog
+from keys.model.records import ClientRequirements as Client
+from metasrv.leadership.copies.copy_plan import CopyNodes, CopyWork, Need, plan_copies
+from metasrv.leadership.copies.copy_survey import CopySurveyor
+from metasrv.leadership.copies.placement_followers import PlacementFollowers
+from metasrv.leadership.term import Term
+from metasrv.nodes.guard import guard
+from metasrv.nodes.status import GONE, NodeState, NodeStatus
+from metasrv_base.clock import Clock
+from metasrv_base.concurrency.turns import by_turns
+from metasrv_base.errors import MetaError
+from metasrv_base.ids import Ids
+from procedures.engine.submit import SubmitRequest
+from procedures.kinds.alter.alter_table import ALTER_TABLE
+from procedures.kinds.copies.add_copy import ADD_COPY, AddCopy
+from procedures.kinds.copies.remove_copy import REMOVE_COPY
+from procedures.kinds.failover.change_copies import CHANGE_COPIES
+from procedures.kinds.failover.failover_table import FAILOVER_TABLE
+from procedures.kinds.failover.switch_leader import SWITCH_LEADER
+from procedures.machine import Kind, ProcedureState
+
+EVERY_MS = 10_000
+AGAIN_MS = 120_000  # until a region that has not changed gets another procedure
+
+log = structlog.get_logger()
+
+
+class SubmittedChange(NamedTuple):
+    """A procedure that was submitted for a region."""
+
+    at_ms: int
+    """Monotonic."""
+    version: int
+    """The version of the copies then: another one tells that it was done."""
+
+
+@dataclass(slots=True)
+class CopyKeeper:
+    term: Term
+    clock: Clock
+    ids: Ids
+    _surveyor: CopySurveyor = field(default_factory=CopySurveyor)
+    _begun: dict[str, SubmittedChange] = field(default_factory=dict)
+    """Region id -> its last procedure."""
+    _followers: PlacementFollowers = field(default_factory=PlacementFollowers)
+    _altered: dict[int, int] = field(default_factory=dict)
+    """Table id -> when its last alter was submitted, monotonic ms."""
+
+    async def run(self) -> None:
+        """Begins once every record has been read: whatever is under way is known then."""
+        await self.term.ready.wait()
+        while True:
+            await self.clock.sleep_ms(EVERY_MS)
+            await self.look()
+
+    async def look(self) -> None:
+        """Counts what is at risk, and submits what is due. What the store does not take is due
+        again at the next look."""
+        now = self.clock.mono_ms()
+        statuses, catalog = self.term.nodes.statuses(), self.term.nodes.follower.catalog
+        views = {view.node_id: view for view in self.term.ports.placement.nodes()}
+        offline = [s.node.node_id for s in statuses if s.state is NodeState.OFFLINE]
+        nodes = CopyNodes(views, offline)
+        reports = {status.node.node_id: status for status in statuses}
+
+        def lacks(node: str, region_id: str) -> bool:
+            status = reports.get(node)
+            is_heard = status is not None and status.heard_ms_ago is not None
+            if status is None or not is_heard or status.state in GONE:
+                return False
+            return region_id not in status.regions or region_id in status.lost
+
+        await self._follow_placements(catalog, now)
+        survey = await by_turns(self._surveyor.look(catalog, nodes, lacks, now))
+        self.term.copy_risk.take(survey.risk)
+        if not _may_begin(self.term, statuses, catalog, now):
+            return
+        self._begun = {
+            region: begun for region, begun in self._begun.items() if begun.at_ms > now - AGAIN_MS
+        }
+        busy = {*_under_way(self.term)}
+        needs = [need for need in survey.needs if not self._must_wait(need, busy)]
+        versions = {
+            need.copied.region.region_id: need.copied.region.copies_version for need in needs
+        }
+        for work in plan_copies(needs, survey.nodes):
+            await self._submit(work, versions[work.region_id])
+
+    async def _follow_placements(self, catalog: Catalog, now_ms: int) -> None:
+        """Alters tables whose placement has other numbers of copies by now. Those that are being
+        altered wait: their turn comes after it."""
+        self._altered = {
+            table: at_ms for table, at_ms in self._altered.items() if at_ms > now_ms - AGAIN_MS
+        }
+        due = await by_turns(self._followers.look(catalog))
+        altering = {
+            entry.held.record.state["table_id"]
+            for _, entry in self.term.manager.living()
+            if entry.held.record.kind == ALTER_TABLE.name
+        }
+        for alter in due:
+            if alter.table_id not in altering and alter.table_id not in self._altered:
+                self._altered[alter.table_id] = now_ms
+                facts = {"table": f"{alter.catalog}.{alter.schema_name}.{alter.name}"}
+                await self._begin(ALTER_TABLE, alter, "its placement has other numbers", facts)
+
+    def _must_wait(self, need: Need, busy: Collection[str]) -> bool:
+        """Whether the region's last procedure may not have done anything yet. A learner that its
+        node does not have waits for reports of the last one."""
+        region = need.copied.region
+        begun = self._begun.get(region.region_id)
+        if region.region_id in busy:
+            return True
+        if begun is None:
+            return False
+        return need.unmade is not None or begun.version == region.copies_version
+
+    async def _submit(self, work: CopyWork, version: int) -> None:
+        kind = ADD_COPY if isinstance(work, AddCopy) else REMOVE_COPY
+        facts = {"region_id": work.region_id, "node": work.node}
+        self._begun[work.region_id] = SubmittedChange(self.clock.mono_ms(), version)
+        await self._begin(kind, work, work.reason, facts)
+
+    async def _begin(
+        self, kind: Kind[Any], state: ProcedureState, reason: str, facts: dict[str, str]
+    ) -> None:
+        statement = {"automatic": kind.name, "reason": reason}
+        client = Client(submitted_by="metasrv", request_id="", statement=statement)
+        request = SubmitRequest(self.ids.procedure_id(), client, fingerprint="")
+        details = {**facts, "kind": kind.name, "reason": reason}
+        try:
+            await self.term.manager.submit(kind, state, request)
+        except MetaError as error:
+            log.info("copy_change_not_submitted", error=error.code, **details)
+        else:
+            log.info("copy_change_submitted", **details)
+
+
+def _may_begin(term: Term, statuses: Collection[NodeStatus], catalog: Catalog, now_ms: int) -> bool:
+    """Nodes that are dead and hold a copy count, whether they lead or not."""
+    if now_ms < term.nodes.leases.quiet_until_ms or term.settings.maintenance is not None:
+        return False
+    holding = {s.node.node_id for s in statuses if catalog.held_by(s.node.node_id)}
+    return guard(statuses, holding) is None
+
+
+def _under_way(term: Term) -> Iterator[str]:
+    """Ids of the regions whose copies, or leaders, a living procedure changes."""
+    changing = {kind.name for kind in (ADD_COPY, REMOVE_COPY, CHANGE_COPIES, SWITCH_LEADER)}
+    for _, entry in term.manager.living():
+        record = entry.held.record
+        if record.kind in changing:
+            yield str(record.state["region_id"])
+        elif record.kind == FAILOVER_TABLE.name:
+            yield from record.state["region_ids"]

@@ -1,0 +1,39 @@
+"""A copy fetches the files of its leader, whose log does not reach back to it (P5.9)."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from metasrv_base.wire.model import Int64, PositiveInt64, RegionId, WireModel
+
+PIECE_BYTES_MAX = 1 << 20
+"""The longest piece of a file in one answer."""
+SESSION_CHARS_MAX = 64
+FILE_NUMBER_MAX = (1 << 31) - 1
+
+
+class CopySessionRequest(WireModel):
+    """`POST /node/v1/copies/sessions`, to the node that leads a region."""
+
+    cluster_id: str
+    node_id: str
+    """The id of the node that is asked."""
+    region_id: RegionId
+    epoch: PositiveInt64
+    """The epoch of the leader that the copy follows."""
+    root: str
+    """The root of the leader."""
+    copy_node: str
+    """The node of the copy that fetches, for the log."""
+
+
+class CopySession(WireModel):
+    """Files that stay on the leader's disk while they are fetched. The session ends when it is not
+    used for 30 s, and 1 h after it began."""
+
+    session: Annotated[str, Field(max_length=SESSION_CHARS_MAX)]
+    manifest_bytes: Int64
+    """The length of file 0, the manifest at which the session began. Its files of statements have
+    the numbers from 1 on, its data files the next, each in its order."""
+    manifest_checksum: str
+    """crc32 of file 0, as 8 hexadecimal digits."""

@@ -1,0 +1,116 @@
+"""remove_copy: removes a copy that a region does not need, and then its folder.
+
+The copy is removed from the route; then an order tells the leader, which requires the copy until
+then (docs/protocols.md P5.10), and the node deletes the folder. A copy of the set is removed only
+if the table's number of copies is in sync without it, so its replacement has joined before.
+"""
+
+from keys.commit.change import change, route_changed
+from keys.model.records import Lock, Resource
+from keys.model.tables import (
+    CopyRole,
+    RegionRoute,
+    TableInfo,
+    TableInfoKey,
+    TableRouteKey,
+)
+from metasrv_base.errors import Conflict, NotFound
+from procedures.context import Context
+from procedures.locking.locks import route_key, shared
+from procedures.machine import AdmissionLane, Done, Goto, Kind, Outcome, ProcedureState, Step
+from procedures.steps.copies.copy_leavings import delete_left
+from procedures.steps.copies.copy_orders import CopyTarget, tell_leader
+from procedures.steps.copies.copy_routes import must_have_region, without_copy
+
+
+class RemoveCopy(ProcedureState):
+    table_id: int
+    name: str
+    region_id: str
+    node: str
+    root: str
+    """The root of the copy: another disk of its node is another copy."""
+    reason: str
+    forced: bool = False
+    """An operator wants it, for that reason, also if fewer copies are in sync then than the table
+    is to have."""
+
+
+async def leave(state: RemoveCopy, context: Context) -> Outcome[RemoveCopy]:
+    """Removes the copy from the route; does nothing if the route does not name it.
+
+    Raises NotFound for a table or region that is gone, Conflict("action-not-allowed") for a copy
+    that leads, or that is needed.
+    """
+    info_key, key = TableInfoKey(state.table_id), TableRouteKey(state.table_id)
+    snapshot = await context.snapshot(info_key, key)
+    info, route = snapshot.get(info_key), snapshot.get(key)
+    if info is None or route is None:
+        raise NotFound("table-not-found", table_id=state.table_id)
+    region = must_have_region(route, state.region_id)
+    if state.root not in region.roots:
+        return Goto("delete", state)
+    must_be_free(info, region, state)
+    changed = without_copy(region, state.root)
+    return Goto("delete", state, change(snapshot.only(key), route_changed(route, (changed,))))
+
+
+def must_be_free(info: TableInfo, region: RegionRoute, state: RemoveCopy) -> None:
+    """Raises Conflict("action-not-allowed") for a copy that leads, or that is needed."""
+    if region.root == state.root:
+        raise _refused(region, "it leads the region")
+    is_in_sync = any(
+        copy.root == state.root and copy.role is CopyRole.IN_SYNC for copy in region.copies
+    )
+    left = len(region.in_sync) - is_in_sync
+    if is_in_sync and left < info.replicas and not state.forced:
+        raise _refused(region, f"{left} of {info.replicas} copies would be in sync")
+
+
+def _refused(region: RegionRoute, state: str) -> Conflict:
+    facts = {"action": "remove_copy", "state": state}
+    return Conflict("action-not-allowed", region_id=region.region_id, **facts)
+
+
+async def delete(state: RemoveCopy, context: Context) -> Outcome[RemoveCopy]:
+    """Tells the leader, and has the node close the copy and delete its folder. The folder stays if
+    the node is gone. A node that has another copy of the region by now keeps that one open."""
+    info_key, key = TableInfoKey(state.table_id), TableRouteKey(state.table_id)
+    snapshot = await context.snapshot(info_key, key)
+    info, route = snapshot.get(info_key), snapshot.get(key)
+    if info is None or route is None:
+        return _over(state, 0, ())  # the folders of a dropped table go with it
+    region = must_have_region(route, state.region_id)
+    if state.root in region.roots:
+        return _over(state, region.copies_version, ())
+    await tell_leader(context, info, region)
+    stays = await delete_left(context, CopyTarget(info, region, state.node, state.root))
+    return _over(state, region.copies_version, stays)
+
+
+def _over(state: RemoveCopy, version: int, stays: list[str] | tuple[str, ...]) -> Done[RemoveCopy]:
+    result = {"region_id": state.region_id, "copies_version": version, "stays": list(stays)}
+    return Done(state, result)
+
+
+def locks(state: RemoveCopy) -> tuple[Lock, ...]:
+    return (shared(route_key(state.table_id)),)
+
+
+def resource(state: RemoveCopy) -> Resource:
+    return Resource.table(state.table_id, state.name)
+
+
+REMOVE_COPY = Kind(
+    name="remove_copy",
+    state=RemoveCopy,
+    steps={
+        "leave": Step(leave, to=frozenset({"delete"})),
+        "delete": Step(delete),
+    },
+    no_return="leave",
+    locks=locks,
+    resource=resource,
+    success=200,
+    lane=AdmissionLane.REPAIR,
+)

@@ -1,0 +1,107 @@
+"""change_copies: adds a copy to the set of its region, or removes it, as the leader has asked.
+
+One route transaction, which compares the route (docs/protocols.md P5.10). A leader requires a copy
+from before it asks that the copy joins until it has read a route without it. So the leader requires
+at least the set, before the transaction and after it. No node is asked: the leader learns the
+result by the answer to its request, or by the answer to its next heartbeat.
+
+It takes no lock of the region: a failover of the table may run for as long as rows are moved, and
+a region whose set could not shrink meanwhile would take no writes. A request that a failover has
+overtaken is refused by its epoch and version.
+"""
+
+from functools import partial
+from operator import is_
+from typing import Literal
+
+from pydantic import Field
+
+from keys.commit.change import change, route_changed
+from keys.commit.txn import NOTHING
+from keys.model.records import Lock, Resource
+from keys.model.tables import CopyRole, RegionCopy, RegionRoute, TableInfoKey, TableRouteKey
+from metasrv_base.errors import Conflict, NotFound
+from procedures.context import Context
+from procedures.locking.locks import route_key, shared
+from procedures.machine import AdmissionLane, Done, Kind, Outcome, ProcedureState, Step
+from procedures.quorum import min_in_sync, reached
+
+ROLES = {"join": CopyRole.IN_SYNC, "leave": CopyRole.LEARNER}
+
+
+class ChangeCopies(ProcedureState):
+    table_id: int
+    name: str
+    region_id: str
+    change: Literal["join", "leave"]
+    node: str
+    root: str
+    """The root of the copy: another disk of its node is another copy."""
+    epoch: int
+    """The epoch of the leader that asks."""
+    version: int
+    """The version of the copies that it has computed from."""
+    reason: str | None = Field(default=None, exclude_if=partial(is_, None))
+    """The reason in the words of the leader, for the history."""
+
+
+async def set_role(state: ChangeCopies, context: Context) -> Outcome[ChangeCopies]:
+    """Changes the role of the copy in the route. Raises NotFound for a table that is dropped, and
+    Conflict: `stale-epoch` for a former leader, `version-mismatch` if the copies have changed."""
+    info_key, key = TableInfoKey(state.table_id), TableRouteKey(state.table_id)
+    snapshot = await context.snapshot(info_key, key)
+    info, route = snapshot.get(info_key), snapshot.get(key)
+    if info is None or route is None:
+        raise NotFound("table-not-found", table_id=state.table_id)
+    region = next(each for each in route.region_routes if each.region_id == state.region_id)
+    changed = with_role(region, state, min_in_sync(info))
+    version = changed.copies_version
+    txn = NOTHING
+    if changed != region:
+        txn = change(snapshot.only(key), route_changed(route, (changed,)))
+    return Done(state, {"region_id": state.region_id, "copies_version": version}, txn)
+
+
+def with_role(region: RegionRoute, state: ChangeCopies, minimum: int) -> RegionRoute:
+    """The route of the region once it is done; *region* itself if it was done before. Raises as
+    `set_role`.
+
+    With the copy that makes as many in sync as *minimum*, the table's, no lower minimum counts any
+    more. That is one more version: the leader learns the minimum by an order.
+    """
+    if region.epoch != state.epoch:
+        facts = {"epoch": state.epoch, "current_epoch": region.epoch}
+        raise Conflict("stale-epoch", region_id=region.region_id, **facts)
+    role = ROLES[state.change]
+    with_new_role = RegionCopy(node=state.node, root=state.root, role=role)
+    done = state.version + 1, state.version + 2
+    if region.copies_version in done and with_new_role in region.copies:
+        return region  # the same request, sent again
+    copies = tuple(
+        with_new_role if (copy.node, copy.root) == (state.node, state.root) else copy
+        for copy in region.copies
+    )
+    if region.copies_version != state.version or with_new_role not in copies:
+        facts = {"expected": state.version, "found": region.copies_version}
+        raise Conflict("version-mismatch", region_id=region.region_id, **facts)
+    return reached(region.with_copies(copies), minimum)
+
+
+def locks(state: ChangeCopies) -> tuple[Lock, ...]:
+    return (shared(route_key(state.table_id)),)
+
+
+def resource(state: ChangeCopies) -> Resource:
+    return Resource.table(state.table_id, state.name)
+
+
+CHANGE_COPIES = Kind(
+    name="change_copies",
+    state=ChangeCopies,
+    steps={"set_role": Step(set_role)},
+    no_return="set_role",
+    locks=locks,
+    resource=resource,
+    success=200,
+    lane=AdmissionLane.REPAIR,
+)

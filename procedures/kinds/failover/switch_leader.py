@@ -1,0 +1,241 @@
+"""switch_leader: has another copy of the set lead a region, while rows are written.
+
+The leader makes writes wait once the next one is ready, until that one has its whole log; then one
+route transaction names it, at the next epoch (docs/protocols.md P5.13). The former leader stays in
+the set, since it has every row that was acknowledged: so the new one needs nobody else, and serves
+as soon as the former one follows it.
+
+No lock of the region is held: a failover, or another switch, may come between, and the compare of
+the route decides. Until the transaction the leader leads on, whatever happens: writes that wait go
+on by an order, or after HOLD_MS.
+"""
+
+from functools import partial
+from operator import is_
+
+from pydantic import Field
+
+from keys.commit.change import change, route_changed
+from keys.commit.txn import Snapshot
+from keys.model.records import Lock, Resource
+from keys.model.tables import (
+    RegionRoute,
+    RegionState,
+    TableInfo,
+    TableInfoKey,
+    TableRoute,
+    TableRouteKey,
+)
+from metasrv_base.errors import Conflict, NotFound, Unavailable
+from procedures.context import Context
+from procedures.kinds.failover.failover_plan import DrainTarget, reroute_plan
+from procedures.kinds.failover.next_leader import LeaderChoice, led_by, must_be_in_set, next_leader
+from procedures.locking.locks import route_key, shared
+from procedures.machine import AdmissionLane, Back, Done, Goto, Kind, Outcome, ProcedureState, Step
+from procedures.steps.copies.copy_orders import (
+    CopyTarget,
+    hold_writes,
+    living,
+    open_copy,
+    order_copies,
+    prepare_copy,
+    resume_writes,
+    targets_of,
+)
+from procedures.steps.copies.copy_routes import must_have_region
+from procedures.steps.region_orders import order_one
+
+DEADLINE_MS = 15_000
+"""The time for which a copy is tried that does not get ready. A hold that fails is short."""
+
+
+class SwitchLeader(ProcedureState):
+    table_id: int
+    name: str
+    region_id: str
+    reason: str
+    epoch: int
+    """The epoch of the leader that is to be replaced."""
+    to_node: str | None = Field(default=None, exclude_if=partial(is_, None))
+    """The node that is to lead; None: the copy of the set that suits best."""
+    spared: str | None = Field(default=None, exclude_if=partial(is_, None))
+    """A node that is to lead nothing: it is drained."""
+    node: str | None = Field(default=None, exclude_if=partial(is_, None))
+    root: str | None = Field(default=None, exclude_if=partial(is_, None))
+    """The copy that leads next; None: not chosen yet."""
+
+
+async def choose(state: SwitchLeader, context: Context) -> Outcome[SwitchLeader]:
+    """Chooses the copy that leads next. Ends where the wanted node leads already.
+
+    Raises NotFound for a table or region that is gone; Conflict: `stale-epoch` where another leads
+    than was known, `node-not-eligible` with the reason of each copy, `action-not-allowed`.
+    """
+    info, region = await _region(state, context)
+    if state.to_node is not None and region.leader == state.to_node:
+        return Done(state, _result(region, is_switched=False))
+    _must_be_led(region, state)
+    _must_be_movable(info, region)
+    groups = context.ports.applied().partition_groups(info).get(region.number, {})
+    nodes = context.ports.placement.nodes()
+    choice = LeaderChoice(state.to_node, state.spared)
+    copy = next_leader(region, nodes, choice, groups)
+    return Goto("prepare", state.model_copy(update={"node": copy.node, "root": copy.root}))
+
+
+async def prepare(state: SwitchLeader, context: Context) -> Outcome[SwitchLeader]:
+    """Has the copies of the set write to files what they have in memory, so that the next leader
+    has little to read while writes wait.
+
+    Raises Unavailable unless the node that leads next has done it: it may have died a moment ago.
+    Where others do not, the switch takes longer.
+    """
+    info, region = await _region(state, context)
+    _must_be_led(region, state)
+    target = _target(state, info, region)
+    in_set = [each for each in targets_of(info, [region]) if each.node in region.in_sync]
+    answers = await order_copies(context, living(in_set, context.alive_nodes()), prepare_copy)
+    if target.name not in answers.results or target.name in answers.failed():
+        facts = {"copies": answers.failed(), "nodes": sorted(answers.silent)}
+        raise Unavailable("not-ready", what=f"the copy on {target.node}", **facts)
+    return Goto("switch", state)
+
+
+async def switch(state: SwitchLeader, context: Context) -> Outcome[SwitchLeader]:
+    """Has the leader hold writes until the next one has its log, and names that one in the route.
+
+    Raises Conflict where the copy has left the set or the leader has changed, Unavailable where the
+    copy lacks records: then writes go on.
+    """
+    info, region = await _region(state, context)
+    _must_be_led(region, state)
+    target = _target(state, info, region)
+    must_be_in_set(region, target.node, target.root)
+    await order_one(context, region.leader, hold_writes(target))
+    info_key, key = TableInfoKey(state.table_id), TableRouteKey(state.table_id)
+    snapshot = await context.snapshot(info_key, key)
+    current = must_have_region(snapshot.must(key), state.region_id)
+    _must_be_led(current, state)
+    changed = led_by(current, must_be_in_set(current, target.node, target.root))
+    txn = change(snapshot.only(key), route_changed(snapshot.must(key), (changed,)))
+    return Goto("open", state, txn)
+
+
+async def resume(state: SwitchLeader, context: Context) -> Back | None:
+    """Writes that wait at the leader go on at once. Where it cannot be reached, they do by
+    themselves."""
+    if state.node is None:
+        return None
+    try:
+        info, region = await _region(state, context)
+    except NotFound:
+        return None
+    if region.epoch == state.epoch:
+        target = CopyTarget(info, region, region.leader, region.root)
+        await order_copies(context, living([target], context.alive_nodes()), resume_writes)
+    return None
+
+
+async def open_region(state: SwitchLeader, context: Context) -> Outcome[SwitchLeader]:
+    """Orders the new leader to open and the others to follow it, all at once, and says in the route
+    that it is open. Names another copy where the node of the new leader has died, and ends where a
+    failover has done so.
+
+    Raises Unavailable until the leader has opened.
+    """
+    info_key, key = TableInfoKey(state.table_id), TableRouteKey(state.table_id)
+    snapshot = await context.snapshot(info_key, key)
+    info, route = snapshot.must(info_key), snapshot.must(key)
+    region = must_have_region(route, state.region_id)
+    if region.epoch != state.epoch + 1:
+        return Done(state, _result(region, is_switched=False))
+    alive = context.alive_nodes()
+    if region.leader not in alive:
+        return _elsewhere(state, context, snapshot, route)
+    targets = living(targets_of(info, [region]), alive)
+    answers = await order_copies(context, targets, open_copy)
+    if region.region_id not in answers.results or region.region_id in answers.failed():
+        facts = {"regions": answers.failed(), "nodes": sorted(answers.silent)}
+        raise Unavailable("not-ready", what=f"the leader {region.leader}", **facts)
+    if region.state is RegionState.OPEN:
+        return Done(state, _result(region, is_switched=True))
+    opened = region.model_copy(update={"state": RegionState.OPEN})
+    txn = change(snapshot, route_changed(route, (opened,)))
+    return Done(state, _result(opened, is_switched=True), txn)
+
+
+def _elsewhere(
+    state: SwitchLeader, context: Context, snapshot: Snapshot, route: TableRoute
+) -> Outcome[SwitchLeader]:
+    """A copy of the set leads next, as in a failover. Raises Unavailable where none lives."""
+    region = must_have_region(route, state.region_id)
+    target = DrainTarget(region.leader, (region.region_id,))
+    (rerouted,) = reroute_plan(route, context.ports.placement.nodes(), target)
+    new = state.model_copy(update={"epoch": region.epoch, "node": rerouted.region.leader})
+    txn = change(
+        snapshot.only(TableRouteKey(state.table_id)), route_changed(route, (rerouted.region,))
+    )
+    return Goto("open", new, txn)
+
+
+async def _region(state: SwitchLeader, context: Context) -> tuple[TableInfo, RegionRoute]:
+    """Raises NotFound."""
+    info_key, key = TableInfoKey(state.table_id), TableRouteKey(state.table_id)
+    snapshot = await context.snapshot(info_key, key)
+    info, route = snapshot.get(info_key), snapshot.get(key)
+    if info is None or route is None:
+        raise NotFound("table-not-found", table_id=state.table_id)
+    return info, must_have_region(route, state.region_id)
+
+
+def _must_be_led(region: RegionRoute, state: SwitchLeader) -> None:
+    if region.epoch != state.epoch:
+        facts = {"epoch": state.epoch, "current_epoch": region.epoch}
+        raise Conflict("stale-epoch", region_id=region.region_id, **facts)
+
+
+def _must_be_movable(info: TableInfo, region: RegionRoute) -> None:
+    facts = {"region_id": region.region_id, "action": "switch_leader"}
+    if info.is_volatile or region.unverified or region.borrows:
+        state = "rows in one process" if info.is_volatile else "not verified"
+        state = "it borrows the root of a former leader" if region.borrows else state
+        raise Conflict("action-not-allowed", state=state, **facts)
+    if region.state is not RegionState.OPEN:
+        raise Unavailable("not-ready", what=f"region {region.region_id}")
+
+
+def _target(state: SwitchLeader, info: TableInfo, region: RegionRoute) -> CopyTarget:
+    assert state.node is not None
+    assert state.root is not None
+    return CopyTarget(info, region, state.node, state.root)
+
+
+def _result(region: RegionRoute, *, is_switched: bool) -> dict[str, object]:
+    facts = {"leader": region.leader, "epoch": region.epoch, "switched": is_switched}
+    return {"region_id": region.region_id, **facts}
+
+
+def locks(state: SwitchLeader) -> tuple[Lock, ...]:
+    return (shared(route_key(state.table_id)),)
+
+
+def resource(state: SwitchLeader) -> Resource:
+    return Resource.table(state.table_id, state.name)
+
+
+SWITCH_LEADER = Kind(
+    name="switch_leader",
+    state=SwitchLeader,
+    steps={
+        "choose": Step(choose, to=frozenset({"prepare"}), ends=True),
+        "prepare": Step(prepare, to=frozenset({"switch"})),
+        "switch": Step(switch, to=frozenset({"open"}), undo=resume),
+        "open": Step(open_region, to=frozenset({"open"}), ends=True),
+    },
+    no_return="switch",
+    locks=locks,
+    resource=resource,
+    success=200,
+    deadline_ms=DEADLINE_MS,
+    lane=AdmissionLane.REPAIR,
+)

@@ -1,0 +1,187 @@
+"""Orders to every copy of a region: one request per node, as to the leaders."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+from keys.model.tables import RegionRoute, RegionState, TableInfo
+from metasrv_base.values.frozen import frozen
+from metasrv_base.wire.node.orders import (
+    CloseRegion,
+    CreateRegion,
+    DiscardRoot,
+    DropRegion,
+    HandOver,
+    OpenRegion,
+    Order,
+)
+from procedures.context import Context
+from procedures.steps.region_orders import (
+    UNNUMBERED,
+    OrderAnswers,
+    ask_nodes,
+    create_order,
+    open_order,
+)
+
+
+@frozen
+class CopyTarget:
+    """A copy of a region, that of the leader too, as the target of an order."""
+
+    info: TableInfo
+    region: RegionRoute
+    node: str
+    root: str
+
+    @property
+    def is_leader(self) -> bool:
+        return self.node == self.region.leader
+
+    @property
+    def name(self) -> str:
+        """The copy in answers and errors: the id of the region for the leader's."""
+        region = self.region
+        is_leader = self.node == region.leader
+        return region.region_id if is_leader else f"{region.region_id} at {self.node}"
+
+
+HOLD_MS = 3_000
+"""The time after which a leader goes on that has made writes wait, and was replaced by nobody."""
+
+MakeCopyOrder = Callable[[CopyTarget], Order]
+
+
+def targets_of(info: TableInfo, regions: Iterable[RegionRoute]) -> Iterator[CopyTarget]:
+    """All copies of *regions*, the leader's first."""
+    for region in regions:
+        yield CopyTarget(info, region, region.leader, region.root)
+        for copy in region.copies:
+            yield CopyTarget(info, region, copy.node, copy.root)
+
+
+def living(targets: Iterable[CopyTarget], alive: Collection[str]) -> list[CopyTarget]:
+    return [target for target in targets if target.node in alive]
+
+
+def create_copy(target: CopyTarget, replaces: Sequence[str] = ()) -> CreateRegion:
+    """Makes an empty copy, or the region itself at its leader, behind fences in the roots that it
+    replaces there."""
+    order = create_order(target.info, target.region, replaces)
+    return order if target.is_leader else order.model_copy(update=_as_copy(target))
+
+
+def open_copy(target: CopyTarget) -> OpenRegion:
+    order = open_order(target.info, target.region)
+    if target.is_leader:
+        return order
+    return order.model_copy(update={**_as_copy(target), "borrows": [], "unannounced": []})
+
+
+def _as_copy(target: CopyTarget) -> dict[str, object]:
+    return {"role": "copy", "root": target.root}
+
+
+def close_copy(target: CopyTarget) -> CloseRegion:
+    region = target.region
+    return CloseRegion(number=UNNUMBERED, region_id=region.region_id, epoch=region.epoch)
+
+
+def drop_copy(target: CopyTarget) -> DropRegion:
+    region = target.region
+    return DropRegion(
+        number=UNNUMBERED, region_id=region.region_id, epoch=region.epoch, root=target.root
+    )
+
+
+def discard_copy(target: CopyTarget) -> DiscardRoot:
+    """Deletes the folder of a copy that the route names no more, at its own node."""
+    region = target.region
+    return DiscardRoot(
+        number=UNNUMBERED,
+        region_id=region.region_id,
+        epoch=region.epoch,
+        root=target.root,
+        left=True,
+    )
+
+
+def prepare_copy(target: CopyTarget) -> HandOver:
+    """Has a copy, or the leader, make ready for another leader: it writes its memory to files."""
+    region = target.region
+    return HandOver(
+        number=UNNUMBERED, region_id=region.region_id, epoch=region.epoch, phase="prepare"
+    )
+
+
+def hold_writes(target: CopyTarget) -> HandOver:
+    """Has the leader make writes wait until the copy *target* has its whole log."""
+    region = target.region
+    return HandOver(
+        number=UNNUMBERED,
+        region_id=region.region_id,
+        epoch=region.epoch,
+        phase="hold",
+        node=target.node,
+        root=target.root,
+        hold_ms=HOLD_MS,
+    )
+
+
+def resume_writes(target: CopyTarget) -> HandOver:
+    """Has the leader take writes again that it makes wait."""
+    return prepare_copy(target).model_copy(update={"phase": "resume"})
+
+
+async def order_copies(
+    context: Context, targets: Iterable[CopyTarget], make: MakeCopyOrder
+) -> OrderAnswers:
+    """Sends one request to each node, all at once. Answers are by `CopyTarget.name`. Raises
+    Conflict (a newer term)."""
+    by_node: dict[str, list[CopyTarget]] = {}
+    for target in targets:
+        by_node.setdefault(target.node, []).append(target)
+    orders = {node: list(map(make, here)) for node, here in by_node.items()}
+    answers, silent = await ask_nodes(context, orders)
+    results = {
+        target.name: result
+        for node, some in answers.items()
+        for target, result in zip(by_node[node], some, strict=True)
+    }
+    return OrderAnswers(results, silent)
+
+
+async def tell_copies(context: Context, info: TableInfo, regions: Iterable[RegionRoute]) -> None:
+    """Tells the copies of *regions*, on living nodes, which leader and epoch they follow. What they
+    answer changes nothing: the leader requires them, and a copy that was not reached is told by the
+    answers to its heartbeats."""
+    copies = [target for target in targets_of(info, regions) if not target.is_leader]
+    await order_copies(context, living(copies, context.alive_nodes()), open_copy)
+
+
+async def tell_leader(context: Context, info: TableInfo, region: RegionRoute) -> None:
+    """Tells a living leader which copies the route names. Its answer changes nothing, as with
+    `tell_copies`."""
+    await tell_leaders(context, info, (region,))
+
+
+async def tell_leaders(context: Context, info: TableInfo, regions: Iterable[RegionRoute]) -> None:
+    """Does the same for the leaders of *regions* that have, or have had, copies and are open."""
+    leaders = [
+        CopyTarget(info, region, region.leader, region.root)
+        for region in regions
+        if region.needs_copies_format and region.state is RegionState.OPEN
+    ]
+    await order_copies(context, living(leaders, context.alive_nodes()), open_copy)
+
+
+async def delete_copies(
+    context: Context, targets: Iterable[CopyTarget], make: MakeCopyOrder
+) -> list[str]:
+    """Orders each node to delete its copy, by *make*, and returns the folders that stay: the node
+    is gone, or will not delete a folder that is not the region's alone."""
+    targets = list(targets)
+    here = living(targets, context.alive_nodes())
+    answers = await order_copies(context, here, make)
+    kept = answers.kept()
+    answers.without(kept).must_all_succeed()
+    reached = {target.name for target in here} - kept
+    return [target.root for target in targets if target.name not in reached]

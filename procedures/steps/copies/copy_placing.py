@@ -1,0 +1,113 @@
+"""Placement of the copies of new regions: at most one on a node, spread over zones.
+
+A pure function of the nodes' facts, as the placement of leaders (procedures/steps/placing.py).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
+
+from keys.catalog.tables.partition_groups import Groups
+from keys.model.placing.placements import NodeFilter
+from keys.model.tables import CopyRole, RegionCopy
+from metasrv_base.engines import LSM
+from metasrv_base.errors import Unavailable
+from metasrv_base.values.frozen import frozen
+from procedures.ports import NodeView
+from procedures.steps.placing import ANY_NODE, NODE_REGIONS_MAX, region_root, why_not
+
+Homes = tuple[NodeView, ...]
+"""Nodes of the copies of one region; the leader's first."""
+
+
+@frozen
+class CopyRules:
+    """Conditions that nodes of copies meet, beside being other than the leader's."""
+
+    replicas: int
+    """Copies of each region, the leader's included."""
+    engine: str = LSM
+    node_filter: NodeFilter = ANY_NODE
+    groups: Groups = field(default_factory=dict)
+    """Partition groups of the regions, by copies beside the leaders."""
+
+
+def new_copies(region_id: str, epoch: int, nodes: Iterable[NodeView]) -> tuple[RegionCopy, ...]:
+    """Copies of a region that begins at *epoch*: empty, and so in sync."""
+    return tuple(
+        RegionCopy(
+            node=node.node_id, root=region_root(node, region_id, epoch), role=CopyRole.IN_SYNC
+        )
+        for node in nodes
+    )
+
+
+def place_copies(
+    nodes: Iterable[NodeView], leaders: Sequence[NodeView], rules: CopyRules
+) -> tuple[Homes, ...]:
+    """The nodes of each region that one of *leaders* leads.
+
+    A zone that has no copy of the region goes before one that has; in it, a node with copies of
+    the region's partition group before others, then the one with fewest new copies, then with
+    fewest in all. Deterministic: ties go by node id. Raises Unavailable("node-not-eligible") with
+    the reason of every node that takes none if too few are left.
+    """
+    nodes = tuple(nodes)
+    able = {
+        node.node_id: node
+        for node in nodes
+        if why_not(node, (), rules.engine, rules.node_filter) is None
+    }
+    leader_counts = Counter(leader.node_id for leader in leaders)
+    placed = []
+    for number, leader in enumerate(leaders):
+        homes = _homes(able, leader_counts, leader, rules, rules.groups.get(number, {}))
+        if len(homes) < rules.replicas:
+            raise _too_few(nodes, homes, rules)
+        placed.append(homes)
+    return tuple(placed)
+
+
+def _homes(
+    able: Mapping[str, NodeView],
+    leader_counts: Counter[str],
+    leader: NodeView,
+    rules: CopyRules,
+    group: Mapping[str, int],
+) -> Homes:
+    """The nodes of one region, fewer if no more can take it. It adds to *leader_counts*, the new
+    copies of each node."""
+    homes = {leader.node_id: leader}
+    for _ in range(rules.replicas - 1):
+        zones = Counter(home.zone for home in homes.values())
+        free = [
+            node
+            for name, node in able.items()
+            if name not in homes and node.regions + leader_counts[name] < NODE_REGIONS_MAX
+        ]
+        if not free:
+            break
+        home = min(
+            free,
+            key=lambda node: (
+                zones[node.zone],
+                -group.get(node.node_id, 0),
+                leader_counts[node.node_id],
+                node.regions,
+                node.node_id,
+            ),
+        )
+        leader_counts[home.node_id] += 1
+        homes[home.node_id] = home
+    return tuple(homes.values())
+
+
+def _too_few(nodes: Iterable[NodeView], homes: Homes, rules: CopyRules) -> Unavailable:
+    names = {home.node_id for home in homes}
+    reasons = {
+        node.node_id: why_not(node, (), rules.engine, rules.node_filter) or "full"
+        for node in nodes
+        if node.node_id not in names
+    }
+    facts = {"replicas": rules.replicas, "eligible": len(homes)}
+    return Unavailable("node-not-eligible", reasons=reasons, **facts)

@@ -1,0 +1,106 @@
+"""A group that waits for its copies: writers that come later are told for whom it waits."""
+
+import asyncio
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from dataplane.datanode.copies.led_region import LeaderClocks, LedRegion
+from dataplane.datanode.membership.membership import Membership, NodeIdentity
+from dataplane.datanode.metrics import NodeMetrics
+from dataplane.datanode.regions.leases import RegionLeases
+from dataplane.datanode.regions.region_owner import STALLED_MS, RegionOwner
+from dataplane.datanode.regions.regions import NodeRegionSet
+from dataplane.datanode.regions.slot import Slot
+from dataplane.datanode.regions.store import DiskStore
+from dataplane.region.copies.leader_view import CopyName
+from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.group import Applied
+from dataplane.region.following.copy_region import StreamedRecords
+from dataplane.region.following.leading import lead_new
+from metasrv_base.errors import Unavailable
+from metasrv_base.wire.node.copies import OrderedCopy, RegionCopies
+from metasrv_base.wire.node.orders import OpenRegion, RegionColumn
+from tests.dataplane.region.rig import REGION_ID, SPEC, A, B, batch, header, place
+from tests.fakes.clock import FakeClock
+
+SECOND = CopyName("dn-2", B)
+COPIES = RegionCopies(
+    version=1,
+    min_in_sync=1,
+    members=[
+        OrderedCopy(node="dn-1", root=A, role="leader"),
+        OrderedCopy(node="dn-2", root=B, role="in-sync"),
+    ],
+)
+
+
+class WaitingBench:
+    """A leader with one copy, which is acknowledged for by hand."""
+
+    def __init__(self) -> None:
+        self.clock, self.news = FakeClock(), asyncio.Event()
+        clocks = LeaderClocks(self.clock.mono_ms, lambda: True)
+        self.led = LedRegion(lead_new(place(), SPEC, 1), COPIES, clocks, self.has_news)
+        self.led.is_readable = True
+        region, now_ms = self.led.region, self.clock.mono_ms
+        self.owner = RegionOwner(REGION_ID, region, lambda: True, now_ms, writes=self.led)
+        store = DiskStore(MemoryDisk(MemoryStore()), self.clock, "/n")
+        self.node = NodeRegionSet(store, RegionLeases("i"), self.clock, lambda _: None)
+        order = OpenRegion(
+            number=1,
+            region_id=str(REGION_ID),
+            epoch=1,
+            root=A,
+            table_id=1,
+            schema_version=1,
+            schema_floor=1,
+            key_columns=[1],
+            columns=[RegionColumn(id=1, type="int64", nullable=False)],
+            copies=COPIES,
+        )
+        self.node._slots[REGION_ID] = Slot(order, "open", self.owner, self.led)
+
+    def has_news(self, _: LedRegion) -> None:
+        self.news.set()
+
+    def acknowledge(self) -> None:
+        log = self.led.region.log_history
+        records = StreamedRecords(1, log, self.led.view.common, ())
+        self.led.answered(SECOND, records, self.led.view.end)
+
+    def waiting(self) -> dict[str, float]:
+        """The metric of groups that are under way."""
+        me = Membership(NodeIdentity("dn-1", "i", "http://dn-1", "z", "/n"), "c")
+        text = NodeMetrics().text(self.node, me).decode()
+        (family,) = (
+            each
+            for each in text_string_to_metric_families(text)
+            if each.name == "datanode_regions_waiting"
+        )
+        return {sample.labels["on"]: sample.value for sample in family.samples}
+
+
+async def test_given_a_group_that_waits_for_a_copy_when_another_comes_late_then_it_is_told_so() -> (
+    None
+):
+    bench = WaitingBench()
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(bench.owner.run())
+        first = group.create_task(bench.owner.write(header("s1"), batch({b"k": (1, "x")})))
+        await bench.news.wait()
+        assert bench.led.waits_for == [SECOND]
+        assert bench.waiting() == {"copies": 1, "disk": 0}
+        bench.clock.advance(STALLED_MS)
+
+        try:
+            await bench.owner.write(header("s2"), batch({b"l": (1, "x")}))
+        except Unavailable as error:
+            facts = error.facts
+
+        bench.acknowledge()
+        assert isinstance(await first, Applied)
+        running.cancel()
+    assert facts["reason"] == "it waits for its copies"
+    assert (facts["nodes"], facts["waited_ms"]) == (["dn-2"], STALLED_MS)
+    assert not bench.led.waits_for
+    assert bench.waiting() == {"copies": 0, "disk": 0}

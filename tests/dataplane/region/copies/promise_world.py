@@ -1,0 +1,352 @@
+"""One region, its nodes with clocks of their own, and promises that travel: random schedules.
+
+The world is about reads alone. Rows of a leader reach every copy that it requires at once, and a
+promoted copy has all of them; the schedules of `world.py` are about how they get there.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from random import Random
+
+from dataplane.region.copies.leader_view import CopyName
+from dataplane.region.copies.promises import (
+    CopyHere,
+    GivenPromises,
+    PromiseRefusal,
+    ReceivedPromises,
+    refusal,
+)
+
+REGION = 7
+STALE = "a leader answers a read without a row that was acknowledged before it began"
+DRIFT_PPM = 24_000
+"""Rates of clocks lie within this of the true one: two differ by less than 5 %."""
+Refusal = Callable[[CopyHere | None, str, int], PromiseRefusal | None]
+
+
+@dataclass
+class Lead:
+    """A node that leads, or has not heard that it does no more."""
+
+    epoch: int
+    members: frozenset[int]
+    """As last read from the route."""
+    joining: int | None = None
+    """A learner that it has asked to add."""
+    rows: int = 0
+    following: frozenset[int] = frozenset()
+    """Nodes that it knows to follow its epoch."""
+
+    @property
+    def required(self) -> frozenset[int]:
+        return self.members if self.joining is None else self.members | {self.joining}
+
+
+def every_copy(lead: Lead) -> frozenset[int]:
+    return lead.required
+
+
+def those_that_follow(lead: Lead) -> frozenset[int]:
+    return lead.following
+
+
+@dataclass(frozen=True)
+class PromiseRules:
+    """The parts of the product; a planted bug replaces one."""
+
+    given: Callable[[int], GivenPromises] = GivenPromises
+    received: Callable[[], ReceivedPromises] = ReceivedPromises
+    refusal: Refusal = refusal
+    needed: Callable[[Lead], Collection[int]] = every_copy
+    """The copies whose promises a leader needs, itself perhaps among them."""
+    waits: bool = True
+    """A promoted copy waits for its own promise."""
+    grows_after: bool = True
+    """A promoted leader asks for no copy to be added before its own promise has ended."""
+    gave_up: Callable[[Lead], Collection[int]] = those_that_follow
+    """The nodes whose promises are over before their time, if they led before."""
+    counts_suspended: bool = True
+    """Clocks go on while their machine is suspended."""
+    counts_answer: bool = False
+    """A leader counts from the answer."""
+
+
+@dataclass
+class Computed:
+    """A read under way: the rows in its answer, and those that were acknowledged as it began."""
+
+    rows: int
+    acked: int
+
+
+@dataclass
+class PromiseNode:
+    number: int
+    rate_ppm: int
+    offset_ms: int
+    given: GivenPromises
+    received: ReceivedPromises
+    epoch: int = 1
+    rows: int = 0
+    lead: Lead | None = None
+    read: Computed | None = None
+    suspended_ms: int = 0
+    """The time that a clock has not counted."""
+
+    @property
+    def name(self) -> CopyName:
+        return CopyName(f"dn-{self.number}", f"/{self.number}")
+
+    @property
+    def here(self) -> CopyHere:
+        return CopyHere(self.name.root, self.epoch, is_leader=self.lead is not None)
+
+
+@dataclass(eq=False)
+class Request:
+    leader: int
+    copy: int
+    epoch: int
+    asked_ms: int
+    is_answer: bool = False
+
+
+@dataclass
+class PromiseWorld:
+    draw: Random
+    rules: PromiseRules
+    nodes: list[PromiseNode] = field(default_factory=list)
+    real_ms: int = 100_000
+    epoch: int = 1
+    leader: int = 0
+    in_sync: frozenset[int] = frozenset()
+    acked: int = 0
+    travelling: list[Request] = field(default_factory=list)
+    reads: int = 0
+    stale: int = 0
+    promotions: int = 0
+
+    def local_ms(self, node: PromiseNode) -> int:
+        counted_ms = self.real_ms - node.suspended_ms
+        return node.offset_ms + counted_ms * (1_000_000 + node.rate_ppm) // 1_000_000
+
+    def begin(self, count: int) -> None:
+        for number in range(count):
+            rate_ppm = self.draw.choice((-DRIFT_PPM, DRIFT_PPM))
+            offset_ms = self.draw.randrange(1_000_000)
+            node = PromiseNode(
+                number, rate_ppm, offset_ms, self.rules.given(0), self.rules.received()
+            )
+            node.given = self.rules.given(self.local_ms(node))
+            self.nodes.append(node)
+        self.in_sync = frozenset(range(count))
+        self.nodes[0].lead = Lead(1, self.in_sync)
+        self.real_ms += 10_000
+
+    # -- events
+
+    def step(self) -> None:
+        event = self.draw.choices(
+            (
+                self.pass_time,
+                self.ask,
+                self.arrive,
+                self.lose,
+                self.promote,
+                self.open_promoted,
+                self.write,
+                self.compute,
+                self.answer,
+                self.restart,
+                self.suspend,
+                self.shrink,
+                self.grow,
+                self.follow,
+            ),
+            weights=(24, 12, 60, 4, 3, 14, 16, 16, 16, 1, 1, 1, 12, 10),
+        )[0]
+        event()
+
+    def any_node(self) -> PromiseNode:
+        return self.draw.choice(self.nodes)
+
+    def leading(self) -> tuple[PromiseNode, Lead] | None:
+        leaders = [(node, node.lead) for node in self.nodes if node.lead is not None]
+        return self.draw.choice(leaders) if leaders else None
+
+    def pass_time(self) -> None:
+        self.real_ms += self.draw.choice((1, 10, 30, 60, 100, 700))
+
+    def ask(self) -> None:
+        leading = self.leading()
+        if leading is None:
+            return
+        node, lead = leading
+        asked_ms = self.local_ms(node)
+        for other in sorted(lead.required - {node.number}):
+            request = Request(node.number, other, lead.epoch, asked_ms)
+            self.travelling.append(request)
+            while request in self.travelling and self.draw.random() < 0.5:
+                self.arrived(request)
+
+    def arrive(self) -> None:
+        if not self.travelling:
+            return
+        self.arrived(self.draw.choice(self.travelling))
+
+    def arrived(self, message: Request) -> None:
+        self.travelling.remove(message)
+        leader, copy = self.nodes[message.leader], self.nodes[message.copy]
+        if message.is_answer:
+            if leader.lead is None or leader.lead.epoch != message.epoch:
+                return
+            counts_ms = self.local_ms(leader) if self.rules.counts_answer else message.asked_ms
+            leader.received.received(REGION, message.epoch, copy.name, counts_ms)
+        elif self.rules.refusal(copy.here, copy.name.root, message.epoch) is None:
+            copy.given.give(REGION, leader.name, self.local_ms(copy))
+            message.is_answer = True
+            self.travelling.append(message)
+
+    def lose(self) -> None:
+        if self.travelling:
+            self.travelling.pop(self.draw.randrange(len(self.travelling)))
+
+    def promote(self) -> None:
+        """One route transaction: a copy of the set leads next. The former leader leaves the set, or
+        stays in it where the switch was planned."""
+        others = sorted(self.in_sync - {self.leader})
+        if not others:
+            return
+        if self.draw.random() < 0.5:
+            self.in_sync -= {self.leader}
+        self.leader = self.draw.choice(others)
+        self.epoch += 1
+        self.promotions += 1
+
+    def open_promoted(self) -> None:
+        node = self.nodes[self.leader]
+        if node.lead is None or node.lead.epoch < self.epoch:
+            node.epoch, node.read = self.epoch, None
+            node.lead = Lead(self.epoch, self.in_sync, rows=node.rows)
+
+    def write(self) -> None:
+        """Every copy that the leader requires takes the row, or it is not acknowledged."""
+        leading = self.leading()
+        if leading is None:
+            return
+        node, lead = leading
+        if not self.serves(node):
+            return
+        others = [self.nodes[number] for number in lead.required - {node.number}]
+        if any(copy.epoch > lead.epoch for copy in others):
+            return
+        for copy in others:
+            self.follows(copy, lead)
+            copy.rows = lead.rows + 1
+        lead.rows += 1
+        node.rows = lead.rows
+        self.acked += 1
+
+    def follow(self) -> None:
+        """A copy hears of the leader of a higher epoch, and has all its rows when it answers."""
+        leading = self.leading()
+        if leading is None:
+            return
+        node, lead = leading
+        copy = self.any_node()
+        if copy is not node and copy.epoch <= lead.epoch and copy.number in lead.required:
+            self.follows(copy, lead)
+
+    def follows(self, copy: PromiseNode, lead: Lead) -> None:
+        copy.epoch, copy.rows, copy.lead = lead.epoch, lead.rows, None
+        lead.following |= {copy.number}
+
+    def serves(self, node: PromiseNode) -> bool:
+        if not self.rules.waits or node.lead is None:
+            return True
+        gave_up = self.rules.gave_up(node.lead)
+        names = [other.name for other in self.nodes if other.number in gave_up]
+        return node.given.has_ended(REGION, self.local_ms(node), names)
+
+    def is_promised(self, node: PromiseNode, lead: Lead) -> bool:
+        needed = self.rules.needed(lead)
+        others = [self.nodes[number].name for number in needed if number != node.number]
+        if not others:
+            return True  # it reads under its lease, and nobody else can be promoted
+        return node.received.are_valid(REGION, lead.epoch, others, self.local_ms(node))
+
+    def compute(self) -> None:
+        leading = self.leading()
+        if leading is None:
+            return
+        node, lead = leading
+        if self.serves(node):
+            node.read = Computed(lead.rows, self.acked)
+
+    def answer(self) -> None:
+        leading = self.leading()
+        if leading is None or leading[0].read is None:
+            return
+        node, lead = leading
+        read, node.read = node.read, None
+        assert read is not None
+        if self.is_promised(node, lead):
+            self.reads += 1
+            self.stale += read.rows < read.acked
+
+    def restart(self) -> None:
+        """A leader that starts again is opened by a new epoch only."""
+        node = self.any_node()
+        node.given = self.rules.given(self.local_ms(node))
+        node.received, node.lead, node.read = self.rules.received(), None, None
+        if node.number == self.leader and self.in_sync:
+            self.epoch += 1
+
+    def suspend(self) -> None:
+        away_ms = self.draw.choice((500, 2_500))
+        node = self.any_node()
+        self.real_ms += away_ms
+        if not self.rules.counts_suspended:
+            node.suspended_ms += away_ms
+
+    def shrink(self) -> None:
+        """A copy leaves the set in the route; the leader requires it until it has read that."""
+        others = sorted(self.in_sync - {self.leader})
+        if len(others) < 2:
+            return
+        self.in_sync -= {self.draw.choice(others)}
+        lead = self.nodes[self.leader].lead
+        if lead is not None and lead.epoch == self.epoch and self.draw.random() < 0.5:
+            lead.members, lead.joining = self.in_sync, None
+
+    def grow(self) -> None:
+        """A learner is required first, then in the route, then known to be there."""
+        node = self.nodes[self.leader]
+        lead = node.lead
+        if lead is None or lead.epoch != self.epoch:
+            return
+        if lead.joining is not None:
+            self.in_sync |= {lead.joining}
+            if self.draw.random() < 0.5:
+                lead.members, lead.joining = self.in_sync, None
+            return
+        if self.rules.grows_after and not self.serves(node):
+            return
+        outside = sorted(set(range(len(self.nodes))) - self.in_sync - lead.required)
+        ready = [n for n in outside if self.nodes[n].epoch <= lead.epoch]
+        if ready:
+            number = self.draw.choice(ready)
+            copy = self.nodes[number]
+            self.follows(copy, lead)
+            lead.joining = number
+
+
+def lived(seed: int, rules: PromiseRules, steps: int = 1_500) -> PromiseWorld:
+    """Lives until the first stale read, or that many steps."""
+    world = PromiseWorld(Random(seed), rules)
+    world.begin(2 + seed % 3)
+    for _ in range(steps):
+        world.step()
+        if world.stale:
+            break
+    return world

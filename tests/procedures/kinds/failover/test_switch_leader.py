@@ -1,0 +1,91 @@
+"""A region is led by another copy of its set, or goes on as it was: each refusal, and races."""
+
+from typing import Any
+
+import pytest
+
+from keys.model.records import ProcedureOutcome
+from keys.store.kv import Compare
+from procedures.kinds.failover.switch_leader import SWITCH_LEADER, SwitchLeader
+from tests.fakes.cluster import Cluster
+from tests.procedures.harness.copies.copied_tables import with_copied_table
+from tests.procedures.harness.copies.switching import FIRST, SECOND, SWITCH, THIRD
+from tests.procedures.kinds.copies.copy_lives import code_of, lives, regions, roles
+
+SWITCHES = SWITCH_LEADER.name
+
+
+def switch(**changes: Any) -> SwitchLeader:
+    return SwitchLeader.model_validate({**SWITCH.model_dump(), **changes})
+
+
+async def with_dn_3_dead(cluster: Cluster, fence: Compare) -> None:
+    await with_copied_table(cluster, fence)
+    cluster.plane.nodes["dn-3"].die()
+
+
+def test_given_a_wanted_copy_when_switched_there_and_back_then_each_stays_in_the_set() -> None:
+    ends, cluster = lives(
+        (SWITCHES, switch(region_id=FIRST, to_node="dn-2")),
+        (SWITCHES, switch(region_id=FIRST, to_node="dn-1", epoch=2)),
+    )
+
+    assert [code_of(end) for end in ends] == [None, None]
+    region = regions(cluster)[0]
+    assert (region["leader"], region["epoch"], region["state"]) == ("dn-1", 3, "open")
+    assert roles(cluster, 0) == [("dn-2", "in-sync")]
+    assert region["copies_version"] == 3
+    assert ends[1].result == {
+        "region_id": FIRST,
+        "leader": "dn-1",
+        "epoch": 3,
+        "switched": True,
+    }
+
+
+def test_given_a_node_that_leads_already_when_switched_then_nothing_is_done() -> None:
+    (end,), cluster = lives((SWITCHES, switch(to_node="dn-1")))
+
+    assert end.result is not None
+    assert end.result["switched"] is False
+    assert regions(cluster)[1]["epoch"] == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"to_node": "dn-2"}, "node-not-eligible"),
+        ({"to_node": "dn-9"}, "node-not-eligible"),
+        ({"region_id": THIRD}, "node-not-eligible"),
+        ({"region_id": FIRST, "spared": "dn-2"}, "node-not-eligible"),
+        ({"epoch": 7}, "stale-epoch"),
+        ({"region_id": str(int(THIRD) + 7)}, "not-found"),
+        ({"table_id": 999}, "table-not-found"),
+    ],
+)
+def test_given_a_copy_that_may_not_lead_when_switched_then_the_leader_leads_on(
+    changes: dict[str, Any], code: str
+) -> None:
+    (end,), cluster = lives((SWITCHES, switch(**changes)))
+
+    assert code_of(end) == code
+    assert [region["epoch"] for region in regions(cluster)] == [1, 1, 1]
+    assert not any(serving.holds for serving in cluster.plane.nodes["dn-1"].serving.values())
+
+
+def test_given_a_copy_whose_node_has_just_died_when_switched_then_the_leader_leads_on() -> None:
+    """Nobody has noticed yet: the copy does not get ready."""
+    (end,), cluster = lives((SWITCHES, SWITCH), given=with_dn_3_dead)
+
+    assert end.outcome is ProcedureOutcome.ROLLED_BACK
+    assert end.last.error is not None
+    assert end.last.error.code == "deadline-exceeded"
+    assert regions(cluster)[1]["epoch"] == 1
+
+
+def test_given_two_switches_of_one_epoch_then_the_second_finds_another_leader() -> None:
+    ends, cluster = lives((SWITCHES, SWITCH), (SWITCHES, switch(region_id=SECOND)))
+
+    assert [code_of(end) for end in ends] == [None, "stale-epoch"]
+    assert regions(cluster)[1]["leader"] == "dn-3"
+    assert regions(cluster)[1]["epoch"] == 2

@@ -1,0 +1,104 @@
+"""Faults of nodes with copies: lost disks, links cut in one direction, wall clocks that are set."""
+
+from collections.abc import Iterator
+
+from keys.model.tables import RegionRoute, TableRoute, TableRouteKey
+from keys.store.memory import MemoryKv
+from keys.value import decode
+from tests.sim.cluster import faults
+from tests.sim.cluster.faults import Fault, Stage
+from tests.sim.cluster.nodes import Datanode
+
+DISK_LOST = "a disk that was lost with copies of sets on it"
+LEADER_LOST = "a disk that was lost under a leader"
+CUT_ONE_WAY = "a link between two nodes that was cut in one direction"
+JUMP_MS_MAX = 600_000
+
+
+def regions_of(kv: MemoryKv) -> Iterator[RegionRoute]:
+    """Yields the routes of all regions with copies, as they are stored now."""
+    for item in list(kv._store.scan(*TableRouteKey.under())):
+        route = decode(TableRoute, item.value, key=item.key.decode())
+        yield from (region for region in route.region_routes if region.copies_version)
+
+
+def may_lose(kv: MemoryKv, node: Datanode) -> bool:
+    """Whether every set with a copy on this node has another one whose disk lives (G51), and no
+    region borrows a root there."""
+    lost = node.disks.lost_roots
+    return all(
+        any(name != node.name and root not in lost for name, root in set_of(region))
+        or node.name not in region.in_sync
+        for region in regions_of(kv)
+    ) and not any(
+        root.startswith(node.root) for region in regions_of(kv) for root in region.borrows
+    )
+
+
+def set_of(region: RegionRoute) -> Iterator[tuple[str, str]]:
+    """Yields node and root of each copy of a set."""
+    places = zip(region.nodes, region.roots, strict=True)
+    return ((node, root) for node, root in places if node in region.in_sync)
+
+
+async def node_loses_disk(stage: Stage) -> None:
+    """The process dies with all that was on the disk of its node; another begins on an empty one,
+    at once or when the node was taken for dead."""
+    able = [node for node in stage.nodes if may_lose(stage.kv, node)]
+    if not able:
+        return
+    node = stage.random.choice(able)
+    regions = [region for region in regions_of(stage.kv) if node.name in region.nodes]
+    roots = {
+        root
+        for region in regions
+        for name, root in zip(region.nodes, region.roots, strict=True)
+        if name == node.name
+    }
+    led = any(region.leader == node.name for region in regions)
+    stage.weather.sometimes[DISK_LOST] += bool(roots)
+    stage.weather.sometimes[LEADER_LOST] += led
+    node.kill()
+    node.disks.lose(node.root, roots)
+    await stage.sleep_ms(stage.random.choice([100, 2_000, 9_000, 25_000]))
+    if not node.is_up:
+        node.start()
+
+
+async def nodes_are_cut_one_way(stage: Stage) -> None:
+    """Requests of one node do not reach another one, whose own requests do."""
+    one, other = stage.random.sample([node.name for node in stage.nodes], 2)
+    stage.weather.sometimes[CUT_ONE_WAY] += 1
+    stage.weather.cut.add((one, other))
+    await stage.sleep_ms(stage.random.uniform(1_000, 16_000))
+    stage.weather.cut.discard((one, other))
+
+
+async def node_is_cut_off(stage: Stage) -> None:
+    """From all servers of metasrv, in one direction or both; other nodes still hear it."""
+    node = stage.random.choice(stage.nodes)
+    links = {(node.name, server.name) for server in stage.servers}
+    if stage.random.random() < 0.5:
+        links |= {(target, source) for source, target in links}
+    stage.weather.cut |= links
+    await stage.sleep_ms(stage.random.uniform(2_000, 16_000))
+    stage.weather.cut -= links
+
+
+async def clock_is_set(stage: Stage) -> None:
+    """The wall clock of a node is set, forwards or back."""
+    node = stage.random.choice(stage.nodes)
+    node.clock._wall_start_ms += stage.random.randrange(-JUMP_MS_MAX, JUMP_MS_MAX)
+    await stage.sleep_ms(1)
+
+
+COPY_FAULTS: tuple[Fault, ...] = (
+    *(node_loses_disk, node_loses_disk, node_loses_disk),
+    *(nodes_are_cut_one_way, nodes_are_cut_one_way, nodes_are_cut_one_way),
+    *(node_is_cut_off, node_is_cut_off, clock_is_set),
+    *(faults.node_stands_still, faults.node_stands_still, faults.node_stands_still),
+    *(faults.node_dies, faults.node_dies, faults.node_loses_power, faults.node_dies_at_its_disk),
+    *(faults.node_dies_twice, faults.two_nodes_die, faults.disk_is_full, faults.link_is_cut),
+    *(faults.leader_dies, faults.leader_stands_still, faults.leader_dies_writing),
+    *(faults.network_storms, faults.store_storms, faults.store_is_silent),
+)
