@@ -29,6 +29,7 @@ from metasrv_base.wire.node.jobs import (
 from procedures.ports import NodeView, Progress
 from tests.fakes import wire
 from tests.fakes.cluster import CLUSTER_ID
+from tests.fakes.datanodes.nodes import FakeNode
 from tests.fakes.datanodes.plane import FakeJobs, Plane
 from tests.fakes.heartbeats import BEAT_MS, beat, register
 from tests.fakes.wire import Sent
@@ -116,17 +117,20 @@ async def enrol(file: PlaneFile, book: NodeLiveness) -> None:
 
 
 async def beat_on(file: PlaneFile, book: NodeLiveness) -> None:
-    """Heartbeats of every living node, for as long as *book* is that of the leader."""
+    """Heartbeats of every living node, for as long as *book* is that of the leader. A process that
+    was started again registers first."""
     while True:
         await file.clock.sleep_ms(BEAT_MS)
-        beat_once(file, book)
+        for stranger in beat_once(file, book):
+            with suppress(MetaError):
+                await register(stranger, book)
 
 
-def beat_once(file: PlaneFile, book: NodeLiveness) -> None:
+def beat_once(file: PlaneFile, book: NodeLiveness) -> list[FakeNode]:
+    """Those that have to register first."""
     with file.opened() as plane:
-        for node in plane.nodes.values():
-            if node.alive:
-                beat(plane, node, book, file.clock)
+        living = [node for node in plane.nodes.values() if node.alive]
+        return [node for node in living if not beat(plane, node, book, file.clock)]
 
 
 @dataclass(frozen=True)

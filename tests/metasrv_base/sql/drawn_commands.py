@@ -27,6 +27,7 @@ names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_-]{0,6}", fullmatch=True) | st.sampl
     ("primary", "key", "Check", "null", "default", "constraint", "a b", 'say "x"', "date", "é")
 )
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
+reasons = st.none() | texts.filter(bool)
 numbers = st.integers(1, 1_000)
 booleans = st.booleans()
 
@@ -137,7 +138,7 @@ def operations(draw: st.DrawFn) -> changes.AlterOperation:
         changes.DropConstraint(op="drop_constraint", name=name),
         changes.SetOptions(op="set_options", options=dict(draw(options(1)))),
         changes.SetOptions(op="set_options", options=dict.fromkeys(draw(options(1)))),
-        changes.SetCopies(op="set_copies", replicas=3, reason=draw(st.none() | texts)),
+        changes.SetCopies(op="set_copies", replicas=3, reason=draw(reasons)),
         changes.SetCopies(op="set_copies", replicas="default", min_in_sync=draw(numbers)),
         changes.SetCopies(op="set_copies", min_in_sync="default"),
     ]
