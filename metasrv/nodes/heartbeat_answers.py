@@ -60,9 +60,9 @@ class HeartbeatAnswers:
         if (
             standing is not None
             and standing.sequence == request.granted_by
-            and standing.basis.is_of(basis)
+            and standing.basis.is_same_as(basis)
+            and self.leases.renew(request.node_id, standing.since_ms, self.clock.mono_ms())
         ):
-            self.leases.renewed(request.node_id, standing.since_ms, self.clock.mono_ms())
             return self.make(request.sequence, renews=standing.sequence, is_kept=True)
         return (yield from self._reconciled(entry, request, basis))
 
@@ -97,7 +97,7 @@ class HeartbeatAnswers:
                 if not self._is_newest(entry, request):
                     return self.make(request.sequence)
         entry.instructions_from = window.following
-        is_settled = is_settled and basis.is_of(self._basis(entry, report))
+        is_settled = is_settled and basis.is_same_as(self._basis(entry, report))
         entry.standing = StandingAnswer(request.sequence, since_ms, basis) if is_settled else None
         return self.make(request.sequence, grants=grants, instructions=orders, is_kept=is_kept)
 

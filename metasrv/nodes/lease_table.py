@@ -46,13 +46,22 @@ class LeaseTable:
             self._granted.setdefault(node, {}).update(dict.fromkeys(region_ids, now_ms))
             self._last[node] = now_ms
 
-    def renewed(self, node: str, since_ms: int, now_ms: int) -> None:
+    def renew(self, node: str, since_ms: int, now_ms: int) -> bool:
         """Grants everything again that was granted to *node* since *since_ms*. Costs nothing, as
-        long as *since_ms* is the same. Call before the answer is sent."""
-        if self._renewals.get(node, (since_ms, 0))[0] != since_ms:
+        long as *since_ms* is the same. Call before the answer is sent.
+
+        False: those grants may have ended, and are perhaps forgotten here. Nothing is granted then.
+        """
+        renewal = self._renewals.get(node)
+        is_same = renewal is not None and renewal[0] == since_ms
+        last_ms = renewal[1] if renewal is not None and is_same else since_ms
+        if now_ms - last_ms >= wait_ms(self.lease_ms):
+            return False
+        if not is_same:
             self._fold(node)
         self._renewals[node] = since_ms, now_ms
         self._last[node] = now_ms
+        return True
 
     def free_at_ms(self, node: str, region_ids: Sequence[str]) -> int:
         """The time from which no lease of *node* on any of *region_ids* can be alive."""

@@ -18,7 +18,7 @@ class Basis:
     report: RegionReport
     node: NodeRecord
 
-    def is_of(self, other: "Basis") -> bool:
+    def is_same_as(self, other: "Basis") -> bool:
         return self.held is other.held and self.report is other.report and self.node is other.node
 
 

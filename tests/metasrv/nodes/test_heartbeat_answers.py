@@ -10,6 +10,7 @@ from keys.commit.txn import Txn, snapshot
 from keys.model.cluster import NodeKey
 from keys.model.log import Entry, RouteChanged, TableCreated
 from metasrv.nodes import heartbeat_answers
+from metasrv_base.concurrency.turns import at_once
 from metasrv_base.wire.node.nodes import HeartbeatAnswer, RegionStat
 from metasrv_base.wire.node.orders import CloseRegion
 from tests.keys.commit.changes import told
@@ -66,6 +67,20 @@ async def test_given_nothing_new_when_it_beats_then_all_is_granted_and_no_region
         assert node.granted == [(int(REGION), 1)]
         assert one.book.free_in_ms("dn-1", [REGION]) == WAIT_MS
         assert one.book.node("dn-1").regions[REGION].rows == 5
+
+
+@pytest.mark.parametrize("away_ms", [WAIT_MS, 10 * WAIT_MS])
+async def test_given_grants_that_have_ended_when_it_beats_then_they_are_granted_anew(
+    away_ms: int,
+) -> None:
+    async with settled() as (one, node):
+        one.clock.advance(away_ms)
+        at_once(one.book.leases.forget(one.clock.mono_ms()))
+
+        answer = node.beats(stat(REGION))
+
+        assert (answer.renews, [grant.region_id for grant in answer.grants]) == (None, [REGION])
+        assert one.book.free_in_ms("dn-1", [REGION]) == WAIT_MS
 
 
 async def test_given_a_region_given_to_another_when_it_beats_then_it_is_granted_no_more() -> None:

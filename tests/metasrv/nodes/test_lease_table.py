@@ -67,26 +67,30 @@ def test_given_grants_of_a_node_when_asked_for_all_then_its_last_one_counts() ->
 
 
 STEPS = st.lists(
-    st.tuples(st.sampled_from(["grant", "renew", "forget"]), st.sets(st.sampled_from("789"))),
+    st.tuples(
+        st.sampled_from(["grant", "renew", "forget"]),
+        st.sets(st.sampled_from("789")),
+        st.integers(1, 20_000),
+    ),
     max_size=12,
 )
+"""Of each: the regions that are granted, and how much later than the one before, in ms."""
 
 
 @given(STEPS)
 def test_given_renewals_by_number_when_asked_then_as_if_each_region_had_been_granted(
-    steps: list[tuple[str, set[str]]],
+    steps: list[tuple[str, set[str], int]],
 ) -> None:
     book = LeaseTable(LEASE_MS, 5_000, elected_at_ms=0)
     plain = LeaseTable(LEASE_MS, 5_000, elected_at_ms=0)
     now, since, standing = 100_000, 0, set[str]()
-    for kind, regions in steps:
-        now += 3_000
+    for kind, regions, later_ms in steps:
+        now += later_ms
         if kind == "grant":
             since, standing = now, regions
             book.granted("dn-1", sorted(regions), now)
             plain.granted("dn-1", sorted(regions), now)
-        elif kind == "renew" and standing:
-            book.renewed("dn-1", since, now)
+        elif kind == "renew" and standing and book.renew("dn-1", since, now):
             plain.granted("dn-1", sorted(standing), now)
         else:
             at_once(book.forget(now))
