@@ -127,7 +127,7 @@ async def beat_on(file: PlaneFile, book: NodeLiveness) -> None:
 
 
 def beat_once(file: PlaneFile, book: NodeLiveness) -> list[FakeNode]:
-    """Those that have to register first."""
+    """A heartbeat of every living node; returns the nodes that have to register first."""
     with file.opened() as plane:
         living = [node for node in plane.nodes.values() if node.alive]
         return [node for node in living if not beat(plane, node, book, file.clock)]

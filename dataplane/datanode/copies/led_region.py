@@ -286,10 +286,14 @@ class LedRegion:
         return durable < self.view.end or self._told.get(copy, NOTHING) < self.view.common
 
     def answered(self, copy: CopyName, sent: StreamedRecords, durable: int) -> bool:
-        """A copy has the log up to *durable*. Returns whether it has made progress."""
+        """A copy has the log up to *durable*, by the answer to the last request to it. Returns
+        whether it has made progress."""
         before = self.view.durable_at(copy)
         self._told[copy] = max(sent.common, self._told.get(copy, NOTHING))
-        self.view.acknowledged(copy, sent.epoch, durable, self._now_ms())
+        if durable < before:
+            self.view.lost(copy, sent.epoch, durable, self._now_ms())
+        else:
+            self.view.acknowledged(copy, sent.epoch, durable, self._now_ms())
         self._news()
         return self.view.durable_at(copy) > before
 

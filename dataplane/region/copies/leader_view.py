@@ -26,6 +26,7 @@ class LeaveReason(StrEnum):
 
     SILENT = f"no answer for {SILENT_MS_MAX // 1_000} s"
     SILENT_FOR_LONG = f"no answer for {LAG_MS_MAX // 1_000} s"
+    LOST = "it lacks records that it had"
     SLOW = f"no progress for {LAG_MS_MAX // 1_000} s"
 
 
@@ -189,6 +190,9 @@ class LeaderView:
     def leaves(self, now_ms: int) -> Mapping[CopyName, LeaveReason]:
         """Copies that are to leave the set, through the route.
 
+        One that lacks what counts leaves at once: it must not lead next. It comes back as a
+        learner.
+
         One that answers nothing leaves after SILENT_MS_MAX if those that answer are enough to take
         writes. If they are not, its end would bring no write, and perhaps it is this leader that is
         cut off: a copy that has left could not lead next. So it stays for LAG_MS_MAX, as does one
@@ -198,7 +202,9 @@ class LeaderView:
         silent = {copy for copy in others if silent_ms[copy] >= SILENT_MS_MAX}
         leaving = dict[CopyName, LeaveReason]()
         for copy in others:
-            if copy in silent and len(self.members.in_sync - silent) >= self.min_in_sync:
+            if NOTHING < self.durable_at(copy) < self.common:
+                leaving[copy] = LeaveReason.LOST
+            elif copy in silent and len(self.members.in_sync - silent) >= self.min_in_sync:
                 leaving[copy] = LeaveReason.SILENT
             elif silent_ms[copy] >= LAG_MS_MAX:
                 leaving[copy] = LeaveReason.SILENT_FOR_LONG
@@ -239,6 +245,13 @@ class LeaderView:
         if sequence > progress.durable:
             progress.durable, progress.moved_ms = sequence, now_ms
         self._conclude(now_ms)
+
+    def lost(self, copy: CopyName, epoch: int, sequence: int, now_ms: int) -> None:
+        """A copy said, after all its other answers, that it has less of that epoch's log than it
+        had: its disk was emptied. It is sent again what it lacks; records that counted still do."""
+        if epoch != self.epoch or copy not in self.receivers:
+            return
+        self._copies[copy] = CopyProgress(sequence, moved_ms=now_ms, heard_ms=now_ms)
 
     def judge(self, sequence: int) -> RecordState:
         """The state of a record; the minimum is judged here again, and not at its order alone."""

@@ -74,7 +74,7 @@ STEPS = st.lists(
     ),
     max_size=12,
 )
-"""Of each: the regions that are granted, and how much later than the one before, in ms."""
+"""Each with the regions that are granted, and the ms after the step before."""
 
 
 @given(STEPS)

@@ -83,8 +83,12 @@ class Bench:
 
     def acknowledged(self) -> None:
         """The copy has all that the leader has."""
+        self.answers(self.led.view.end)
+
+    def answers(self, durable: int) -> None:
+        """The copy has the log up to *durable*."""
         records = StreamedRecords(EPOCH, self.led.region.log_history, self.led.view.common, ())
-        self.led.answered(SECOND, records, self.led.view.end)
+        self.led.answered(SECOND, records, durable)
 
     def wait(self, ms: int) -> None:
         """Passes time in which the process runs, and asks for promises."""
@@ -166,6 +170,28 @@ async def test_given_a_refusal_for_good_then_it_is_asked_again_with_newer_copies
     await bench.changes.ask()
 
     assert bench.metasrv.asked[1].copies_version == 2
+    assert SECOND in bench.in_sync
+
+
+async def test_given_a_copy_whose_disk_was_emptied_then_it_leaves_and_joins_with_all_again() -> (
+    None
+):
+    bench = Bench("in-sync")
+    bench.clock.advance(PROMISED_MS)
+    bench.led.view.appended(5, bench.awake.now_ms())
+    bench.acknowledged()
+    bench.acknowledged()  # and knows that it counts
+    assert not bench.led.is_due(SECOND)
+
+    bench.answers(0)
+    await bench.changes.ask()
+    assert SECOND not in bench.in_sync
+    assert bench.led.is_due(SECOND)
+    await bench.changes.ask()
+    bench.acknowledged()
+    await bench.changes.ask()
+
+    assert [change.change for change in bench.metasrv.asked] == ["leave", "join"]
     assert SECOND in bench.in_sync
 
 

@@ -180,6 +180,21 @@ def test_given_a_copy_that_makes_progress_or_lacks_nothing_then_it_does_not_leav
     assert view.leaves(late + LAG_MS_MAX) == {C: LeaveReason.SLOW}
 
 
+def test_given_a_copy_whose_disk_was_emptied_then_it_leaves_at_once_and_is_sent_all_again() -> None:
+    view = leader(members(A, B))
+    view.appended(5, 0)
+    view.acknowledged(B, 2, 5, 0)
+
+    view.lost(B, 2, 0, 0)
+
+    assert view.leaves(0) == {B: LeaveReason.LOST}
+    assert (view.durable_at(B), view.common) == (0, 5), "and what counted still does"
+    view.read_route(members(A, learners=(B,), version=2), 0)
+    assert view.joins_next(serves=True) is None
+    view.acknowledged(B, 2, 5, 0)
+    assert view.joins_next(serves=True) == B
+
+
 @pytest.mark.parametrize(
     ("silent", "min_in_sync", "after_ms"),
     [
