@@ -128,13 +128,16 @@ class Supervisor:
 
     def _restarted(self, now: int) -> tuple[FailoverTable, ...]:
         """Regions whose leaders have started again: they serve nothing until another one leads, so
-        neither maintenance nor the grace after an election holds this back."""
+        neither maintenance nor the grace after an election holds this back. A failover of the table
+        that is not over yet does."""
         self._begun_tables = {
             key: at_ms for key, at_ms in self._begun_tables.items() if at_ms > now - AGAIN_MS
         }
-        return restarted_leaders(
+        due = restarted_leaders(
             self.book.statuses(), self.follower.catalog, self._begun_tables.keys()
         )
+        moving = self._resources_of(FAILOVER_TABLE.name) if due else ()
+        return tuple(each for each in due if str(each.table_id) not in moving)
 
     async def _move(self, state: FailoverTable) -> None:
         statement = {"automatic": "failover", "node": state.source}
@@ -191,8 +194,7 @@ class Supervisor:
         return None
 
     def _under_way(self, now: int) -> set[str]:
-        records = (entry.held.record for _, entry in self.manager.living())
-        moving = {r.resource.id for r in records if r.kind == FAILOVER_NODE.name}
+        moving = self._resources_of(FAILOVER_NODE.name)
         self._begun = {
             node: until_ms for node, until_ms in self._begun.items() if until_ms > now - AGAIN_MS
         }
@@ -214,3 +216,8 @@ class Supervisor:
             log.warning("failover_started", node=node, procedure=procedure)
         finally:
             self._submitting.discard(node)
+
+    def _resources_of(self, kind: str) -> set[str]:
+        """Ids of what living procedures of *kind* work on."""
+        records = (entry.held.record for _, entry in self.manager.living())
+        return {record.resource.id for record in records if record.kind == kind}

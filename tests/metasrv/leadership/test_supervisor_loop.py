@@ -1,6 +1,6 @@
 """The loop of the supervisor: its own waiting for the store is no stall, and delays nobody."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -10,12 +10,16 @@ from structlog.testing import capture_logs
 
 from keys.catalog.catalog import Catalog
 from keys.catalog.tables.heads import HeldRegion
+from keys.model.log import TableCreated
 from keys.model.tables import RegionState
-from metasrv.leadership.supervisor import Supervisor
+from metasrv.leadership.supervisor import AGAIN_MS, Supervisor
 from metasrv.nodes.detector import PhiConfig, PhiDetector
 from metasrv.nodes.status import HeldBack, NodeEntry, NodeStatus, status_of
 from metasrv.settings.tunables import Maintenance
+from procedures.kinds.failover.failover_table import FAILOVER_TABLE
+from tests.metasrv.nodes.catalogs import catalog_of
 from tests.metasrv.nodes.samples import node
+from tests.procedures.harness.tables import region_ids, table_info, table_route
 from tests.sim.loop import SimClock, SimLoop, run
 
 NODES = tuple(f"dn-{number}" for number in range(1, 5))
@@ -61,19 +65,26 @@ class SlowManager:
     takes_ms: int
     began: dict[str, int] = field(default_factory=dict)
     stored: set[str] = field(default_factory=set)
+    moved: list[int] = field(default_factory=list)
+    """Tables whose regions were to move; none of these procedures ends."""
 
     async def submit(self, kind: Any, state: Any, attempt: Any) -> None:
+        if kind is FAILOVER_TABLE:
+            self.moved.append(state.table_id)
+            return
         assert state.node not in self.began, "a second failover of a node"
         self.began[state.node] = self.clock.mono_ms()
         await self.clock.sleep_ms(self.takes_ms)
         self.stored.add(state.node)
 
     def living(self) -> tuple[Any, ...]:
-        return tuple((name, _entry(name)) for name in self.stored)
+        tables = [_entry(str(table), "failover_table") for table in self.moved]
+        entries = (*(_entry(name, "failover_node") for name in self.stored), *tables)
+        return tuple((str(number), entry) for number, entry in enumerate(entries))
 
 
-def _entry(name: str) -> Any:
-    record = SimpleNamespace(kind="failover_node", resource=SimpleNamespace(id=name))
+def _entry(name: str, kind: str) -> Any:
+    record = SimpleNamespace(kind=kind, resource=SimpleNamespace(id=name))
     return SimpleNamespace(held=SimpleNamespace(record=record))
 
 
@@ -84,12 +95,13 @@ class Scene:
     maintenance: Maintenance | None = None
     leaders: tuple[str, ...] = NODES
     """Nodes that lead a region; the others have copies only."""
+    tables: Catalog = field(default_factory=Catalog)
 
     def __post_init__(self) -> None:
         self.clock = SimClock(self.loop)
         self.book, self.manager = Book(self.clock), SlowManager(self.clock, self.takes_ms)
         held = Map({name: Map({1024: (HELD,)}) for name in NODES})
-        catalog = Catalog(nodes=held, led=Map(dict.fromkeys(self.leaders, 1)))
+        catalog = replace(self.tables, nodes=held, led=Map(dict.fromkeys(self.leaders, 1)))
         supervisor = Supervisor(
             self.clock,
             cast(Any, SimpleNamespace(procedure_id=lambda: "p")),
@@ -177,6 +189,23 @@ def test_given_three_of_four_nodes_cut_off_then_it_is_shown_since_when_and_nothi
         await at.clock.sleep_ms(10_000)
         assert at.book.held == {}
         assert set(at.manager.began) == {"dn-1", "dn-2"}
+
+    run(main, 1)
+
+
+def test_given_a_leader_that_started_again_when_its_failover_waits_then_there_is_one() -> None:
+    route = table_route(1024, ("dn-1",))
+    tables = catalog_of(TableCreated(info=table_info(1024, "t", 1), route=route))
+
+    async def main(loop: SimLoop) -> None:
+        at = Scene(loop, tables=tables)
+        at.book.entries["dn-1"].restarted = {region_ids(1024, 1)[0]: 1}
+        await at.clock.sleep_ms(10 * AGAIN_MS)
+
+        assert at.manager.moved == [1024]
+        at.manager.moved.clear()  # it is over, and has changed nothing
+        await at.clock.sleep_ms(AGAIN_MS)
+        assert at.manager.moved == [1024]
 
     run(main, 1)
 
