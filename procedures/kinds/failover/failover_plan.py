@@ -8,6 +8,7 @@ from keys.model.placing.placements import NodeFilter
 from keys.model.tables import CopyRole, RegionCopy, RegionRoute, RegionState, TableRoute
 from metasrv_base.engines import LSM, is_volatile
 from metasrv_base.errors import Unavailable
+from procedures.kinds.failover.next_leader import led_by
 from procedures.ports import NodeView
 from procedures.steps.placing import ANY_NODE, place_in_groups, region_root, why_not
 
@@ -121,18 +122,7 @@ def _promoted(
         return copy.node not in target.targets, view.cordoned, view.regions, copy.node
 
     chosen = min(candidates, key=rank)
-    former = RegionCopy(node=region.leader, root=region.root, role=CopyRole.LEARNER)
-    copies = tuple(former if copy == chosen else copy for copy in region.copies)
-    moved = region.with_copies(
-        copies,
-        leader=chosen.node,
-        root=chosen.root,
-        epoch=region.epoch + 1,
-        state=RegionState.OPENING,
-        announced=True,
-        borrows=(),
-        unannounced=(),
-    )
+    moved = led_by(region, chosen, former=CopyRole.LEARNER)
     return Rerouted(moved, led_by=region.leader, leaves=region.borrows, is_promoted=True)
 
 

@@ -1,4 +1,4 @@
-"""The copy that leads a region next by a planned switch, and the route under it. Pure."""
+"""The copy that leads a region next by a planned switch, and the route under a copy. Pure."""
 
 from collections.abc import Mapping, Sequence
 
@@ -62,11 +62,11 @@ def must_be_in_set(region: RegionRoute, node: str, root: str) -> RegionCopy:
     raise Conflict("action-not-allowed", state=f"the copy on {node} is not in sync", **facts)
 
 
-def led_by(region: RegionRoute, copy: RegionCopy) -> RegionRoute:
-    """The region under *copy*, which it has in its set. The former leader stays in the set: it
-    lives, and has every row that was acknowledged (docs/protocols.md P5.13)."""
-    former = RegionCopy(node=region.leader, root=region.root, role=CopyRole.IN_SYNC)
-    copies = tuple(former if each == copy else each for each in region.copies)
+def led_by(region: RegionRoute, copy: RegionCopy, *, former: CopyRole) -> RegionRoute:
+    """The region under *copy*, which it has in its set, at the next epoch. The leader before is a
+    copy of role *former*, with the root that it has."""
+    before = RegionCopy(node=region.leader, root=region.root, role=former)
+    copies = tuple(before if each == copy else each for each in region.copies)
     return region.with_copies(
         copies,
         leader=copy.node,

@@ -19,6 +19,7 @@ from keys.commit.change import change, route_changed
 from keys.commit.txn import Snapshot
 from keys.model.records import Lock, Resource
 from keys.model.tables import (
+    CopyRole,
     RegionRoute,
     RegionState,
     TableInfo,
@@ -116,7 +117,9 @@ async def switch(state: SwitchLeader, context: Context) -> Outcome[SwitchLeader]
     snapshot = await context.snapshot(info_key, key)
     current = must_have_region(snapshot.must(key), state.region_id)
     _must_be_led(current, state)
-    changed = led_by(current, must_be_in_set(current, target.node, target.root))
+    copy = must_be_in_set(current, target.node, target.root)
+    # The former leader lives, and has every row that was acknowledged (docs/protocols.md P5.13).
+    changed = led_by(current, copy, former=CopyRole.IN_SYNC)
     txn = change(snapshot.only(key), route_changed(snapshot.must(key), (changed,)))
     return Goto("open", state, txn)
 
