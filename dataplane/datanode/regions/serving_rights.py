@@ -10,6 +10,7 @@ from dataplane.datanode.regions.slot import Slot
 from dataplane.region.copies.promises import NodePromises
 from metasrv_base.clock import Clock
 from metasrv_base.errors import Unavailable
+from metasrv_base.wire.node.orders import CreateRegion
 
 
 class ServingRights:
@@ -28,7 +29,7 @@ class ServingRights:
             self._must_keep_no_promise(slot)
             if slot.led is not None:
                 slot.led.must_be_readable()
-                if not slot.led.is_alone:
+                if self._is_served_by_copies(slot):
                     self._must_be_promised(slot.led)
                     return
         if not self.has_lease(slot.region_id, slot.epoch):
@@ -40,7 +41,7 @@ class ServingRights:
             self._must_keep_no_promise(slot)
             if slot.led is not None:
                 slot.led.must_order()
-                if not slot.led.is_alone:
+                if self._is_served_by_copies(slot):
                     return
         if not self.has_lease(slot.region_id, slot.epoch):
             raise no_lease(slot.region_id)
@@ -51,7 +52,7 @@ class ServingRights:
         if slot.led is not None or slot.order.copies is not None:
             if self._keeps_promise(slot):
                 return False
-            if slot.led is not None and not slot.led.is_alone:
+            if slot.led is not None and self._is_served_by_copies(slot):
                 return slot.led.ended is None
         return self.has_lease(slot.region_id, slot.epoch)
 
@@ -66,6 +67,15 @@ class ServingRights:
         led, others = slot.led, slot.led.view.required - {slot.led.view.name}
         received = self._promises.received
         return not others or received.deadline_ms(led.region_id, led.epoch, others) is not None
+
+    def _is_served_by_copies(self, slot: Slot) -> bool:
+        """Whether other copies stand in for the lease: there are some, and the route has said that
+        the region is open, as a first lease shows. Until then the procedure that makes an empty
+        region may make it again, empty, with other copies (docs/procedures/truncate_table.md)."""
+        if slot.led is None or slot.led.is_alone:
+            return False
+        is_announced = self._leases.deadline_ms(slot.region_id, slot.epoch) is not None
+        return is_announced or not isinstance(slot.order, CreateRegion)
 
     def _keeps_promise(self, slot: Slot) -> bool:
         """Whether a promise of its own keeps a promoted copy from serving. A region of epoch 1 has

@@ -14,7 +14,7 @@ from dataplane.region.copies.leader_view import LeaderView
 from dataplane.region.copies.promises import CopyHere
 from metasrv_base.errors import Unavailable
 from metasrv_base.wire.node.copies import OrderedCopy, RegionCopies
-from metasrv_base.wire.node.orders import OpenRegion, RegionColumn
+from metasrv_base.wire.node.orders import CreateRegion, OpenRegion, RegionColumn
 from tests.dataplane.datanode.promises.pair import COPY, LEADER, THIRD, view_of
 from tests.fakes.clock import FakeClock
 
@@ -48,7 +48,13 @@ class Led:
 class Bench:
     """One node that has run for a minute, and one region on it."""
 
-    def __init__(self, epoch: int, led: Led | None = None, role: str = "leader") -> None:
+    def __init__(
+        self,
+        epoch: int,
+        led: Led | None = None,
+        role: str = "leader",
+        order_of: type[CreateRegion | OpenRegion] = OpenRegion,
+    ) -> None:
         self.clock = FakeClock()
         self.leases = RegionLeases("i")
         self.regions = NodeRegionSet(
@@ -59,7 +65,7 @@ class Bench:
             OrderedCopy(node=COPY.node, root=COPY.root, role="leader"),
             OrderedCopy(node=LEADER.node, root=LEADER.root, role="in-sync"),
         ]
-        order = OpenRegion(
+        order = order_of(
             number=1,
             region_id=str(REGION),
             epoch=epoch,
@@ -131,6 +137,22 @@ def test_given_copies_in_the_set_then_reads_need_the_promise_of_each_and_no_leas
     assert bench.reads() is None
     bench.clock.advance(1)
     assert PROMISE in str(bench.reads())
+
+
+def test_given_an_empty_region_with_copies_when_its_route_is_not_open_yet_then_it_serves_nothing() -> (  # noqa: E501
+    None
+):
+    bench = Bench(1, Led(view_of(COPY, LEADER, epoch=1)), order_of=CreateRegion)
+    bench.receive(LEADER)
+    assert LEASE in str(bench.reads()), "the procedure that makes it may make it again, empty"
+    assert LEASE in str(bench.writes())
+
+    bench.lease()
+    bench.clock.advance(LEASE_MS)
+    bench.receive(LEADER)
+
+    assert bench.reads() is None, "a lease was granted once: the route has said that it is open"
+    assert bench.writes() is None
 
 
 def test_given_a_leader_that_is_alone_in_its_set_then_it_reads_under_its_lease() -> None:
