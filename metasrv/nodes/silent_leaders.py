@@ -4,7 +4,8 @@ A leader with copies is not waited for by the detector (docs/protocols.md P4.5):
 after SILENCE_MS, this server asks the leader itself and another copy at once, for PROBE_MS, and
 promotes. That is safe at any time, since whoever is promoted waits for its own promise. So all
 that is judged here is whether it helps: a leader that is heard by metasrv or by another copy goes
-on, and the copy that does not hear it leaves its set.
+on, and the copy that does not hear it leaves its set. A leader that none of its copies has heard
+for CUT_OFF_MS can do nothing, although metasrv hears it: one of them is promoted.
 """
 
 from collections import Counter
@@ -19,6 +20,9 @@ from metasrv.nodes.status import Hold, NodeStatus
 PROBE_MS = 500
 """The time for which the leader and the other copy are waited for. A process that has ended refuses
 the connection at once."""
+CUT_OFF_MS = 3_000
+"""The silence after which a leader that answers metasrv is taken for cut off from its copies. A
+process that has stood still for a moment answers too, and asks its copies again at once."""
 STALLED_MS = 2 * PROBE_MS
 """A probe that took longer says that this server stood still, and nothing of the nodes (G35)."""
 
@@ -52,6 +56,10 @@ class SilenceProbe:
     leader: ProbeResult
     other: ProbeResult
     took_ms: int = 0
+    silent_ms: int = 0
+    """The time for which neither of the two copies has heard the leader."""
+    copies: frozenset[str] = frozenset()
+    """The nodes of these copies: the reporter, and the one that was asked."""
 
 
 def silent_regions(
@@ -82,15 +90,27 @@ def other_copy(regions: Sequence[RegionRoute], reporter: str, alive: Collection[
 
 def judge_silence(
     regions: Sequence[RegionRoute], probe: SilenceProbe, hold: Hold | None
-) -> SilenceVerdict:
-    """Decides over the regions of `silent_regions`. *hold*: of `silence_hold`."""
+) -> tuple[SilenceVerdict, Sequence[RegionRoute]]:
+    """Decides over the regions of `silent_regions`. *hold*: of `silence_hold`. Returns also the
+    regions of which a copy is to be promoted."""
     if not regions:
-        return SilenceVerdict.OVER
+        return SilenceVerdict.OVER, ()
     if hold is not None or probe.took_ms > STALLED_MS:
-        return SilenceVerdict.HELD
-    if ProbeResult.HEARS in (probe.leader, probe.other):
-        return SilenceVerdict.ALIVE
-    return SilenceVerdict.PROMOTE
+        return SilenceVerdict.HELD, ()
+    if ProbeResult.HEARS not in (probe.leader, probe.other):
+        return SilenceVerdict.PROMOTE, regions
+    cut_off = [region for region in regions if _is_cut_off(region, probe)]
+    return (SilenceVerdict.PROMOTE, cut_off) if cut_off else (SilenceVerdict.ALIVE, ())
+
+
+def _is_cut_off(region: RegionRoute, probe: SilenceProbe) -> bool:
+    """Whether no copy of the set hears the leader. The two that were asked are all others."""
+    others = set(region.in_sync) - {region.leader}
+    return (
+        probe.other is ProbeResult.SILENT
+        and probe.silent_ms >= CUT_OFF_MS
+        and others == probe.copies
+    )
 
 
 def silence_hold(

@@ -75,10 +75,16 @@ class _Look:
             return _answer(SilenceVerdict.OVER)
         began_ms = self.state.clock.mono_ms()
         other = other_copy([region for _, region in reported], self.request.node_id, self._alive())
-        leader_result, other_result = await asyncio.gather(
+        leader_result, (other_result, other_silent_ms) = await asyncio.gather(
             self._leader(self.request.leader), self._other(other)
         )
-        probe = SilenceProbe(leader_result, other_result, self.state.clock.mono_ms() - began_ms)
+        probe = SilenceProbe(
+            leader_result,
+            other_result,
+            took_ms=self.state.clock.mono_ms() - began_ms,
+            silent_ms=min(self.request.silent_ms, other_silent_ms),
+            copies=frozenset({self.request.node_id, other or ""}),
+        )
         answers = {self.request.leader: leader_result, other: other_result}
         unanswered = [
             node
@@ -86,12 +92,14 @@ class _Look:
             if node is not None and result is ProbeResult.UNANSWERED
         ]
         reported = self._reported()  # the catalog may have moved meanwhile
-        verdict = judge_silence([region for _, region in reported], probe, self._hold(unanswered))
+        regions = [region for _, region in reported]
+        verdict, promoted = judge_silence(regions, probe, self._hold(unanswered))
         facts = {"leader": self.request.leader, "reporter": self.request.node_id}
         log.info("silent_leader_judged", verdict=verdict.value, **facts)
         if verdict is not SilenceVerdict.PROMOTE:
             return _answer(verdict)
-        return _answer(verdict, await self._promoted(reported))
+        of_them = [each for each in reported if each[1] in promoted]
+        return _answer(verdict, await self._promoted(of_them))
 
     def _reported(self) -> Reported:
         """The regions of the report that count, with their tables, as the applied catalog has
@@ -129,14 +137,16 @@ class _Look:
         answered, _ = await self._asked(node)
         return ProbeResult.HEARS if answered else ProbeResult.UNANSWERED
 
-    async def _other(self, node: str | None) -> ProbeResult:
+    async def _other(self, node: str | None) -> tuple[ProbeResult, int]:
+        """The answer of another copy, and for how long it has not heard the leader; 0: it does not
+        say."""
         if node is None:
-            return ProbeResult.NOT_ASKED
+            return ProbeResult.NOT_ASKED, 0
         answered, silent_ms = await self._asked(node)
         if not answered:
-            return ProbeResult.UNANSWERED
+            return ProbeResult.UNANSWERED, 0
         hears = silent_ms is not None and silent_ms < HEARD_MS_MAX
-        return ProbeResult.HEARS if hears else ProbeResult.SILENT
+        return ProbeResult.HEARS if hears else ProbeResult.SILENT, silent_ms or 0
 
     async def _asked(self, node: str) -> tuple[bool, int | None]:
         """Whether a node answered, and for how long the leader has been silent to it."""

@@ -8,6 +8,7 @@ from dataplane.region.copies.leader_silence import SILENCE_MS, WATCH_MS
 from dataplane.region.copies.promises import PROMISE_MS, kept_ms
 from keys.model.tables import CopyRole, RegionCopy, RegionRoute, RegionState
 from metasrv.nodes.silent_leaders import (
+    CUT_OFF_MS,
     PROBE_MS,
     STALLED_MS,
     ProbeResult,
@@ -45,6 +46,7 @@ def region(number: int = 1, epoch: int = 3, **roles: str) -> RegionRoute:
     )
 
 
+BOTH = frozenset({"dn-2", "dn-3"})
 REGION = region(dn_2="in-sync", dn_3="in-sync", dn_4="learner")
 
 
@@ -72,16 +74,41 @@ def cluster(size: int, *dead: str) -> list[NodeStatus]:
 def test_given_the_answers_of_leader_and_copy_when_judged_then_one_that_hears_is_enough(
     leader: ProbeResult, other: ProbeResult, verdict: SilenceVerdict
 ) -> None:
-    assert judge_silence([REGION], SilenceProbe(leader, other), None) is verdict
-    held = judge_silence([REGION], SilenceProbe(leader, other), MAINTENANCE)
-    assert held is SilenceVerdict.HELD
-    assert judge_silence([], SilenceProbe(leader, other), None) is SilenceVerdict.OVER
+    probe = SilenceProbe(leader, other, silent_ms=CUT_OFF_MS - 1, copies=BOTH)
+    promoted = [REGION] if verdict is SilenceVerdict.PROMOTE else []
+    judged, regions = judge_silence([REGION], probe, None)
+    assert (judged, list(regions)) == (verdict, promoted)
+    assert judge_silence([REGION], probe, MAINTENANCE) == (SilenceVerdict.HELD, ())
+    assert judge_silence([], probe, None) == (SilenceVerdict.OVER, ())
+
+
+@pytest.mark.parametrize(
+    ("leader", "other", "silent_ms", "is_promoted"),
+    [
+        (HEARS, SILENT, CUT_OFF_MS, True),
+        (HEARS, SILENT, CUT_OFF_MS - 1, False),
+        (HEARS, HEARS, CUT_OFF_MS, False),
+        (HEARS, UNANSWERED, CUT_OFF_MS, False),
+        (HEARS, ASKED_NOBODY, CUT_OFF_MS, False),
+    ],
+)
+def test_given_a_leader_that_metasrv_hears_and_no_copy_then_one_of_them_is_promoted(
+    leader: ProbeResult, other: ProbeResult, silent_ms: int, is_promoted: bool
+) -> None:
+    more = region(2, dn_2="in-sync", dn_3="in-sync", dn_4="in-sync")
+    pair = region(3, dn_2="in-sync", dn_3="learner")
+    probe = SilenceProbe(leader, other, silent_ms=silent_ms, copies=BOTH)
+
+    verdict, regions = judge_silence([REGION, more, pair], probe, None)
+
+    assert list(regions) == ([REGION] if is_promoted else [])
+    assert verdict is (SilenceVerdict.PROMOTE if is_promoted else SilenceVerdict.ALIVE)
 
 
 def test_given_a_probe_in_which_this_server_stood_still_then_it_says_nothing_of_the_nodes() -> None:
     probe = SilenceProbe(UNANSWERED, SILENT, took_ms=STALLED_MS + 1)
 
-    assert judge_silence([REGION], probe, None) is SilenceVerdict.HELD
+    assert judge_silence([REGION], probe, None) == (SilenceVerdict.HELD, ())
 
 
 @pytest.mark.parametrize(

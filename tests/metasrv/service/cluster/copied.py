@@ -1,5 +1,6 @@
 """A table whose regions have copies, and the changes that its leader asks for."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import httpx
@@ -13,9 +14,9 @@ from tests.metasrv.api.rig import CLUSTER, DEADLINE_MS, Server
 ROLES = (CopyRole.IN_SYNC, CopyRole.LEARNER)
 
 
-async def copied_region(server: Server) -> RegionRoute:
-    """Makes table t of three copies. Those of its region beside the leader: one in sync, one a
-    learner."""
+async def copied_region(server: Server, roles: Sequence[CopyRole] = ROLES) -> RegionRoute:
+    """Makes table t of three copies, with *roles* beside the leader: by default, one in sync, one
+    a learner."""
     await server.make()
     (table,) = server.state.follower.catalog.tables.values()
     info_key, key = TableInfoKey(table.info.table_id), TableRouteKey(table.info.table_id)
@@ -27,7 +28,7 @@ async def copied_region(server: Server) -> RegionRoute:
     others = [node for node in ("dn-1", "dn-2", "dn-3") if node != region.leader]
     copies = tuple(
         RegionCopy(node=node, root=f"/data/{node}/regions/{region.region_id}-1", role=role)
-        for node, role in zip(others, ROLES, strict=True)
+        for node, role in zip(others, roles, strict=True)
     )
     copied = region.with_copies(copies)
     own = {"format": 3, "own_copies": ("replicas",)}

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from keys.model.tables import RegionRoute
+from keys.model.tables import CopyRole, RegionRoute
+from metasrv.nodes.silent_leaders import CUT_OFF_MS
 from metasrv_base.errors import Refused, Unavailable
 from metasrv_base.wire.node.silences import LeaderHeard
 from procedures.kinds.failover.failover_table import FAILOVER_TABLE
@@ -106,6 +107,25 @@ async def test_given_a_leader_that_metasrv_hears_when_reported_then_it_leads_on(
 
         assert answer == {"verdict": "alive", "procedure_ids": []}
         assert await failovers(server) == 0
+
+
+async def test_given_a_leader_that_no_copy_hears_when_reported_then_one_of_them_leads_next() -> (
+    None
+):
+    async with leader(nodes=3) as server:
+        region = await copied_region(server, (CopyRole.IN_SYNC, CopyRole.IN_SYNC))
+        first, second = (copy.node for copy in region.copies)
+        probe = Probe(server, {region.leader: None, second: CUT_OFF_MS})
+        for_a_moment = report_of(region, first, silent_ms=CUT_OFF_MS - 1)
+        assert (await report(server, for_a_moment))["verdict"] == "alive"
+
+        answer = await report(server, report_of(region, first, silent_ms=CUT_OFF_MS))
+
+        assert answer["verdict"] == "promote"
+        assert set(probe.asked) == {region.leader, second}
+        while region_now(server, region).epoch == region.epoch:
+            await server.term.manager.changed(deadline_ms=1_000)
+        assert region_now(server, region).leader in (first, second)
 
 
 @pytest.mark.parametrize(
