@@ -1,14 +1,21 @@
 """Options of an object: `(comment = 'x', "app.owner" = 'ada')`."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from metasrv_base.sql.identifiers import identifier
 from metasrv_base.sql.quoting import quoted
 from metasrv_base.sql.reader import Reader
+from metasrv_base.sql.tokens import SqlSort
 
 
-def options(reader: Reader, pointer: str = "/options") -> dict[str, str]:
-    """Reads `( name = 'value', .. )`. The parts of a name that dots join need no quotes."""
+def options(
+    reader: Reader,
+    pointer: str = "/options",
+    fields: Mapping[str, Callable[[], None]] = MappingProxyType({}),
+) -> dict[str, str]:
+    """Reads `( name = 'value', .. )`. The parts of a name that dots join need no quotes. The value
+    of a name in *fields* that is no text is read by that function, and is no option."""
     pairs: dict[str, str] = {}
 
     def pair(_: int) -> None:
@@ -17,7 +24,10 @@ def options(reader: Reader, pointer: str = "/options") -> dict[str, str]:
         if name in pairs:
             raise reader.unexpected("each option once", token=token)
         reader.must_take("=")
-        pairs[name] = reader.text("a value", f"{pointer}/{name}")
+        if name in fields and reader.token.sort is not SqlSort.TEXT:
+            fields[name]()
+        else:
+            pairs[name] = reader.text("a value", f"{pointer}/{name}")
 
     with reader.placed(pointer):
         reader.listed(pair)

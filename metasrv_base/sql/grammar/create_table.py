@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from metasrv_base.errors import Refused
@@ -170,7 +171,16 @@ def _min_in_sync(reader: Reader, draft: _Draft) -> int:
 
 
 def _options(reader: Reader, draft: _Draft) -> dict[str, str]:
-    return options(reader)
+    """Reads the options, and the numbers of copies that stand among them."""
+
+    def number(name: str, read: Callable[[Reader, _Draft], int]) -> None:
+        if name in draft.fields:
+            raise reader.unexpected("each clause once")
+        draft.fields[name] = read(reader, draft)
+
+    numbers = {"replicas": _replicas, "min_in_sync": _min_in_sync}
+    fields = {name: partial(number, name, read) for name, read in numbers.items()}
+    return options(reader, fields=fields)
 
 
 _CLAUSES: Mapping[tuple[str, ...], tuple[str, Callable[[Reader, _Draft], Any]]] = {

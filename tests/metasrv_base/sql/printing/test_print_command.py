@@ -95,3 +95,19 @@ def test_given_a_default_whose_type_is_known_then_it_is_read_by_it() -> None:
     operation = SetDefault(op="set_default", name="c", default="1.50")
     request = AlterRequest(operations=(operation,))
     assert statement.command == sql.AlterTableStatement(sql.QualifiedTable("t", "s"), request)
+
+
+@pytest.mark.parametrize(
+    ("clauses", "means"),
+    [
+        ("WITH (replicas = 3)", "REPLICAS 3"),
+        ("WITH (min_in_sync = 1, replicas = 2)", "REPLICAS 2 MIN IN SYNC 1"),
+        ("WITH (replicas = 2, comment = 'x')", "REPLICAS 2 WITH (comment = 'x')"),
+    ],
+)
+def test_given_numbers_of_copies_among_options_then_they_are_clauses(
+    clauses: str, means: str
+) -> None:
+    table = "CREATE TABLE t (id BIGINT PRIMARY KEY)"
+
+    assert read(f"{table} {clauses}") == read(f"{table} {means}")
