@@ -20,6 +20,8 @@ from metasrv.service.ddl.table_placing import (
     TablePlacing,
     partition_of_spec,
     placing_of,
+    reasons_text,
+    too_few_nodes,
     with_copy_numbers,
 )
 from metasrv.service.requests.ddl_request import (
@@ -188,7 +190,9 @@ def _place(facts: RequestFacts, info: TableInfo) -> tuple[Homes, ...]:
     except Unavailable as error:
         reasons = error.facts["reasons"]
         assert isinstance(reasons, dict)
-        reason = "; ".join(f"{node} is {reason}" for node, reason in reasons.items())
         if any(node.alive and node.disk_free_bytes == 0 for node in nodes):
             raise Unavailable("not-ready", what="a node", reasons=reasons) from error
-        raise Conflict("node-not-eligible", **{**error.facts, "reason": reason}) from error
+        if info.replicas > 1:
+            raise too_few_nodes(info.replicas, nodes, reasons) from error
+        reason = reasons_text(reasons)
+        raise Conflict("node-not-eligible", reason=reason, reasons=reasons) from error

@@ -1,7 +1,7 @@
 """Resolution of the placement, storage profile and tablespace that a table names, by the catalog.
 Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from keys.catalog.catalog import Catalog
@@ -143,11 +143,25 @@ def must_have_nodes(info: TableInfo, placement: PlacementInfo, nodes: Sequence[N
     eligible = [node for node in nodes if unmet(node, node_filter) is None]
     if len(eligible) < info.replicas and info.replicas > 1:
         reasons = {
-            node.node_id: why_not(node, (), info.engine, node_filter) or "has a copy"
+            node.node_id: reason
             for node in nodes
+            if node not in eligible
+            and (reason := why_not(node, (), info.engine, node_filter)) is not None
         }
-        reason = f"{info.replicas} copies are on as many nodes, and {len(eligible)} may have one"
-        raise Conflict("node-not-eligible", reason=reason, reasons=reasons)
+        raise too_few_nodes(info.replicas, nodes, reasons)
+
+
+def too_few_nodes(replicas: int, nodes: Sequence[NodeView], reasons: Mapping[str, str]) -> Conflict:
+    """Returns the refusal of more copies than there are nodes for them, with the *reasons* of the
+    nodes that take none."""
+    facts: dict[str, Any] = {"replicas": replicas, "eligible": len(nodes) - len(reasons)}
+    if reasons:
+        facts["reason"] = reasons_text(reasons)
+    return Conflict("node-not-eligible", **facts, reasons=reasons)
+
+
+def reasons_text(reasons: Mapping[str, str]) -> str:
+    return "; ".join(f"{node} is {reason}" for node, reason in reasons.items())
 
 
 def must_have_one_copy(table: CatalogTable, action: str) -> None:
@@ -155,8 +169,12 @@ def must_have_one_copy(table: CatalogTable, action: str) -> None:
     a region with copies would refuse it, after the change has begun."""
     has_copies = any(region.copies for region in table.route.region_routes)
     if has_copies or table.info.replicas > 1:
-        state = f"regions of {table.info.full_name} have copies: set replicas to 1 first"
-        raise Conflict("action-not-allowed", action=action, state=state)
+        reason = (
+            f"set replicas of {table.info.full_name} to 1, wait until its route has no copies,"
+            " and send the request again"
+        )
+        unbuilt = "tables with copies"
+        raise Conflict("action-not-allowed", action=action, unbuilt=unbuilt, reason=reason)
 
 
 def grown(route: TableRoute, replicas: int, nodes: Sequence[NodeView]) -> TableRoute:

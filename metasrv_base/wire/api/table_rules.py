@@ -248,8 +248,8 @@ def copies_errors(
     replicas: int | None, min_in_sync: int | None, here: str = ""
 ) -> Iterator[FieldError]:
     """Numbers of copies that no table or placement can have."""
-    if replicas is not None and replicas > 1:
-        yield _unsupported(f"{here}/replicas", "more than one replica is not built yet")
+    if replicas is not None and replicas > REPLICAS_MAX:
+        yield _wrong(f"{here}/replicas", f"a region has at most {REPLICAS_MAX} copies")
     elif min_in_sync is not None and min_in_sync > (replicas or REPLICAS_MAX):
         limit = "as there are copies" if replicas is None else f"as its {replicas} copies"
         yield _wrong(f"{here}/min_in_sync", f"at most as many must be in sync {limit}")

@@ -75,8 +75,8 @@ class TableShape(WireModel):
     partition: PartitionSpec | None = None
     """Distribution of rows over regions; null: one region."""
     replicas: PositiveInt64 | None = None
-    """Copies of each region, the leader's included. Null: those of the placement. Above 1 is
-    refused as yet (`unsupported`)."""
+    """Copies of each region, the leader's included. at most 15. Null: those of the
+    placement."""
     min_in_sync: PositiveInt64 | None = None
     """Copies in sync, the leader's included, without which a region acknowledges no writes: at most
     `replicas`. Null: the placement's, or with `replicas` a majority of these."""

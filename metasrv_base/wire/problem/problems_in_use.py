@@ -26,6 +26,14 @@ USES = (
         "storage profile and tablespace; what is called `default` always stays.",
     ),
     ProblemKind(
+        "node-in-use",
+        409,
+        Conflict,
+        "The node is still in use",
+        ("{node_id} {what}.", "{node_id} is still in use.", "The node is in use."),
+        "Drain it; purge its dropped tables or let them expire; pass `lost` if its disk is gone.",
+    ),
+    ProblemKind(
         "too-many-objects",
         409,
         Conflict,

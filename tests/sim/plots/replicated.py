@@ -9,17 +9,13 @@ from typing import Any
 from dataplane.region.place import RegionLimits
 from keys.model.tables import RegionRoute, RegionState
 from metasrv_base.errors import MetaError
-from metasrv_base.wire.api import table_rules
 from metasrv_base.wire.api.procedures import FailoverRequest
-from metasrv_base.wire.api.tables import TableSpec
-from metasrv_base.wire.problem.problems import FieldError
 from tests.sim.checks.copy_invariants import CopyGhost
 from tests.sim.clients.client import Session, pursued
 from tests.sim.clients.ddl import Known, Owner
 from tests.sim.clients.writers import Writer, read_all
 from tests.sim.cluster.world import World
 from tests.sim.length import SHORT, Life
-from tests.sim.planted.mistakes import Bugs
 from tests.sim.plots.copy_faults import COPY_FAULTS, regions_of
 from tests.sim.scenario import SETTLE_MS_MAX, Plot
 
@@ -49,14 +45,6 @@ WHOLE = "a set that was whole again at the end"
 LED_AT_THE_END = "a copy that has led at the end"
 MOVED = "a leader that an operator has moved"
 EMPTIED = "a table with copies that was truncated"
-
-
-def with_copies(spec: TableSpec) -> Iterator[FieldError]:
-    """The rule of a table's placing, which refuses more than one copy as yet."""
-    return SOUND(spec.model_copy(update={"replicas": 1}))
-
-
-SOUND = table_rules._placing_errors
 
 
 @dataclass
@@ -109,11 +97,6 @@ class Replicated(Plot):
             node.has_copies = True
         routes = CopyGhost(world.weather.sometimes, world.wrong)
         world.ghost.listeners.append(routes.written)
-
-    async def play(self) -> None:
-        lifted = (table_rules, "_placing_errors", with_copies)
-        with Bugs(patches=(lifted,)).planted():
-            await super().play()
 
     # ---- before
 

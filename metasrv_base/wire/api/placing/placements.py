@@ -65,8 +65,8 @@ class PlacementShape(WireModel):
 
     name: Identifier
     replicas: PositiveInt64 = 1
-    """Copies of each region of a table that names no number, the leader's included. Above 1 is
-    refused as yet (`unsupported`)."""
+    """Copies of each region of a table that names no number, the leader's included: at
+    most 15."""
     min_in_sync: PositiveInt64 | None = None
     """Copies in sync, the leader's included, without which regions of these tables acknowledge no
     writes: at most `replicas`. Null: a majority of `replicas`."""

@@ -95,7 +95,7 @@ async def test_given_placements_and_tablespaces_then_each_command_sees_those_bef
 async def test_given_a_fault_of_a_tablespace_or_a_default_then_refused_with_its_place() -> None:
     async with leader() as one:
         space = {"create_tablespace": {"catalog": "main", "tablespace": {"name": "1"}}}
-        faulty = await batch(one, {"create_placement": {"name": "p", "replicas": 2}}, space)
+        faulty = await batch(one, {"create_placement": {"name": "p", "replicas": 16}}, space)
         default = await batch(one, {"drop_placement": {"placement": "default"}})
 
         assert [error["pointer"] for error in faulty.json()["errors"]] == [

@@ -118,13 +118,13 @@ async def test_given_what_cannot_be_altered_when_altered_then_refused() -> None:
         partitions = await one.client.patch(FAST, json={"partitions": 5}, headers=WAIT)
         engine = {"storage_profiles": [{**HOT, "engine": "memory"}]}
         profile = await one.client.patch(FAST, json=engine, headers=WAIT)
-        replicas = await one.client.patch(FAST, json={"replicas": 2}, headers=WAIT)
+        replicas = await one.client.patch(FAST, json={"replicas": 16}, headers=WAIT)
         default = {"storage_profiles": [HOT]}
         last = await one.client.patch(f"{PLACEMENTS}/default", json=default, headers=WAIT)
 
         assert faults(partitions) == {"/partitions": "invalid-request"}
         assert faults(profile) == {"/storage_profiles/0": "invalid-request"}
-        assert faults(replicas) == {"/replicas": "unsupported"}
+        assert faults(replicas) == {"/replicas": "invalid-request"}
         assert (last.status_code, last.json()["code"]) == (409, "object-in-use")
 
 
@@ -136,7 +136,8 @@ async def test_given_what_cannot_be_altered_when_altered_then_refused() -> None:
         ({"partitions": 0}, "/partitions", "invalid-request"),
         ({"partitions": 70_000}, "/partitions", "invalid-request"),
         ({"replicas": 0}, "/replicas", "invalid-request"),
-        ({"replicas": 3}, "/replicas", "unsupported"),
+        ({"replicas": 16}, "/replicas", "invalid-request"),
+        ({"replicas": 2, "min_in_sync": 3}, "/min_in_sync", "invalid-request"),
         ({"storage_profiles": []}, "/storage_profiles", "invalid-request"),
         ({"storage_profiles": None}, "/storage_profiles", "invalid-request"),
         ({"storage_profiles": [HOT, HOT]}, "/storage_profiles/1/name", "invalid-request"),

@@ -124,7 +124,7 @@ async def test_given_a_request_id_then_it_is_echoed_unless_a_log_must_not_hold_i
 async def test_given_many_faults_then_each_is_named_with_its_pointer() -> None:
     async with leader() as one:
         answer = await one.client.post(
-            TABLES, json=spec("1", primary_key=["nope"], replicas=2, options={"ttl": "soon"})
+            TABLES, json=spec("1", primary_key=["nope"], replicas=16, options={"ttl": "soon"})
         )
 
         pointers = {error["pointer"] for error in answer.json()["errors"]}

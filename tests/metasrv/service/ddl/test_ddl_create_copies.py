@@ -1,7 +1,4 @@
-"""Tables planned with copies: how many, where, and what is refused before anything is made.
-
-The API refuses them still, so the plan is asked for as the API asks for it.
-"""
+"""Tables planned with copies: how many, where, and what is refused before anything is made."""
 
 from dataclasses import replace
 from typing import Any
@@ -16,8 +13,9 @@ from keys.model.tables import TableRoute
 from metasrv.service.ddl.ddl_create import TableToCreate, plan_create_table
 from metasrv.service.requests.ddl_request import FullTableName, ProcedureToSubmit, RequestFacts
 from metasrv.service.requests.request_context import RequestContext
-from metasrv_base.errors import Conflict, Refused, Unavailable
+from metasrv_base.errors import Conflict, MetaError, Refused, Unavailable
 from metasrv_base.wire.api.tables import TableSpec
+from metasrv_base.wire.problem.problems import problem_of
 from procedures.kinds.tables.create_table import CreateTable
 from procedures.ports import NodeView
 from tests.keys.catalog.logs import first_update, update
@@ -57,6 +55,10 @@ def planned(
     state = plan.numbered(1_090)
     assert isinstance(state, CreateTable)
     return state
+
+
+def detail(error: MetaError) -> str:
+    return str(problem_of(error, "/", "r")[2]["detail"])
 
 
 def nodes_of(route: TableRoute) -> list[tuple[str, ...]]:
@@ -112,6 +114,51 @@ def test_given_fewer_nodes_than_copies_when_planned_then_refused_with_the_reason
     assert refused.value.code == "node-not-eligible"
     assert (facts["replicas"], facts["eligible"]) == (replicas, eligible)
     assert facts["reasons"] == {"dn-3": "not alive", "dn-4": "cordoned"}
+    assert detail(refused.value) == (
+        f"{replicas} copies need as many nodes, and 2 can take one:"
+        " dn-3 is not alive; dn-4 is cordoned."
+    )
+
+
+def test_given_fewer_nodes_than_copies_and_all_take_one_when_planned_then_the_number_is_told() -> (
+    None
+):
+    with pytest.raises(Conflict) as refused:
+        planned(replicas=5)
+
+    assert detail(refused.value) == ("5 copies need as many nodes, and 4 can take one.")
+
+
+def test_given_a_filter_with_too_few_nodes_when_planned_then_its_condition_is_the_reason() -> None:
+    with pytest.raises(Conflict) as refused:
+        planned(replicas=4, placement="fast")
+
+    assert detail(refused.value) == (
+        "4 copies need as many nodes, and 3 can take one:"
+        " dn-4 is outside the node filter: zone a or b wanted."
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "pointer", "code"),
+    [
+        ({"replicas": 2, "storage_profile": "mem"}, "/replicas", "unsupported"),
+        ({"min_in_sync": 3}, "/min_in_sync", "invalid-request"),
+    ],
+)
+def test_given_copies_that_the_placement_does_not_allow_when_planned_then_refused_with_the_place(
+    more: dict[str, Any], pointer: str, code: str
+) -> None:
+    profiles = (LSM, StorageProfile(name="mem", engine="memory"))
+    made = PlacementCreated(info=FAST.model_copy(update={"storage_profiles": profiles}))
+    of = Catalog().apply(first_update(), 1).apply(update(2, made), 2)
+
+    with pytest.raises(Refused) as refused:
+        planned(of=of, placement="fast", **more)
+
+    errors = refused.value.facts["errors"]
+    assert isinstance(errors, tuple)
+    assert [(error.code, error.pointer) for error in errors] == [(code, pointer)]
 
 
 def test_given_a_node_that_was_not_heard_yet_when_planned_then_it_is_waited_for() -> None:

@@ -157,23 +157,6 @@ def test_given_a_spec_with_one_fault_then_that_place_is_named(
     assert faults(**changes) == {(pointer, "invalid-request")}
 
 
-def test_given_what_later_issues_build_then_it_is_unsupported() -> None:
-    assert faults(replicas=2) == {("/replicas", "unsupported")}
-
-
-@pytest.mark.parametrize(
-    ("numbers", "pointer"),
-    [
-        ({"replicas": 1, "min_in_sync": 2}, "/min_in_sync"),
-        ({"replicas": None, "min_in_sync": 16}, "/min_in_sync"),
-    ],
-)
-def test_given_numbers_of_copies_that_no_table_has_then_refused(
-    numbers: dict[str, int | None], pointer: str
-) -> None:
-    assert faults(**numbers) == {(pointer, "invalid-request")}
-
-
 @pytest.mark.parametrize(
     ("changes", "pointer"),
     [
