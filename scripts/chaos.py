@@ -15,6 +15,8 @@ from pathlib import Path
 from metasrv.host.toolchain import checkout
 from metasrv_base.clock import SystemClock
 from tests.process.harness import ddl_loop, members
+from tests.process.harness.copies.copy_cuts import copies_cut
+from tests.process.harness.copies.copy_outages import copies_killed, stopped_leader_read
 from tests.process.harness.failover_stages import LEADER_STAGES, SPARK, blow_at
 from tests.process.harness.faults import FAULTS
 from tests.process.harness.leader_kills import Plan, leader_kills
@@ -81,6 +83,21 @@ async def changes_under_load(folder: Path) -> tuple[str, Sequence[str]]:
     return str(seen), seen.wrong
 
 
+async def copies_are_killed(folder: Path) -> tuple[str, Sequence[str]]:
+    seen = await copies_killed(folder)
+    return str(seen), seen.wrong
+
+
+async def copies_are_stopped(folder: Path) -> tuple[str, Sequence[str]]:
+    seen = await stopped_leader_read(folder)
+    return str(seen), seen.wrong
+
+
+async def copies_are_cut_off(folder: Path) -> tuple[str, Sequence[str]]:
+    seen = await copies_cut(folder)
+    return str(seen), seen.wrong
+
+
 SCENARIOS: dict[str, Scenario] = {
     "leaders-killed": leaders_killed,
     "leaders-killed-quickly": leaders_killed_quickly,
@@ -90,6 +107,9 @@ SCENARIOS: dict[str, Scenario] = {
     "failover-stages": failover_stages,
     "members-fail": members_fail,
     "changes-under-load": changes_under_load,
+    "copies-killed": copies_are_killed,
+    "copies-stopped": copies_are_stopped,
+    "copies-cut-off": copies_are_cut_off,
 }
 
 
