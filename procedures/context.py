@@ -34,6 +34,7 @@ from procedures.ports import (
 
 WaitKind: TypeAlias = Literal[
     "child",
+    "copy",
     "grace",
     "maintenance",
     "node",

@@ -35,6 +35,7 @@ ENDED_KINDS = frozenset(
         "failover_table",
         "import_table",
         "lose_regions",
+        "move_copy",
         "purge_table",
         "remove_copy",
         "switch_leader",

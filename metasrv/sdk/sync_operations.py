@@ -16,12 +16,11 @@ if TYPE_CHECKING:
         Cluster,
         Failovers,
         NodeBook,
-        ProcedureFilters,
         Procedures,
         Regions,
         Settings,
     )
-    from metasrv.sdk.control.procedure import OnProgress
+    from metasrv.sdk.control.procedure import OnProgress, ProcedureFilters
     from metasrv.sdk.control.service import ChangeOptions
     from metasrv.sdk.portal import Portal
     from metasrv_base.wire.api.adoption import AdoptionBody
@@ -250,6 +249,20 @@ class SyncRegions:
     ) -> ProcedureBody:
         """The procedure that adds a learner, which joins by itself. None: a node that suits."""
         return self._portal.call(self._origin.add_copy(region_id, reason, node, **options))
+
+    def move_copy(
+        self,
+        region_id: str,
+        node: str,
+        reason: str,
+        to_node: str | None = None,
+        **options: Unpack[ChangeOptions],
+    ) -> ProcedureBody:
+        """The procedure that moves the copy on *node*; adds before it removes. None: a node that
+        suits."""
+        return self._portal.call(
+            self._origin.move_copy(region_id, node, reason, to_node, **options)
+        )
 
     def remove_copy(
         self,

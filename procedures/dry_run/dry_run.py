@@ -13,9 +13,10 @@ from keys.model.families import family_of
 from keys.model.records import ClientRequirements as Client
 from keys.model.records import ProcedureHistoryKey, ProcedureKey
 from metasrv_base.errors import MetaError
-from procedures.context import Context, Live, Ports
+from procedures.context import Context, Ports
 from procedures.dry_run.dry_run_ports import AheadClock, DryRunPorts, StageChildren
 from procedures.dry_run.estimates import UNKNOWN, Estimates
+from procedures.dry_run.live_ahead import LiveAhead
 from procedures.dry_run.notes import Notes
 from procedures.dry_run.overlay_store import OverlayStore
 from procedures.dry_run.plan import Blocker, Obstacle, Plan, PlannedStep, PlannedVersion
@@ -65,8 +66,8 @@ class Rehearsal:
             step = held.record.step
             notes = stage.notes.clear()
             client = held.record.client
-            # A first attempt may take what it compares from the catalog, which has no drafts.
-            context = Context(stage.ports, children, procedure, step, client, Live(attempt=2))
+            live = LiveAhead(notes, self.draft, self.real.deadline_ms)
+            context = Context(stage.ports, children, procedure, step, client, live)
             try:
                 after = await runner.advance(kind, held, context)
             except MetaError as error:

@@ -20,6 +20,7 @@ class Obstacle(StrEnum):
     LEASE = "region_lease"
     SCHEMA_LEASE = "schema_lease"
     CHILD = "child"
+    COPY = "copy"
     POISON = "poison"
     """A lock is held by one whose undo was given up."""
     PAUSED = "paused"

@@ -71,6 +71,12 @@ def region_key(region_id: str) -> str:
     return f"region:{region_id}"
 
 
+def copies_key(region_id: str) -> str:
+    """The key by which moves of a region's copies come one after the other. Nobody who holds it
+    waits for a region that another holds by `region_key`."""
+    return f"copies:{region_id}"
+
+
 def in_schema(catalog: str, schema: str, *locks: Lock) -> tuple[Lock, ...]:
     """*locks*, under a catalog and a schema that must stay."""
     return (shared(catalog_key(catalog)), shared(schema_key(catalog, schema)), *locks)

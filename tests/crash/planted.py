@@ -23,7 +23,9 @@ from procedures.context import Context
 from procedures.elements.element_targets import ElementTarget, to_last_undoable
 from procedures.engine.active_procedure import ActiveProcedure
 from procedures.kinds.alter import alter_table
+from procedures.kinds.copies.remove_copy import REMOVE_COPY
 from procedures.kinds.failover import failover_table
+from procedures.kinds.moves.copy_move import ChildNumber, removal, run_child
 from procedures.kinds.registry import KINDS
 from procedures.locking.holding import LockTable
 from procedures.machine import Goto, Kind, Outcome
@@ -208,6 +210,19 @@ def discarding_first() -> dict[str, Kind[Any]]:
     old = broken["failover_table"]
     row = replace(old.steps["adopt"], act=adopt)
     return {**broken, "failover_table": replace(old, steps={**old.steps, "adopt": row})}
+
+
+def removing_first() -> dict[str, Kind[Any]]:
+    """A move of a copy that removes the source before it adds the copy at the destination."""
+    check = KINDS["move_copy"].steps["check"]
+
+    async def check_and_remove(state: Any, at: Context) -> Outcome[Any]:
+        following = await check.act(state, at)
+        copy = removal(state).model_copy(update={"forced": True, "replaced_by": None})
+        await run_child(at, (0, ChildNumber.REMOVE), REMOVE_COPY.name, copy)
+        return following
+
+    return with_step("move_copy", "check", act=check_and_remove)
 
 
 # ---- in the manager

@@ -35,12 +35,14 @@ from tests.crash.planted import (
     is_fence,
     is_read_set,
     is_record,
+    removing_first,
     with_step,
     without,
     without_index,
 )
 from tests.crash.races import race
 from tests.crash.two_owners import by_two, seconds_of
+from tests.fakes.faults import Mode
 from tests.procedures.harness.scenarios import SCENARIOS
 
 pytestmark = pytest.mark.crash
@@ -74,6 +76,18 @@ def enumerated(name: str, harness: Harness, check: str) -> Plant:
     def lives() -> Lives:
         for cell in filter(is_core, cells(life(scenario, None).calls)):
             yield lambda cell=cell: list(life(scenario, cell, harness).wrong)  # type: ignore[misc]
+
+    return Plant(lambda: list(life(scenario, None, harness).wrong), lives, check)
+
+
+def refused(name: str, harness: Harness, check: str) -> Plant:
+    """Every call of one scenario's life that the store or a node may refuse, refused."""
+    scenario = BY_NAME[name]
+
+    def lives() -> Lives:
+        for cell in cells(life(scenario, None, harness).calls):
+            if cell.mode is Mode.REFUSED:
+                yield lambda cell=cell: list(life(scenario, cell, harness).wrong)  # type: ignore[misc]
 
     return Plant(lambda: list(life(scenario, None, harness).wrong), lives, check)
 
@@ -172,6 +186,9 @@ PLANTED = {
         "batch, commands in parts", Harness(make_committer=StagesLate), "never ends"
     ),
     "no undo": without_undo("create_table, node refuses", "create_table", "create", "left: "),
+    "a copy that goes before another was added": refused(
+        "move_copy", Harness(kinds=removing_first()), "copies [["
+    ),
     "files deleted before they were brought over": enumerated(
         "failover_table", Harness(kinds=discarding_first(), later=True), "never ends"
     ),

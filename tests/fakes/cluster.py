@@ -39,6 +39,7 @@ from tests.fakes.faults import Plan, Work
 from tests.fakes.faulty_ports import FaultyKv
 from tests.fakes.heartbeats import BEAT_MS, beat, register
 from tests.fakes.holders import FakeHolders
+from tests.fakes.joining import join, joins_due
 from tests.fakes.published import faults
 from tests.fakes.term import Server, World, lead
 from tests.fakes.wire import door
@@ -191,6 +192,8 @@ class Cluster:
             return []
         living = [node for node in self.plane.nodes.values() if node.alive]
         strangers = [n for n in living if not beat(self.plane, n, server.book, self.clock)]
+        if due := joins_due(self.plane, server.book):
+            self.loop.spawn(server.node, join(due, server.book))
         return [self._register(node, server) for node in strangers]
 
     def _register(self, node: FakeNode, server: Server) -> "asyncio.Task[None]":

@@ -32,6 +32,7 @@ from tests.fakes.cluster import CLUSTER_ID
 from tests.fakes.datanodes.nodes import FakeNode
 from tests.fakes.datanodes.plane import FakeJobs, Plane
 from tests.fakes.heartbeats import BEAT_MS, beat, register
+from tests.fakes.joining import join, joins_due
 from tests.fakes.wire import Sent
 
 OF_THE_PROCESS = {"clock", "watch"}  # fields of a plane that each process has of its own
@@ -124,6 +125,9 @@ async def beat_on(file: PlaneFile, book: NodeLiveness) -> None:
         for stranger in beat_once(file, book):
             with suppress(MetaError):
                 await register(stranger, book)
+        with file.opened() as plane:
+            due = joins_due(plane, book)
+        await join(due, book)
 
 
 def beat_once(file: PlaneFile, book: NodeLiveness) -> list[FakeNode]:

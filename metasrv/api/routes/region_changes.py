@@ -9,6 +9,7 @@ from metasrv.service.copies import region_changes
 from metasrv_base.wire.api.plans import PlanBody
 from metasrv_base.wire.api.procedures import (
     AddCopyRequest,
+    MoveCopyRequest,
     ProcedureBody,
     RemoveCopyRequest,
     SwitchLeaderRequest,
@@ -85,4 +86,28 @@ async def remove_copy(
     """Remove the copy on a node; refused for the leader's, and without `force` for one that is
     needed."""
     done = await region_changes.remove_copy(state, context, region_id, node, request)
+    return failed_over(state, context, done)
+
+
+@router.post(
+    "/copies/{node}/move",
+    response_model=None,
+    responses={
+        **ENDS,
+        **problems(
+            *CHANGE,
+            *BODY,
+            "invalid-identifier",
+            "node-not-eligible",
+            "replica-limit",
+            "action-not-allowed",
+        ),
+    },
+)
+async def move_copy(
+    state: Server, context: AskedFor, region_id: str, node: str, request: MoveCopyRequest
+) -> Response:
+    """Move the copy on a node to another: the new one is in sync before the old one goes. The
+    leader's moves too, while rows are written."""
+    done = await region_changes.move_copy(state, context, region_id, node, request)
     return failed_over(state, context, done)

@@ -25,7 +25,7 @@ from metasrv.cli.output import show, show_facts, show_json, show_table
 from metasrv.cli.progress import ID_LENGTH, procedure_bar
 
 if TYPE_CHECKING:
-    from metasrv.sdk.control.operations import ProcedureFilters
+    from metasrv.sdk.control.procedure import ProcedureFilters
     from metasrv.sdk.sync import Client
     from metasrv_base.wire.api.control import ThrottleRequest
 

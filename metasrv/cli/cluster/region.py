@@ -173,6 +173,37 @@ def remove_copy(  # noqa: PLR0913  # a parameter is an option of the command
         _show_end(client, started, wait, as_json)
 
 
+@app.command("move-copy")
+def move_copy(  # noqa: PLR0913  # a parameter is an option of the command
+    region: RegionArg,
+    node: Annotated[
+        str,
+        typer.Argument(
+            metavar="NODE", help="Id of the node that gives it.", autocompletion=node_ids
+        ),
+    ],
+    to: Annotated[
+        str | None,
+        typer.Option(
+            help="The node that gets the copy; by default, one that suits.",
+            metavar="NODE",
+            autocompletion=node_ids,
+        ),
+    ] = None,
+    reason: Reason = BY_HAND,
+    wait: WaitS = WAIT_S,
+    dry_run: DryRun = False,
+    idempotency_key: IdempotencyKey = "",
+    metasrv: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Move the copy of REGION on NODE: another has all rows before it goes."""
+    with service(metasrv, as_json) as client:
+        options: ChangeOptions = {"dry_run": dry_run, "idempotency_key": idempotency_key}
+        started = client.regions.move_copy(region, node, reason, to, **options)
+        _show_end(client, started, wait, as_json)
+
+
 def _show_end(client: Client, started: ProcedureBody, wait_s: float, as_json: bool) -> None:
     with procedure_bar(started.kind) as tell:
         ended = client.procedures.wait(started.id, wait_s, tell)

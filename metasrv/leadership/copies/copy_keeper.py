@@ -29,6 +29,7 @@ from procedures.kinds.copies.remove_copy import REMOVE_COPY
 from procedures.kinds.failover.change_copies import CHANGE_COPIES
 from procedures.kinds.failover.failover_table import FAILOVER_TABLE
 from procedures.kinds.failover.switch_leader import SWITCH_LEADER
+from procedures.kinds.moves.move_copy import MOVE_COPY
 from procedures.machine import Kind, ProcedureState
 
 EVERY_MS = 10_000
@@ -90,8 +91,12 @@ class CopyKeeper:
         self._begun = {
             region: begun for region, begun in self._begun.items() if begun.at_ms > now - AGAIN_MS
         }
-        busy = {*_under_way(self.term)}
-        needs = [need for need in survey.needs if not self._must_wait(need, busy)]
+        busy, moving = {*_under_way(self.term)}, {*_moving(self.term)}
+        needs = [
+            need
+            for need in survey.needs
+            if not self._must_wait(need, busy) and not _is_of_move(need, moving, nodes)
+        ]
         versions = {
             need.copied.region.region_id: need.copied.region.copies_version for need in needs
         }
@@ -154,6 +159,21 @@ def _may_begin(term: Term, statuses: Collection[NodeStatus], catalog: Catalog, n
         return False
     holding = {s.node.node_id for s in statuses if catalog.held_by(s.node.node_id)}
     return guard(statuses, holding) is None
+
+
+def _moving(term: Term) -> Iterator[str]:
+    """Ids of the regions of which a living procedure moves a copy."""
+    for _, entry in term.manager.living():
+        if entry.held.record.kind == MOVE_COPY.name:
+            yield str(entry.held.record.state["region_id"])
+
+
+def _is_of_move(need: Need, moving: Collection[str], nodes: CopyNodes) -> bool:
+    """Whether the region has one copy too many because one is moved. A copy whose disk is lost goes
+    all the same, or a move that waits for it would wait for ever."""
+    if need.surplus is None or need.copied.region.region_id not in moving:
+        return False
+    return not nodes.is_lost(need.surplus.node)
 
 
 def _under_way(term: Term) -> Iterator[str]:

@@ -2,10 +2,10 @@
 
 import builtins
 from collections.abc import Mapping, Sequence
-from typing import TypedDict, Unpack, cast
+from typing import Unpack, cast
 from urllib.parse import urlencode
 
-from metasrv.sdk.control.procedure import OnProgress
+from metasrv.sdk.control.procedure import OnProgress, ProcedureFilters
 from metasrv.sdk.control.service import PAGE, ChangeOptions, ControlService, Params, past
 from metasrv.sdk.control.tables import model_of
 from metasrv_base.wire.api.adoption import AdoptionBody, AdoptNodeRequest
@@ -40,6 +40,7 @@ from metasrv_base.wire.api.procedures import (
     AddCopyRequest,
     FailoverBody,
     FailoverRequest,
+    MoveCopyRequest,
     ProcedureBody,
     ProcedureList,
     RemoveCopyRequest,
@@ -47,24 +48,6 @@ from metasrv_base.wire.api.procedures import (
 )
 from metasrv_base.wire.frontend.holders import SchemaLeaseBody, SchemaLeaseList
 from metasrv_base.wire.node.nodes import SettingBody
-
-
-class ProcedureFilters(TypedDict, total=False):
-    """Only procedures of which all that is given holds."""
-
-    state: str
-    """Several with commas between."""
-    kind: str
-    """Several with commas between."""
-    resource: str
-    """Its name, or its type and id, as `table:1024`."""
-    parent: str
-    """The id of the procedure that began them."""
-    since: str
-    """RFC 3339, in UTC: begun then or later."""
-    until: str
-    """The end, as `since`: only procedures submitted before this time."""
-    stalled: bool
 
 
 class Procedures:
@@ -309,6 +292,20 @@ class Regions:
     ) -> ProcedureBody:
         """The procedure that adds a learner, which joins by itself. None: a node that suits."""
         path, request = f"/v1/regions/{region_id}/copies", AddCopyRequest(reason=reason, node=node)
+        return (await self._service.ask("POST", path, request, **options)).body(ProcedureBody)
+
+    async def move_copy(
+        self,
+        region_id: str,
+        node: str,
+        reason: str,
+        to_node: str | None = None,
+        **options: Unpack[ChangeOptions],
+    ) -> ProcedureBody:
+        """The procedure that moves the copy on *node*; adds before it removes. None: a node that
+        suits."""
+        path = f"/v1/regions/{region_id}/copies/{node}/move"
+        request = MoveCopyRequest(reason=reason, to_node=to_node)
         return (await self._service.ask("POST", path, request, **options)).body(ProcedureBody)
 
     async def remove_copy(

@@ -1,7 +1,7 @@
-"""The outcome of a procedure, as an error or None. Pure."""
+"""Procedures as callers of the SDK ask for them, and the error of one that has ended. Pure."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from metasrv_base.errors import Conflict, MetaError
 from metasrv_base.wire.problem.problems import KINDS
@@ -14,6 +14,24 @@ STUCK = frozenset({"poisoned", "parked"})
 
 OnProgress = Callable[["ProcedureBody"], None]
 """Called with each state that was seen."""
+
+
+class ProcedureFilters(TypedDict, total=False):
+    """Only procedures of which all that is given holds."""
+
+    state: str
+    """Several with commas between."""
+    kind: str
+    """Several with commas between."""
+    resource: str
+    """Its name, or its type and id, as `table:1024`."""
+    parent: str
+    """The id of the procedure that began them."""
+    since: str
+    """RFC 3339, in UTC: begun then or later."""
+    until: str
+    """The end, as `since`: only procedures submitted before this time."""
+    stalled: bool
 
 
 def fault_of(procedure: "ProcedureBody") -> MetaError | None:

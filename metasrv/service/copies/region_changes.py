@@ -21,6 +21,7 @@ from metasrv.service.state.state import ServerState
 from metasrv_base.errors import Conflict, NotFound
 from metasrv_base.wire.api.procedures import (
     AddCopyRequest,
+    MoveCopyRequest,
     RemoveCopyRequest,
     SwitchLeaderRequest,
 )
@@ -29,6 +30,8 @@ from procedures.kinds.copies.add_copy import ADD_COPY, AddCopy, must_take_one_mo
 from procedures.kinds.copies.remove_copy import REMOVE_COPY, RemoveCopy, must_be_free
 from procedures.kinds.failover.next_leader import LeaderChoice, next_leader
 from procedures.kinds.failover.switch_leader import SWITCH_LEADER, SwitchLeader
+from procedures.kinds.moves.copy_move import MoveCopy, destination_of
+from procedures.kinds.moves.move_copy import MOVE_COPY
 from procedures.ports import NodeView
 from procedures.steps.placing import why_not
 
@@ -125,6 +128,39 @@ async def remove_copy(
         )
         must_be_free(table.info, region, change)
         return Leaving(REMOVE_COPY, change)
+
+    return await _changed(state, context, region_id, planned)
+
+
+async def move_copy(
+    state: ServerState,
+    context: RequestContext,
+    region_id: str,
+    node: str,
+    request: MoveCopyRequest,
+) -> Done:
+    """Submits the procedure that moves the copy on *node*. Raises NotFound where it has none, and
+    as `destination_of` and `_home` before anything is made."""
+    refuse((no_node_id("/to_node"),) if _is_no_node(request.to_node) else ())
+
+    def planned(table: CatalogTable, region: RegionRoute, nodes: tuple[NodeView, ...]) -> Leaving:
+        root, to_node = _root_on(region, node), request.to_node
+        if to_node not in region.nodes:
+            must_take_one_more(table.info, region, region.copies)
+            node_filter = state.follower.catalog.placing.placement_of(table.info).node_filter
+            to_node = _home(CopiedRegion(table.info, region, node_filter), nodes, to_node)
+        assert to_node is not None
+        destination_of(table.info, region, root, to_node)
+        change = MoveCopy(
+            table_id=table.info.table_id,
+            name=table.info.full_name,
+            region_id=region.region_id,
+            from_node=node,
+            root=root,
+            to_node=to_node,
+            reason=request.reason,
+        )
+        return Leaving(MOVE_COPY, change)
 
     return await _changed(state, context, region_id, planned)
 

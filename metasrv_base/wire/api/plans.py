@@ -16,6 +16,7 @@ BlockerKind = Literal[
     "region_lease",
     "schema_lease",
     "child",
+    "copy",
     "poison",
     "paused",
     "maintenance",

@@ -59,8 +59,8 @@ class WaitingBody(WireModel):
     """Something that the procedure waits for."""
 
     kind: str
-    """`lock`, `admission`, `region_lease`, `schema_lease`, `node`, `child`, `spark`, `maintenance`,
-    `throttle` or `grace`."""
+    """`lock`, `admission`, `region_lease`, `schema_lease`, `node`, `child`, `copy`, `spark`,
+    `maintenance`, `throttle` or `grace`."""
     holder: str
     """The holder: a procedure, a node, a frontend, a job, or the limit of running procedures."""
     key: str | None = None
@@ -211,6 +211,15 @@ class AddCopyRequest(WireModel):
 
     reason: str = Field(min_length=1, max_length=500)
     node: str | None = None
+    """The node that gets the copy; null: one that suits."""
+
+
+class MoveCopyRequest(WireModel):
+    """`POST /v1/regions/{region_id}/copies/{node}/move`: the copy goes to another node, which has
+    all rows before this one gives them up."""
+
+    reason: str = Field(min_length=1, max_length=500)
+    to_node: str | None = None
     """The node that gets the copy; null: one that suits."""
 
 

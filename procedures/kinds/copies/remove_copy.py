@@ -2,8 +2,14 @@
 
 The copy is removed from the route; then an order tells the leader, which requires the copy until
 then (docs/protocols.md P5.10), and the node deletes the folder. A copy of the set is removed only
-if the table's number of copies is in sync without it, so its replacement has joined before.
+if the table's number of copies is in sync without it, so its replacement has joined before; a
+move names that replacement.
 """
+
+from functools import partial
+from operator import is_
+
+from pydantic import Field
 
 from keys.commit.change import change, route_changed
 from keys.model.records import Lock, Resource
@@ -34,6 +40,11 @@ class RemoveCopy(ProcedureState):
     forced: bool = False
     """An operator wants it, for that reason, also if fewer copies are in sync then than the table
     is to have."""
+    replaced_by: str | None = Field(default=None, exclude_if=partial(is_, None))
+    """The root of the copy that was added for it (move_copy), which must be in the set. None: no
+    copy was."""
+    least: int | None = Field(default=None, exclude_if=partial(is_, None))
+    """Copies that must be in sync without it; None: as many as the table is to have."""
 
 
 async def leave(state: RemoveCopy, context: Context) -> Outcome[RemoveCopy]:
@@ -57,19 +68,25 @@ async def leave(state: RemoveCopy, context: Context) -> Outcome[RemoveCopy]:
 
 def must_be_free(info: TableInfo, region: RegionRoute, state: RemoveCopy) -> None:
     """Raises Conflict("action-not-allowed") for a copy that leads, or that is needed."""
+    refusal = refusal_of(info, region, state)
+    if refusal is not None:
+        facts = {"action": "remove_copy", "state": refusal}
+        raise Conflict("action-not-allowed", region_id=region.region_id, **facts)
+
+
+def refusal_of(info: TableInfo, region: RegionRoute, state: RemoveCopy) -> str | None:
+    """The reason for which the copy stays; None: it may go."""
     if region.root == state.root:
-        raise _refused(region, "it leads the region")
-    is_in_sync = any(
-        copy.root == state.root and copy.role is CopyRole.IN_SYNC for copy in region.copies
-    )
-    left = len(region.in_sync) - is_in_sync
-    if is_in_sync and left < info.replicas and not state.forced:
-        raise _refused(region, f"{left} of {info.replicas} copies would be in sync")
-
-
-def _refused(region: RegionRoute, state: str) -> Conflict:
-    facts = {"action": "remove_copy", "state": state}
-    return Conflict("action-not-allowed", region_id=region.region_id, **facts)
+        return "it leads the region"
+    in_set = {region.root}
+    in_set |= {copy.root for copy in region.copies if copy.role is CopyRole.IN_SYNC}
+    if state.replaced_by is not None and state.replaced_by not in in_set:
+        return "the copy in its place is not in sync"
+    needed = info.replicas if state.least is None else state.least
+    left = len(in_set) - 1
+    if state.root in in_set and left < needed and not state.forced:
+        return f"{left} of {needed} copies would be in sync"
+    return None
 
 
 async def delete(state: RemoveCopy, context: Context) -> Outcome[RemoveCopy]:

@@ -14,7 +14,8 @@ from tests.fakes.datanodes.serving import Serving
 
 Json: TypeAlias = Any
 Picture: TypeAlias = dict[str, Json]
-"""Every node, folder, lease and file of users, by `sort name`. None: it is gone."""
+"""Every node, folder, lease, file of users, and region whose learners join, by `sort name`. None:
+it is gone."""
 
 
 def picture_of(plane: Plane) -> Picture:
@@ -26,6 +27,7 @@ def picture_of(plane: Plane) -> Picture:
             for (node, region), ends_at_ms in plane.leases.items()
         },
         **{f"file {path}": sorted(rows) for path, rows in plane.brought.items()},
+        **{f"joins {region}": True for region in sorted(plane.joining)},
     }
 
 
@@ -49,6 +51,8 @@ def restore(plane: Plane, picture: Picture) -> None:
             case "lease":
                 node, _, region = rest.partition(" ")
                 _lease(plane, (node, region), piece)
+            case "joins":
+                plane.joining.add(rest)
             case _:
                 plane.brought[rest] = frozenset(piece)
 

@@ -54,6 +54,8 @@ class Plane:
     """The first node that is ordered to open a region dies at the first of these, and so on."""
     wipes_unannounced: bool = False
     """Deletes the folders that such a node had made for orders that it has not answered."""
+    joining: set[str] = field(default_factory=set)
+    """Regions whose learners join with a heartbeat; those of the others stay learners."""
     violations: list[str] = field(default_factory=list)
     """Violations of what must always hold; never raised into the code under test."""
     watch: Callable[[], None] = lambda: None
@@ -82,7 +84,7 @@ class Plane:
             return
         held, until_ms = (node.node_id, region_id), sent_ms + usable_ms(lease_ms)
         if self.leased.get(held) == epoch:
-            until_ms = max(until_ms, self.leases[held])
+            until_ms = max(until_ms, self.leases.get(held, until_ms))
         self.leases[held], self.leased[held] = until_ms, epoch
 
     def execute(self, node: str, term: int, orders: Sequence[Order]) -> tuple[OrderResult, ...]:

@@ -31,6 +31,7 @@ from tests.procedures.harness.copies.copied_tables import (
 )
 from tests.procedures.harness.copies.creating import CREATING_SCENARIOS
 from tests.procedures.harness.copies.leaving import LEAVING_SCENARIOS
+from tests.procedures.harness.copies.moving import MOVING_SCENARIOS
 from tests.procedures.harness.copies.switching import SWITCHING_SCENARIOS
 from tests.procedures.harness.copies.truncating import TRUNCATING_SCENARIOS
 from tests.procedures.harness.ends import TABLE
@@ -80,6 +81,7 @@ COPIED_SCENARIOS = (
     *CREATING_SCENARIOS,
     *TRUNCATING_SCENARIOS,
     *LEAVING_SCENARIOS,
+    *MOVING_SCENARIOS,
     *SWITCHING_SCENARIOS,
     Scenario(
         "add_copy",

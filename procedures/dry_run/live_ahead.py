@@ -1,0 +1,64 @@
+"""The waits of a rehearsal: a copy that it has added joins the set of its region at once.
+
+A leader asks for that, and not a procedure: so the draft is changed beside the steps.
+"""
+
+from keys.commit.change import change, route_changed
+from keys.commit.txn import snapshot
+from keys.model.tables import CopyRole, RegionRoute, TableRoute, TableRouteKey
+from keys.value import decode
+from metasrv_base.errors import Unavailable
+from procedures.context import Live
+from procedures.dry_run.notes import Notes
+from procedures.dry_run.overlay_store import OverlayStore
+from procedures.dry_run.plan import Blocker, Obstacle
+
+
+class LiveAhead(Live):
+    """A first attempt may take what it compares from the catalog, which has no drafts: this is a
+    later one."""
+
+    def __init__(self, notes: Notes, draft: OverlayStore, deadline_ms: int) -> None:
+        super().__init__(attempt=2)
+        self.notes, self.draft, self.deadline_ms = notes, draft, deadline_ms
+
+    async def rest(self, ms: int) -> None:
+        """Notes a wait for a copy, and ends it. Raises Unavailable where the copy is not one that
+        the rehearsal has added: nothing changes meanwhile."""
+        copies = [wait.holder for wait in self.waiting if wait.kind == "copy"]
+        for copy in copies:
+            self.notes.waits.append(Blocker(Obstacle.COPY, copy))
+        if not copies:
+            await super().rest(ms)
+        elif not await join_added(self.draft, self.deadline_ms):
+            raise Unavailable(what="copy", name=copies[0])
+
+
+async def join_added(draft: OverlayStore, deadline_ms: int) -> bool:
+    """Takes the learners that were added in *draft* into the sets of their regions. Returns whether
+    there were any."""
+    start, end = TableRouteKey.under()
+    routes = [key for key, value in draft.written.items() if value and start <= key < end]
+    has_joined = False
+    for raw in routes:
+        key = TableRouteKey.parse(raw)
+        read = await snapshot(draft, key, deadline_ms=deadline_ms)
+        route, stored = read.must(key), draft.tables.get(raw)
+        before = (
+            () if stored is None else decode(TableRoute, stored, key=raw.decode()).region_routes
+        )
+        roots = {root for region in before for root in region.roots}
+        changed = [_joined(region, roots) for region in route.region_routes]
+        if changed != list(route.region_routes):
+            await draft.commit(change(read, route_changed(route, tuple(changed))))
+            has_joined = True
+    return has_joined
+
+
+def _joined(region: RegionRoute, before: set[str]) -> RegionRoute:
+    """The region with its learners in sync that have none of the roots *before*."""
+    copies = tuple(
+        copy if copy.root in before else copy.model_copy(update={"role": CopyRole.IN_SYNC})
+        for copy in region.copies
+    )
+    return region.with_copies(copies)

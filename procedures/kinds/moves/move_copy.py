@@ -1,0 +1,196 @@
+"""move_copy: moves a copy of a region from one node to another, and adds before it removes.
+
+Its children do the work: add_copy makes a learner at the destination, which joins the set by itself
+(docs/protocols.md P5.10); switch_leader has another copy lead if the source leads; remove_copy then
+removes the source, in a transaction that requires the new copy to be in the set. So at every moment
+as many copies are in sync as before the move (docs/decisions/0399).
+
+It holds no lock of the route, since the rows may take hours to arrive. One of its own orders the
+moves of a region. A cancel, or the deadline, removes the added copy again, until the removal of the
+source begins.
+"""
+
+from keys.model.records import Lock, Resource
+from keys.model.tables import RegionRoute, TableInfoKey, TableRouteKey
+from metasrv_base.errors import Conflict, NotFound
+from procedures.context import Context
+from procedures.kinds.copies.add_copy import ADD_COPY
+from procedures.kinds.copies.remove_copy import REMOVE_COPY, refusal_of
+from procedures.kinds.failover.switch_leader import SWITCH_LEADER
+from procedures.kinds.moves.copy_move import (
+    ChildNumber,
+    Destination,
+    MoveCopy,
+    addition,
+    applied_region,
+    destination_of,
+    has_succeeded,
+    must_be_passing,
+    removal,
+    root_on,
+    run_child,
+    switch_from,
+)
+from procedures.kinds.moves.move_back import lead_back, remove_added
+from procedures.locking.locks import copies_key, exclusive
+from procedures.machine import AdmissionLane, Done, Goto, Kind, Outcome, Step
+from procedures.quorum import minimum_of
+from procedures.steps.copies.copy_routes import must_have_region
+from procedures.steps.paged_children import rest_before_again
+
+LOOK_MS = 500  # between two looks at the route, while a copy is brought up
+DEADLINE_MS = 86_400_000
+"""The time for which rows may arrive: after it the added copy is removed."""
+
+
+async def check(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
+    """Looks at the destination. Raises NotFound for a table or region that is gone, and as
+    `destination_of`."""
+    info_key, key = TableInfoKey(state.table_id), TableRouteKey(state.table_id)
+    snapshot = await context.snapshot(info_key, key)
+    info, route = snapshot.get(info_key), snapshot.get(key)
+    if info is None or route is None:
+        raise NotFound("table-not-found", table_id=state.table_id)
+    region = must_have_region(route, state.region_id)
+    destination = destination_of(info, region, state.root, state.to_node)
+    here = root_on(region, state.to_node)
+    new: dict[str, object] = {"destination": destination}
+    if destination is Destination.MEMBER:
+        return Goto("join", state.model_copy(update={**new, "to_root": here}))
+    in_sync = min(info.replicas, len(region.in_sync))
+    least = min(minimum_of(info, region), in_sync)
+    new |= {"replaces": here, "in_sync": in_sync, "least": least}
+    return Goto("add", state.model_copy(update=new))
+
+
+async def add(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
+    """Has a child add the learner. One that failed and may succeed is begun anew; raises the error
+    of any other."""
+    child = (state.rounds, ChildNumber.ADD)
+    end = await run_child(context, child, ADD_COPY.name, addition(state))
+    if not has_succeeded(end):
+        must_be_passing(end, ADD_COPY.name)
+        await rest_before_again(context, state.failed + 1)
+        return Goto("add", state.after_child(has_failed=True))
+    root = _root_there(state, context)
+    new = state.after_child(has_failed=False)
+    return Goto("join", new.model_copy(update={"to_root": root}))
+
+
+async def join(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
+    """Waits until the copy at the destination is in the set. Raises Conflict where the route names
+    it no more."""
+    while True:
+        root = _root_there(state, context)
+        _, region = applied_region(state, context)
+        if state.to_node in region.in_sync:
+            return Goto("switch", state.model_copy(update={"to_root": root}))
+        with context.waiting_for("copy", f"{state.to_node}, which is to be in sync"):
+            await context.live.rest(LOOK_MS)
+
+
+async def switch(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
+    """If the source leads, has a child switch the leader: to the destination, or, if that has
+    failed, to the copy in sync that suits best."""
+    _, region = applied_region(state, context)
+    if region.root != state.root:
+        return Goto("settle", state.model_copy(update={"failed": 0}))
+    to_node = None if state.failed else state.to_node
+    change = switch_from(state, region, state.from_node, to_node)
+    child = (state.rounds, ChildNumber.SWITCH)
+    end = await run_child(context, child, SWITCH_LEADER.name, change)
+    if not has_succeeded(end):
+        await rest_before_again(context, state.failed + 1)
+    return Goto("switch", state.after_child(has_failed=not has_succeeded(end)))
+
+
+async def settle(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
+    """Waits until the region can do without the source. Its commit is the point of no return.
+    Raises Conflict where the route names the copy at the destination no more."""
+    while True:
+        _root_there(state, context)
+        info, region = applied_region(state, context)
+        refusal = refusal_of(info, region, removal(state))
+        is_gone = state.root not in region.roots
+        if refusal is None or is_gone or region.root == state.root:
+            return Goto("remove", state)
+        with context.waiting_for("copy", f"{state.from_node}: {refusal}"):
+            await context.live.rest(LOOK_MS)
+
+
+async def remove(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
+    """Has a child remove the source; one that failed is begun anew. Where the source leads again,
+    another copy is to lead first. Ends where the table is gone, or where another has removed the
+    copy at the destination: then the source stays."""
+    region = _region_left(state, context)
+    if region is None or (state.root in region.roots and root_on(region, state.to_node) is None):
+        return _over(state, region, [])
+    if region.root == state.root:
+        return Goto("switch", state)
+    child = (state.rounds, ChildNumber.REMOVE)
+    end = await run_child(context, child, REMOVE_COPY.name, removal(state))
+    if not has_succeeded(end):
+        await rest_before_again(context, state.failed + 1)
+        return Goto("remove", state.after_child(has_failed=True))
+    return _over(state, _region_left(state, context), (end.result or {}).get("stays", []))
+
+
+def _root_there(state: MoveCopy, context: Context) -> str:
+    """The root of the copy at the destination. Raises Conflict where another has removed it."""
+    _, region = applied_region(state, context)
+    root = root_on(region, state.to_node)
+    if root is None:
+        facts = {"action": "move_copy", "state": f"the copy on {state.to_node} was removed"}
+        raise Conflict("action-not-allowed", region_id=state.region_id, **facts)
+    return root
+
+
+def _region_left(state: MoveCopy, context: Context) -> RegionRoute | None:
+    """The region; None: the table is gone."""
+    try:
+        _, region = applied_region(state, context)
+    except NotFound:
+        return None
+    return region
+
+
+def _over(state: MoveCopy, region: RegionRoute | None, stays: object) -> Done[MoveCopy]:
+    result = {
+        "region_id": state.region_id,
+        "from": state.from_node,
+        "to": state.to_node,
+        "moved": region is not None and state.root not in region.roots,
+        "leader": None if region is None else region.leader,
+        "copies_version": None if region is None else region.copies_version,
+        "stays": stays,
+    }
+    return Done(state, result)
+
+
+def locks(state: MoveCopy) -> tuple[Lock, ...]:
+    """No lock of the route: its children share that for a moment each."""
+    return (exclusive(copies_key(state.region_id)),)
+
+
+def resource(state: MoveCopy) -> Resource:
+    return Resource.table(state.table_id, state.name)
+
+
+MOVE_COPY = Kind(
+    name="move_copy",
+    state=MoveCopy,
+    steps={
+        "check": Step(check, to=frozenset({"add", "join"})),
+        "add": Step(add, to=frozenset({"add", "join"}), undo=remove_added, waits=True),
+        "join": Step(join, to=frozenset({"switch"}), waits=True),
+        "switch": Step(switch, to=frozenset({"switch", "settle"}), undo=lead_back, waits=True),
+        "settle": Step(settle, to=frozenset({"remove"}), waits=True),
+        "remove": Step(remove, to=frozenset({"remove", "switch"}), ends=True, waits=True),
+    },
+    no_return="settle",
+    locks=locks,
+    resource=resource,
+    success=200,
+    deadline_ms=DEADLINE_MS,
+    lane=AdmissionLane.REPAIR,
+)

@@ -1,0 +1,194 @@
+"""A copy moves: refusals before anything is made, the waits it shows, and what comes between."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from keys.model.records import ClientRequirements, ProcedureHistory, ProcedureOutcome
+from metasrv_base.errors import Refused
+from procedures.engine.control import Command, Control
+from procedures.engine.submit import SubmitRequest
+from procedures.kinds.copies.add_copy import ADD_COPY
+from procedures.kinds.copies.remove_copy import REMOVE_COPY, RemoveCopy
+from procedures.kinds.moves.copy_move import MoveCopy, addition
+from procedures.kinds.moves.move_copy import MOVE_COPY
+from procedures.machine import Kind
+from tests.fakes.cluster import Cluster
+from tests.procedures.harness.copies.copied_tables import with_copied_table
+from tests.procedures.harness.copies.moving import (
+    FIRST,
+    SECOND,
+    THIRD,
+    move,
+    with_joining_copies,
+)
+from tests.procedures.kinds.copies.copy_lives import Given, code_of, lives, regions, roles
+from tests.procedures.kinds.runs import begun, finish
+from tests.sim.loop import SimLoop, run
+
+MOVES = MOVE_COPY.name
+
+
+async def submitted(cluster: Cluster, state: MoveCopy) -> str:
+    client = ClientRequirements(submitted_by="anna", request_id="r", statement={})
+    request = SubmitRequest(cluster.ids.procedure_id(), client, "")
+    await cluster.leader.manager.submit(MOVE_COPY, state, request)
+    return request.procedure
+
+
+async def ended(cluster: Cluster, procedure: str) -> ProcedureHistory:
+    history = await cluster.leader.manager.wait(procedure, deadline_ms=7_200_000)
+    assert isinstance(history, ProcedureHistory)
+    return history
+
+
+async def waits_for(cluster: Cluster, procedure: str, kind: str) -> str:
+    """The holder of the first wait of that kind."""
+    while True:
+        entry = cluster.leader.manager.entry(procedure)
+        assert entry is not None, "it is over"
+        for wait in entry.live.waits:
+            if wait.kind == kind:
+                return wait.holder
+        await cluster.clock.sleep_ms(100)
+
+
+def nodes_of(cluster: Cluster, region: int) -> list[str]:
+    """The leader, then the copies beside it."""
+    return [regions(cluster)[region]["leader"], *(node for node, _ in roles(cluster, region))]
+
+
+@pytest.mark.parametrize(
+    ("state", "code"),
+    [
+        (move(FIRST, "dn-2", "dn-2"), "node-not-eligible"),
+        (move(FIRST, "dn-2", "dn-9"), "node-not-eligible"),
+        (move(FIRST, "dn-2", "dn-1"), "action-not-allowed"),
+        (move(SECOND, "dn-3", "dn-9"), "replica-limit"),
+        (move(FIRST, "dn-3", "dn-2"), "not-found"),
+        (move(str(int(THIRD) + 7), "dn-2", "dn-3"), "not-found"),
+        (move(FIRST, "dn-2", "dn-3").model_copy(update={"table_id": 999}), "table-not-found"),
+    ],
+)
+def test_given_a_move_that_may_not_be_then_refused_and_nothing_is_made(
+    state: MoveCopy, code: str
+) -> None:
+    (end,), cluster = lives((MOVES, state))
+
+    assert code_of(end) == code
+    assert end.outcome in (ProcedureOutcome.FAILED, ProcedureOutcome.ROLLED_BACK)
+    assert [nodes_of(cluster, region) for region in range(3)] == [
+        ["dn-1", "dn-2"],
+        ["dn-1", "dn-2", "dn-3"],
+        ["dn-1"],
+    ]
+    assert len(cluster.plane.storage.folders) == 6
+
+
+def test_given_a_member_where_one_is_too_many_then_nothing_is_added_and_the_source_goes() -> None:
+    """As after a move whose last step was refused."""
+
+    async def main(cluster: Cluster) -> None:
+        state = move(FIRST, "dn-2", "dn-3")
+        await finish(cluster, ADD_COPY.name, addition(state), {})
+        while roles(cluster, 0) != [("dn-2", "in-sync"), ("dn-3", "in-sync")]:
+            await cluster.clock.sleep_ms(1_000)
+
+        end = await finish(cluster, MOVES, state, {})
+
+        assert code_of(end) is None
+        assert end.last.state["destination"] == "member"
+        assert roles(cluster, 0) == [("dn-3", "in-sync")]
+
+    lived(main, with_joining_copies)
+
+
+def lived(
+    main: Callable[[Cluster], Awaitable[None]],
+    given: Given = with_copied_table,
+    kinds: Mapping[str, Kind[Any]] | None = None,
+) -> None:
+    async def live(loop: SimLoop) -> None:
+        await main(await begun(loop, given, kinds or {}))
+
+    run(live, 1)
+
+
+def test_given_a_copy_that_does_not_join_then_the_wait_says_so_and_a_cancel_removes_it() -> None:
+    async def main(cluster: Cluster) -> None:
+        procedure = await submitted(cluster, move(FIRST, "dn-2", "dn-3"))
+        assert await waits_for(cluster, procedure, "copy") == "dn-3, which is to be in sync"
+        assert nodes_of(cluster, 0) == ["dn-1", "dn-2", "dn-3"]
+
+        await cluster.leader.manager.control(procedure, Command(Control.CANCEL, by="anna"))
+
+        assert (await ended(cluster, procedure)).outcome is ProcedureOutcome.CANCELLED
+        assert nodes_of(cluster, 0) == ["dn-1", "dn-2"]
+
+    lived(main)
+
+
+def test_given_a_copy_that_never_joins_when_its_time_is_over_then_it_is_removed() -> None:
+    async def main(cluster: Cluster) -> None:
+        end = await finish(cluster, MOVES, move(FIRST, "dn-2", "dn-3"), {})
+
+        assert (end.outcome, code_of(end)) == (ProcedureOutcome.ROLLED_BACK, "deadline-exceeded")
+        assert nodes_of(cluster, 0) == ["dn-1", "dn-2"]
+
+    lived(main, kinds={MOVES: replace(MOVE_COPY, deadline_ms=60_000)})
+
+
+def test_given_two_moves_of_a_region_then_the_second_begins_when_the_first_has_ended() -> None:
+    async def main(cluster: Cluster) -> None:
+        first = await submitted(cluster, move(FIRST, "dn-2", "dn-3"))
+        second = await submitted(cluster, move(FIRST, "dn-1", "dn-2"))
+
+        ends = [await ended(cluster, first), await ended(cluster, second)]
+
+        assert [code_of(end) for end in ends] == [None, None]
+        assert set(nodes_of(cluster, 0)) == {"dn-2", "dn-3"}
+
+    lived(main, with_joining_copies)
+
+
+def test_given_the_new_copy_removed_by_hand_when_waited_for_then_the_source_stays() -> None:
+    async def main(cluster: Cluster) -> None:
+        procedure = await submitted(cluster, move(FIRST, "dn-2", "dn-3"))
+        await waits_for(cluster, procedure, "copy")
+        learner = next(c for c in regions(cluster)[0]["copies"] if c["node"] == "dn-3")
+        removal = RemoveCopy(
+            table_id=1024,
+            name="main.public.t",
+            region_id=FIRST,
+            node="dn-3",
+            root=learner["root"],
+            reason="test",
+        )
+        assert code_of(await finish(cluster, REMOVE_COPY.name, removal, {})) is None
+
+        end = await ended(cluster, procedure)
+
+        assert code_of(end) == "action-not-allowed"
+        assert nodes_of(cluster, 0) == ["dn-1", "dn-2"]
+
+    lived(main)
+
+
+def test_given_a_source_that_cannot_hand_over_then_it_leads_on_until_it_can() -> None:
+    async def main(cluster: Cluster) -> None:
+        leader = cluster.plane.nodes["dn-1"]
+        leader.refuses["hand-over"] = Refused("unsupported")
+        procedure = await submitted(cluster, move(FIRST, "dn-1", "dn-3"))
+        while nodes_of(cluster, 0) != ["dn-1", "dn-2", "dn-3"]:
+            await cluster.clock.sleep_ms(1_000)
+        await cluster.clock.sleep_ms(60_000)
+        assert nodes_of(cluster, 0)[0] == "dn-1"
+
+        leader.refuses.clear()
+
+        assert code_of(await ended(cluster, procedure)) is None
+        assert set(nodes_of(cluster, 0)) == {"dn-2", "dn-3"}
+
+    lived(main, with_joining_copies)
