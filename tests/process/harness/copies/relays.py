@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.process.harness.rig import Rig
 
 CHUNK_BYTES = 1 << 16
-LISTENING = "0A"
+CONNECTED = "01"
 
 
 @dataclass
@@ -63,7 +63,8 @@ class Relays:
     async def _relay(
         self, node: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        client = self._program_at(writer.get_extra_info("peername")[1])
+        ports = writer.get_extra_info("peername")[1], writer.get_extra_info("sockname")[1]
+        client = self._program_at(_inode_of(*ports))
         host, port = self.rig.url(node).removeprefix("http://").split(":")
         there, to_node = await asyncio.open_connection(host, int(port))
         try:
@@ -91,9 +92,8 @@ class Relays:
             sink.write(data)
             await sink.drain()
 
-    def _program_at(self, port: int) -> str:
-        """The program whose socket has that local port; empty: none of the rig."""
-        inode = _inode_of(port)
+    def _program_at(self, inode: str) -> str:
+        """The program that has that socket; empty: none of the rig."""
         for child in self.rig.playground.children.values():
             if inode in _sockets_of(child.pid):
                 return child.program.id
@@ -131,12 +131,14 @@ async def _closed(writer: asyncio.StreamWriter) -> None:
         await writer.wait_closed()
 
 
-def _inode_of(port: int) -> str:
-    """The inode of the socket that has that local port and is connected; empty: there is none."""
+def _inode_of(port: int, to_port: int) -> str:
+    """The inode of the socket that is connected from the one to the other; empty: there is none.
+    Another connection from the same port may have ended a moment ago."""
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
-        fields = line.split()
-        if int(fields[1].rpartition(":")[2], 16) == port and fields[3] != LISTENING:
-            return fields[9]
+        _, local, remote, state, *_, inode = line.split()[:10]
+        ends = [int(address.rpartition(":")[2], 16) for address in (local, remote)]
+        if state == CONNECTED and ends == [port, to_port]:
+            return inode
     return ""
 
 
