@@ -59,6 +59,13 @@ class Folder:
         self.schema_version = max(self.schema_version, version)
         self.dead_indexes |= dead
 
+    def take_change(self, leader: "Folder") -> None:
+        """Schema, floor and marks of the leader, as dataplane/region/log/logged_change.py."""
+        self.set_schema(
+            leader.schema_version, leader.schema_floor, leader.dead_indexes, leader.columns
+        )
+        self.marks = dict(leader.marks)
+
     def take_rows(self, brought: dict[str, Rows]) -> None:
         """In place of those that have their keys."""
         keys = {_key(row) for rows in brought.values() for row in rows}

@@ -20,7 +20,7 @@ from metasrv_base.wire.node.jobs import (
     ValidateJob,
     ValidateResult,
 )
-from metasrv_base.wire.node.orders import CreateRegion, OpenRegion, Order, OrderResult
+from metasrv_base.wire.node.orders import CreateRegion, OpenRegion, Order, OrderResult, SetSchema
 from procedures.ports import Progress
 from tests.fakes.datanodes.checked_rows import faults, of_rows
 from tests.fakes.datanodes.disk import Rows, Storage
@@ -99,6 +99,8 @@ class Plane:
         if len(self.nodes[node].effects) != effects:
             self.violations.append(f"a repeat had an effect: {orders}")
         for order, result in zip(orders, first, strict=True):
+            if result.error is None and isinstance(order, SetSchema):
+                self._replicate(node, order)
             if result.error is None and isinstance(order, CreateRegion | OpenRegion):
                 if order.role == "copy":
                     continue
@@ -106,6 +108,14 @@ class Plane:
                 self._granted_by(node, order)
         self.watch()
         return first
+
+    def _replicate(self, node: str, order: SetSchema) -> None:
+        """The change is a record of the leader's log: the copies that follow it have it, too."""
+        leader = self.storage.read(self.nodes[node].serving[order.region_id].root)
+        for other in self.nodes.values():
+            copy = other.following.get(order.region_id)
+            if copy is not None and copy.epoch == order.epoch:
+                self.storage.read(copy.root).take_change(leader)
 
     def _doom(self, node: str, orders: Sequence[Order]) -> None:
         entry = self.nodes[node]

@@ -9,11 +9,18 @@ from keys.model.records import ClientRequirements, ProcedureHistory, ProcedureOu
 from keys.model.tables import TableInfo, TableInfoKey
 from keys.store.kv import Compare
 from metasrv_base.errors import MetaError, Unavailable
-from metasrv_base.wire.node.jobs import BackfillJob, BackfillResult, CheckJob, CheckResult
+from metasrv_base.wire.node.jobs import (
+    BackfillJob,
+    BackfillResult,
+    CheckJob,
+    CheckResult,
+    ValidateJob,
+    ValidateResult,
+)
 from procedures.engine.active_procedure import ActiveProcedure
 from procedures.engine.control import Command, Control
 from procedures.engine.submit import SubmitRequest
-from procedures.kinds.failover.failover_table import FAILOVER_TABLE
+from procedures.kinds.failover.failover_table import FAILOVER_TABLE, FailoverTable
 from procedures.kinds.registry import KINDS
 from procedures.machine import ProcedureState
 from procedures.ports import Progress
@@ -71,6 +78,11 @@ class HeldJobs(FakeJobs):
         self.rates[job_id] = rows_per_s
         await super().throttle(job_id, rows_per_s)
 
+    async def validate(self, job: ValidateJob, *, progress: Progress) -> ValidateResult:
+        self.began += 1
+        await self.may_go_on.wait()
+        return await super().validate(job, progress=progress)
+
     async def check(self, job: CheckJob, *, progress: Progress) -> CheckResult:
         """Checks rows; every check beyond the first `checks_free` is held."""
         self.began += 1
@@ -126,13 +138,13 @@ class Filling:
         command = Command(Control.THROTTLE, by="ops", rows_per_s=rows_per_s)
         await self.cluster.leader.manager.control(self.procedure, command)
 
-    async def fail_over(self) -> None:
+    async def fail_over(self, moved: FailoverTable = MOVED) -> None:
         """dn-1 dies, and its regions go to others."""
         self.cluster.plane.nodes["dn-1"].die()
         manager = self.cluster.leader.manager
         request = SubmitRequest(self.cluster.ids.procedure_id(), _client(), "f")
-        moved = await manager.submit(FAILOVER_TABLE, MOVED, request)
-        found = await manager.wait(moved.procedure, deadline_ms=WAIT_MS)
+        started = await manager.submit(FAILOVER_TABLE, moved, request)
+        found = await manager.wait(started.procedure, deadline_ms=WAIT_MS)
         assert isinstance(found, ProcedureHistory), found.state
 
     def entry(self) -> ActiveProcedure:

@@ -262,11 +262,11 @@ def never_indexed(end: End) -> list[str]:
     forgotten = True not in has_heard or dead == {frozenset({1})}
     left = [f"{one.marks} {one.entries}" for one in _folders(end) if one.marks or one.entries]
     was = table_info(TABLE, "t", 1)
-    return [*_is_as(end, was, rows=False), *is_true(forgotten, f"dead {dead}"), *left]
+    return [*is_as(end, was, rows=False), *is_true(forgotten, f"dead {dead}"), *left]
 
 
 def still_indexed(end: End) -> list[str]:
-    return _is_as(end, indexed_info())
+    return is_as(end, indexed_info())
 
 
 def never_altered(end: End, rows: bool = True) -> list[str]:
@@ -274,10 +274,11 @@ def never_altered(end: End, rows: bool = True) -> list[str]:
     info = end.tables()["public.t"]
     is_wide = len(info["columns"]) > NARROW
     narrow = table_info(TABLE, "t", info["partition"]["count"])
-    return _is_as(end, wide_info() if is_wide else narrow, rows)
+    return is_as(end, wide_info() if is_wide else narrow, rows)
 
 
-def _is_as(end: End, was: TableInfo, rows: bool = True) -> list[str]:
+def is_as(end: End, was: TableInfo, rows: bool = True) -> list[str]:
+    """Checks that table t is *was*, but for ids and versions."""
     info = end.tables()["public.t"]
     before = was.model_dump(mode="json", by_alias=True)
     counted = {"version", "schema_version", "schema_floor", "next_column_id"}

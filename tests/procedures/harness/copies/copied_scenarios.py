@@ -8,6 +8,7 @@ from procedures.kinds.failover.failover_table import FailoverTable
 from procedures.kinds.tables.drop_table import DropTable
 from procedures.kinds.tables.purge_table import PurgeTable
 from procedures.kinds.tables.undrop_table import UndropTable
+from tests.procedures.harness.copies.altering import ALTERING_SCENARIOS
 from tests.procedures.harness.copies.copied_ends import (
     added,
     dropped_with_copies,
@@ -78,6 +79,7 @@ REMOVE = RemoveCopy.model_validate(
 )
 
 COPIED_SCENARIOS = (
+    *ALTERING_SCENARIOS,
     *CREATING_SCENARIOS,
     *TRUNCATING_SCENARIOS,
     *LEAVING_SCENARIOS,
