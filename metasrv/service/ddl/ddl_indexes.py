@@ -100,7 +100,6 @@ def plan_drop_index(
     table = table_asked_for(context, name, facts)
     info = table.info
     _found(info, index)
-    must_have_one_copy(table, "drop index")
     state = _state(name, info, DropIndex(name=index))
     state = state.model_copy(update={"grace_ms": context.grace_s * 1_000})
     return ProcedureToSubmit(DROP_INDEX, state, info.table_id)

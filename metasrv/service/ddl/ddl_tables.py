@@ -13,7 +13,6 @@ from metasrv.service.ddl.table_placing import (
     copies_operation,
     grown,
     must_have_nodes,
-    must_have_one_copy,
 )
 from metasrv.service.requests.absent import unless_absent
 from metasrv.service.requests.ddl_request import (
@@ -84,16 +83,8 @@ def truncate_table(context: RequestContext, name: FullTableName) -> DdlRequest:
 
 
 def check_table(context: RequestContext, name: FullTableName) -> DdlRequest:
-    return DdlRequest(
-        context, partial(locks_of_table, name), partial(plan_check_table, context, name)
-    )
-
-
-def plan_check_table(
-    context: RequestContext, name: FullTableName, facts: RequestFacts
-) -> ProcedureToSubmit:
-    must_have_one_copy(table_asked_for(context, name, facts), "check")
-    return plan_on_table(CHECK_TABLE, context, name, facts)
+    plan = partial(plan_on_table, CHECK_TABLE, context, name)
+    return DdlRequest(context, partial(locks_of_table, name), plan)
 
 
 def rename_table(
@@ -198,8 +189,6 @@ def plan_alter_table(
         operations=operations,
         grace_ms=request.grace_s * 1_000,
     )
-    if draft.moves:
-        must_have_one_copy(table, "alter")
     route = table.route
     if state.sets_copies:
         must_have_nodes(draft.whole, placement, facts.nodes)

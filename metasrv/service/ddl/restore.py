@@ -17,7 +17,6 @@ from metasrv.service.catalog.change_text import altered, text_of
 from metasrv.service.catalog.reading import Freshness, view
 from metasrv.service.catalog.table_diff import DifferenceOfTables, difference
 from metasrv.service.ddl.ddl_tables import locks_of_table, stored_operation, table_asked_for
-from metasrv.service.ddl.table_placing import must_have_one_copy
 from metasrv.service.requests.ddl_request import (
     AlreadySatisfied,
     DdlRequest,
@@ -89,8 +88,6 @@ def plan_restore(
         grace_ms=grace_ms,
     )
     draft = drafted(table.info, way.operations)
-    if draft.moves:
-        must_have_one_copy(table, "restore")
     must_fit(draft, state, table.route, context.client())
     return ProcedureToSubmit(ALTER_TABLE, state, table.info.table_id)
 

@@ -165,8 +165,8 @@ def reasons_text(reasons: Mapping[str, str]) -> str:
 
 
 def must_have_one_copy(table: CatalogTable, action: str) -> None:
-    """Raises Conflict("action-not-allowed") for a change that does not reach copies: the leader of
-    a region with copies would refuse it, after the change has begun."""
+    """Raises Conflict("action-not-allowed") for a change that brings files, which do not reach
+    copies: the leader of a region with copies would refuse it, after the change has begun."""
     has_copies = any(region.copies for region in table.route.region_routes)
     if has_copies or table.info.replicas > 1:
         reason = (

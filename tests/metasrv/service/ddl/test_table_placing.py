@@ -1,0 +1,59 @@
+"""Tables with copies over REST: made, refused for too few nodes, altered, and what they lack."""
+
+import pytest
+
+from tests.metasrv.api.rig import TABLES, leader, spec
+from tests.metasrv.service.cluster.copied import copied_region
+
+T = f"{TABLES}/t"
+WAIT = {"prefer": "wait=10"}
+PLAN = {"dry_run": "true"}
+COLUMN = {"op": "add_column", "column": {"name": "extra", "type": "int64"}}
+
+
+async def test_given_nodes_when_a_table_with_copies_is_made_then_its_route_has_them() -> None:
+    async with leader() as one:
+        body = spec(replicas=2, min_in_sync=1)
+
+        made = await one.client.post(TABLES, json=body, headers=WAIT)
+
+        assert made.status_code == 201, made.text
+        table = made.json()
+        (region,) = table["regions"]
+        assert (table["replicas"], table["min_in_sync"], table["inherited"]) == (2, 1, [])
+        assert [copy["role"] for copy in region["copies"]] == ["in-sync"]
+
+
+async def test_given_fewer_nodes_than_copies_when_made_then_409_says_how_many_can() -> None:
+    async with leader() as one:
+        refused = await one.client.post(TABLES, json=spec(replicas=15), headers=WAIT)
+
+        assert (refused.status_code, refused.json()["code"]) == (409, "node-not-eligible")
+        assert refused.json()["detail"].startswith("15 copies need as many nodes, and 2 can take")
+        assert refused.json()["facts"]["eligible"] == 2
+
+
+async def test_given_copies_when_a_change_brings_files_then_409_says_what_to_do() -> None:
+    async with leader() as one:
+        await copied_region(one)
+        index = {"name": "i", "columns": ["carrier"]}
+
+        refused = await one.client.post(f"{T}/indexes", json=index, headers=WAIT)
+
+        assert (refused.status_code, refused.json()["code"]) == (409, "action-not-allowed")
+        assert refused.json()["detail"] == (
+            "create index is not built for tables with copies yet. Set replicas of main.public.t"
+            " to 1, wait until its route has no copies, and send the request again."
+        )
+
+
+@pytest.mark.parametrize(("path", "body"), [("/alter", {"operations": [COLUMN]}), ("/check", {})])
+async def test_given_copies_when_a_change_brings_no_files_then_it_is_planned(
+    path: str, body: dict[str, object]
+) -> None:
+    async with leader() as one:
+        await copied_region(one)
+
+        planned = await one.client.post(f"{T}{path}", json=body, params=PLAN)
+
+        assert planned.status_code == 200, planned.text
