@@ -30,6 +30,7 @@ ENDED_KINDS = frozenset(
         "add_copy",
         "check_table",
         "decommission_node",
+        "drain_node",
         "failover_node",
         "change_copies",
         "failover_table",

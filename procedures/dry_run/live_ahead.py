@@ -23,8 +23,10 @@ class LiveAhead(Live):
         self.notes, self.draft, self.deadline_ms = notes, draft, deadline_ms
 
     async def rest(self, ms: int) -> None:
-        """Notes a wait for a copy, and ends it. Raises Unavailable where the copy is not one that
-        the rehearsal has added: nothing changes meanwhile."""
+        """Ends a pause, and a wait for a copy, which it notes. Raises Unavailable where the copy is
+        not one that the rehearsal has added: nothing changes meanwhile."""
+        if any(wait.expires_in_ms is not None for wait in self.waiting):
+            return
         copies = [wait.holder for wait in self.waiting if wait.kind == "copy"]
         for copy in copies:
             self.notes.waits.append(Blocker(Obstacle.COPY, copy))

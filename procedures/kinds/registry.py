@@ -14,6 +14,7 @@ from procedures.kinds.failover.failover_node import FAILOVER_NODE
 from procedures.kinds.failover.failover_table import FAILOVER_TABLE
 from procedures.kinds.failover.lose_regions import LOSE_REGIONS
 from procedures.kinds.failover.switch_leader import SWITCH_LEADER
+from procedures.kinds.moves.drain_node import DRAIN_NODE
 from procedures.kinds.moves.move_copy import MOVE_COPY
 from procedures.kinds.namespaces.alter_catalog import ALTER_CATALOG
 from procedures.kinds.namespaces.create_catalog import CREATE_CATALOG
@@ -79,6 +80,7 @@ KINDS: Mapping[str, Kind[Any]] = {
         ADD_COPY,
         REMOVE_COPY,
         MOVE_COPY,
+        DRAIN_NODE,
         SWITCH_LEADER,
     )
 }

@@ -30,7 +30,7 @@ KINDS = (
     *("undrop_table", "purge_table", "import_table", "check_table"),
     *("create_index", "validate_index", "drop_index"),
     *("failover_node", "failover_table", "lose_regions", "decommission_node", "batch"),
-    *("change_copies", "add_copy", "remove_copy", "move_copy", "switch_leader"),
+    *("change_copies", "add_copy", "remove_copy", "move_copy", "switch_leader", "drain_node"),
 )
 """Kinds, as in procedures/kinds/registry.py, which needs the packages of a server."""
 PAUSED = "paused"

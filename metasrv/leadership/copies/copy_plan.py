@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 
 from keys.model.placing.placements import NodeFilter
 from keys.model.tables import CopyRole, RegionCopy, RegionRoute, RegionState, TableInfo
-from metasrv_base.errors import Unavailable
 from procedures.kinds.copies.add_copy import AddCopy
 from procedures.kinds.copies.remove_copy import RemoveCopy
 from procedures.ports import NodeView
-from procedures.steps.placing import ANY_NODE, place, unmet, why_not
+from procedures.steps.copies.copy_placing import one_more
+from procedures.steps.placing import ANY_NODE, unmet, why_not
 
 PLANNED_MAX = 32  # procedures of one plan
 LEARNERS_MAX = 4
@@ -161,17 +161,8 @@ def _target(need: Need, views: Sequence[NodeView], learners: Mapping[str, int]) 
         here = [view for view in views if view.node_id == need.unmade.node]
         is_able = any(why_not(view, (), engine, node_filter) is None for view in here)
         return need.unmade.node if is_able else None
-    holding = set(copied.region.nodes)
     full = {node for node, count in learners.items() if count >= LEARNERS_MAX}
-    zones = {view.zone for view in views if view.node_id in holding and view.alive}
-    near = {view.node_id for view in views if view.zone in zones}
-    for excluded in (holding | full | near, holding | full):
-        try:
-            (chosen,) = place(views, 1, excluded, engine, node_filter)
-        except Unavailable:
-            continue
-        return chosen.node_id
-    return None
+    return one_more(copied.region.nodes, views, full, engine, node_filter)
 
 
 def _addition(need: Need, node: str) -> AddCopy:

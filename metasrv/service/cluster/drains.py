@@ -16,12 +16,14 @@ from metasrv.service.requests.submit_ddl import (
 from metasrv.service.state.state import ServerState
 from metasrv_base.concurrency.turns import by_turns
 from metasrv_base.wire.api.cluster import DrainRequest
+from procedures.kinds.moves.drain_node import DRAIN_NODE
 
 
 async def drain(
     state: ServerState, context: RequestContext, node_id: str, request: DrainRequest
 ) -> tuple[AcceptedChange, ...] | FailoverPlan:
-    """Cordons it, then moves every region it leads, each once its lease has ended (P4).
+    """Cordons it, then moves its copies of regions with copies, and every other region it leads,
+    each once its lease has ended (P4).
 
     A node that regions are leaving already: that procedure, whoever asked for it.
     """
@@ -37,7 +39,8 @@ async def drain(
                 plan = await plan_of(term, planned.kind, planned.state, context.client())
                 return FailoverPlan((plan,), facts.catalog.version)
             await _hold_off(state, term, context, node_id, request.reason)
-            submission = under_way(term, node_id) or await submitted(state, term, context, planned)
+            running = under_way(term, node_id, DRAIN_NODE.name) or under_way(term, node_id)
+            submission = running or await submitted(state, term, context, planned)
         return (await waited(term, submission, patience),)
 
 

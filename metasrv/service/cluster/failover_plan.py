@@ -9,7 +9,7 @@ from keys.catalog.tables.catalog_table import CatalogTable
 from keys.model.tables import RegionRoute
 from metasrv.nodes.guard import census
 from metasrv.nodes.status import GONE, NodeState, NodeStatus
-from metasrv.service.cluster.room import Room, must_take, must_take_all
+from metasrv.service.cluster.room import Room, must_take, must_take_all, must_take_copies
 from metasrv.service.named import (
     find_region,
     is_node_id,
@@ -25,11 +25,13 @@ from metasrv_base.wire.api.procedures import FailoverRequest
 from metasrv_base.wire.problem.problems import FieldError, refuse
 from procedures.kinds.failover.failover_node import FAILOVER_NODE, FailoverNode
 from procedures.kinds.failover.failover_table import FAILOVER_TABLE, FailoverTable
+from procedures.kinds.moves.drain_node import DRAIN_NODE, DrainNode
+from procedures.kinds.moves.drain_plan import copied_tables
 from procedures.machine import Kind, ProcedureState
 from procedures.ports import NodeView
 from procedures.steps.placing import why_not
 
-FAILOVERS = frozenset({FAILOVER_NODE.name, FAILOVER_TABLE.name})
+FAILOVERS = frozenset({FAILOVER_NODE.name, FAILOVER_TABLE.name, DRAIN_NODE.name})
 """Kinds by which regions leave a node."""
 
 
@@ -103,7 +105,7 @@ def plan_node(request: FailoverRequest, situation: Situation) -> Turns[Leaving]:
 def plan_drain(node_id: str, request: DrainRequest, situation: Situation) -> Turns[Leaving]:
     """A node that lives is left in order: its leases are waited for, and no guard applies, for it
     is a person who asks. Raises NotFound; Conflict("node-not-eligible") if there is nowhere to go,
-    for all of them or for the tables of a placement."""
+    for all of them, for the tables of a placement, or for one of the copies of a region."""
     must_be_registered([node_id, *request.targets], situation)
     failover = FailoverRequest(
         node_id=node_id, reason=request.reason, targets=request.targets, force=False
@@ -114,7 +116,13 @@ def plan_drain(node_id: str, request: DrainRequest, situation: Situation) -> Tur
     if situation.catalog.led_by(node_id) and None not in reasons.values():
         refusal = "; ".join(f"{node} is {reason}" for node, reason in reasons.items())
         raise Conflict("node-not-eligible", reason=refusal, reasons=reasons)
-    yield from must_take_all(Room(situation.views, node_id, request.targets), situation.catalog)
+    room = Room(situation.views, node_id, request.targets)
+    yield from must_take_all(room, situation.catalog)
+    copied = yield from copied_tables(situation.catalog, node_id)
+    if copied:
+        yield from must_take_copies(room, situation.catalog, copied)
+        drain = DrainNode(node=node_id, reason=request.reason, targets=request.targets)
+        return Leaving(DRAIN_NODE, drain)
     return Leaving(
         FAILOVER_NODE,
         FailoverNode(node=node_id, reason=request.reason, targets=request.targets),

@@ -18,6 +18,7 @@ from keys.model.placing.placements import DEFAULT_PLACEMENT_ID, DEFAULT_PROFILE,
 from metasrv_base.concurrency.turns import Turns, slices
 from metasrv_base.engines import is_volatile
 from metasrv_base.errors import Conflict
+from procedures.kinds.moves.drain_plan import leaving, member_left
 from procedures.ports import NodeView
 from procedures.steps.placing import why_not
 
@@ -39,13 +40,18 @@ class Room:
     targets: Collection[str] = ()
     """Nodes that a person named; empty: any but the source."""
 
-    def refusals(self, placement: PlacementInfo, engine: str) -> Mapping[str, str] | None:
-        """Returns why each node that is asked for takes no region; None: one of them does."""
+    def refusals(
+        self, placement: PlacementInfo, engine: str, holding: Collection[str] = ()
+    ) -> Mapping[str, str] | None:
+        """Returns why each node that is asked for takes no region; None: one of them does.
+        *holding*: nodes that have a copy of the region."""
         reasons = dict[str, str]()
         for view in self.views:
             if view.node_id == self.source or (self.targets and view.node_id not in self.targets):
                 continue
             reason = why_not(view, (), engine, placement.node_filter)
+            if view.node_id in holding:
+                reason = "holding a copy already"
             if reason is None:
                 return None
             reasons[view.node_id] = reason
@@ -81,6 +87,25 @@ def must_take(room: Room, catalog: Catalog, tables: Iterable[CatalogTable]) -> N
         if reasons is not None:
             stuck_tables.append(Stuck(table, placement, reasons))
     _refuse(stuck_tables[:TOLD_MAX])
+
+
+def must_take_copies(room: Room, catalog: Catalog, tables: Sequence[int]) -> Turns[None]:
+    """Raises Conflict("node-not-eligible") with those of *tables* that have a copy on the source
+    which no other node may take: there are too few nodes for their number of copies."""
+    stuck_tables = list[Stuck]()
+    for number in tables:
+        yield
+        for copy in leaving(catalog, room.source, (number,)):
+            if member_left(copy, room.source) is not None:
+                continue
+            placement = catalog.placing.placement_of(copy.table.info)
+            reasons = room.refusals(placement, copy.table.info.engine, copy.region.nodes)
+            if reasons is not None:
+                stuck_tables.append(Stuck(copy.table, placement, reasons))
+                break
+        if len(stuck_tables) == TOLD_MAX:
+            break
+    _refuse(stuck_tables)
 
 
 def _refuse(stuck_tables: Sequence[Stuck]) -> None:

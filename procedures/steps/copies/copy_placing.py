@@ -4,7 +4,7 @@ A pure function of the nodes' facts, as the placement of leaders (procedures/ste
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 
 from keys.catalog.tables.partition_groups import Groups
@@ -14,7 +14,7 @@ from metasrv_base.engines import LSM
 from metasrv_base.errors import Unavailable
 from metasrv_base.values.frozen import frozen
 from procedures.ports import NodeView
-from procedures.steps.placing import ANY_NODE, NODE_REGIONS_MAX, region_root, why_not
+from procedures.steps.placing import ANY_NODE, NODE_REGIONS_MAX, place, region_root, why_not
 
 Homes = tuple[NodeView, ...]
 """Nodes of the copies of one region; the leader's first."""
@@ -66,6 +66,28 @@ def place_copies(
             raise _too_few(nodes, homes, rules)
         placed.append(homes)
     return tuple(placed)
+
+
+def one_more(
+    holding: Collection[str],
+    views: Iterable[NodeView],
+    excluded: Collection[str],
+    engine: str,
+    node_filter: NodeFilter,
+) -> str | None:
+    """The node for one more copy of a region with copies on the nodes *holding*: in a zone that has
+    none of them, where there is one. None: no node may take it."""
+    views = tuple(views)
+    zones = {view.zone for view in views if view.node_id in holding and view.alive}
+    near = {view.node_id for view in views if view.zone in zones}
+    unable = {*holding, *excluded}
+    for left_out in (unable | near, unable):
+        try:
+            (chosen,) = place(views, 1, left_out, engine, node_filter)
+        except Unavailable:
+            continue
+        return chosen.node_id
+    return None
 
 
 def _homes(

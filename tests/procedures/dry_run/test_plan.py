@@ -28,12 +28,12 @@ from tests.sim.loop import SimLoop, run
 # The committer's and the record's own keys: their names hold numbers that no plan can know.
 OWN = (CatalogUpdateKey, CatalogVersionKey, ProcedureKey, ProcedureHistoryKey, IdempotencyKey)
 PLAIN = [one for one in SCENARIOS if one.cancel_after_ms is None]
-MOVES = [one.name for one in SCENARIOS if one.kind == "move_copy"]
+MOVES = [one.name for one in SCENARIOS if one.kind in ("move_copy", "drain_node")]
 UNFORESEEN = {
     "truncate_table, a copy refuses": {"orders"},  # more of them to the node that refused
     # of the failover that runs beside it
     "decommission_node, with copies": {"steps", "writes", "orders"},
-    # the leader's request to join; to a learner that is made anew, and its node
+    # the request of a leader that a copy joins; the orders that follow from it
     **{name: {"writes", "orders"} for name in MOVES},
     "failover_table, with copies, the next leader starts again": {
         *("steps", "writes", "log", "orders"),  # once more, for its next epoch

@@ -1,5 +1,5 @@
-"""Regions with copies under a real metasrv: nodes lost with their disks, and a leader that stands
-still. Settings are the defaults."""
+"""Regions with copies under a real metasrv: nodes lost with their disks, a leader that stands
+still, and one that is drained. Settings are the defaults."""
 
 from pathlib import Path
 
@@ -7,6 +7,7 @@ import pytest
 
 from tests.process.harness.copies.altered_copies import two_copies_altered
 from tests.process.harness.copies.copy_outages import copies_killed, stopped_leader_read
+from tests.process.harness.copies.drained_copies import leader_drained
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 
@@ -33,6 +34,15 @@ async def test_given_two_copies_when_a_disk_is_lost_and_the_numbers_change_then_
     tmp_path: Path,
 ) -> None:
     seen = await two_copies_altered(tmp_path)
+
+    print(seen)
+    assert seen.wrong == ()
+
+
+async def test_given_writers_when_a_node_that_leads_is_drained_then_no_write_is_refused(
+    tmp_path: Path,
+) -> None:
+    seen = await leader_drained(tmp_path)
 
     print(seen)
     assert seen.wrong == ()

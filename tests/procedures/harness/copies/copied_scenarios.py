@@ -31,6 +31,7 @@ from tests.procedures.harness.copies.copied_tables import (
     with_dropped_copied_table,
 )
 from tests.procedures.harness.copies.creating import CREATING_SCENARIOS
+from tests.procedures.harness.copies.draining import DRAINING_SCENARIOS
 from tests.procedures.harness.copies.leaving import LEAVING_SCENARIOS
 from tests.procedures.harness.copies.moving import MOVING_SCENARIOS
 from tests.procedures.harness.copies.switching import SWITCHING_SCENARIOS
@@ -84,6 +85,7 @@ COPIED_SCENARIOS = (
     *TRUNCATING_SCENARIOS,
     *LEAVING_SCENARIOS,
     *MOVING_SCENARIOS,
+    *DRAINING_SCENARIOS,
     *SWITCHING_SCENARIOS,
     Scenario(
         "add_copy",

@@ -1,0 +1,122 @@
+"""drain_node: moves all copies from a node that lives, and then the regions with one copy.
+
+Each copy of a region with copies moves by a child (move_copy), to a node that its placement allows
+and that has none of that region; a region that the node leads is led by another copy first, by a
+planned switch. So no write is refused, and no copy in sync is missing meanwhile. A few move at
+once, and fewer to one node.
+
+What the node leads then is moved by a failover, in order: tables with one copy
+(docs/decisions/0049), and regions whose copies could not move. A cancel begins no more moves; those
+that were begun go on by themselves, and can be cancelled each.
+"""
+
+from collections.abc import Mapping
+from itertools import islice
+
+from keys.model.records import Lock, Resource
+from metasrv_base.concurrency.turns import by_turns
+from procedures.context import Context
+from procedures.kinds.failover.failover_node import FAILOVER_NODE, FailoverNode
+from procedures.kinds.moves.copy_move import MoveCopy
+from procedures.kinds.moves.drain_plan import DrainRules, copied_tables, leaving, moves_due
+from procedures.kinds.moves.move_copy import MOVE_COPY
+from procedures.machine import AdmissionLane, Done, Goto, Kind, Outcome, ProcedureState, Step
+from procedures.steps.paged_children import at_most, child_id, rest_before_again
+
+ROUNDS_MAX = 8  # over the copies of the node; those that failed as often are reported
+LEFT_TOLD_MAX = 64  # regions that stay on the node and are named in the result
+DEADLINE_MS = 7 * 86_400_000
+"""The time for which rows may move. After it no more moves begin."""
+
+
+class DrainNode(ProcedureState):
+    node: str
+    reason: str
+    targets: tuple[str, ...] = ()
+    """Nodes that may get copies and regions; empty: any."""
+    rounds: int = 0
+    moves: int = 0
+    """Children that moved a copy, or tried to, over all rounds."""
+
+
+async def move(state: DrainNode, context: Context) -> Outcome[DrainNode]:
+    """Has children move the copies, each region once in a round, some at a time."""
+    if state.rounds:
+        await rest_before_again(context, state.rounds)
+    begun: dict[str, tuple[str, str]] = {}
+    while True:
+        for change in await _due(state, context, begun):
+            child = child_id(context.procedure, state.rounds, int(change.region_id))
+            begun[change.region_id] = child, change.to_node
+            await context.children.submit(child, MOVE_COPY.name, change.model_dump(mode="json"))
+        living = await context.children.under_way()
+        if not living:
+            break
+        await at_most(context, len(living) - 1)
+    new = state.model_copy(update={"rounds": state.rounds + 1, "moves": state.moves + len(begun)})
+    is_over = new.rounds == ROUNDS_MAX or not await _left(state, context)
+    return Goto("fail_over" if is_over else "move", new)
+
+
+async def _due(
+    state: DrainNode, context: Context, begun: Mapping[str, tuple[str, str]]
+) -> list[MoveCopy]:
+    """The moves to begin now; none while as many are under way as may be."""
+    living = set(await context.children.under_way())
+    arriving = [node for child, node in begun.values() if child in living]
+    rules = DrainRules(state.node, state.targets, begun.keys(), arriving)
+    nodes = context.ports.placement.nodes()
+    return await by_turns(moves_due(context.ports.applied(), nodes, rules, state.reason))
+
+
+async def _left(state: DrainNode, context: Context) -> list[str]:
+    """The first regions of which the node has a copy that is to move."""
+    catalog = context.ports.applied()
+    numbers = await by_turns(copied_tables(catalog, state.node))
+    copies = islice(leaving(catalog, state.node, numbers), LEFT_TOLD_MAX)
+    return [copy.region.region_id for copy in copies]
+
+
+async def fail_over(state: DrainNode, context: Context) -> Outcome[DrainNode]:
+    """Has a child move the regions that the node leads still."""
+    if context.ports.applied().led_by(state.node):
+        change = FailoverNode(node=state.node, reason=state.reason, targets=state.targets)
+        child = child_id(context.procedure, state.rounds, 0)
+        await context.children.submit(child, FAILOVER_NODE.name, change.model_dump(mode="json"))
+    return Goto("gather", state)
+
+
+async def gather(state: DrainNode, context: Context) -> Outcome[DrainNode]:
+    """Waits for that child."""
+    await at_most(context, 0)
+    end = await context.children.end_of(child_id(context.procedure, state.rounds, 0))
+    failover = None if end is None else end.result
+    result = {"node": state.node, "moves": state.moves, "left": await _left(state, context)}
+    return Done(state, {**result, "failover": failover})
+
+
+def locks(state: DrainNode) -> tuple[Lock, ...]:
+    """No locks: a failover of the node, if it dies, takes its lock."""
+    return ()
+
+
+def resource(state: DrainNode) -> Resource:
+    return Resource(type="node", id=state.node, name=state.node)
+
+
+DRAIN_NODE = Kind(
+    name="drain_node",
+    state=DrainNode,
+    steps={
+        "move": Step(move, to=frozenset({"move", "fail_over"}), waits=True),
+        "fail_over": Step(fail_over, to=frozenset({"gather"}), waits=True),
+        "gather": Step(gather, waits=True),
+    },
+    no_return="fail_over",
+    locks=locks,
+    resource=resource,
+    success=200,
+    deadline_ms=DEADLINE_MS,
+    lane=AdmissionLane.REPAIR,
+)
+"""Undo has nothing to do: what was moved stays."""

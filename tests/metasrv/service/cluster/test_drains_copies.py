@@ -1,0 +1,96 @@
+"""POST /v1/nodes/{id}/drain of a node that has copies: they move, or the drain is refused."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from keys.model.records import ProcedureHistory
+from keys.model.tables import RegionCopy, RegionRoute
+from tests.metasrv.api.rig import Server, leader
+from tests.metasrv.service.cluster.copied import (
+    change_of,
+    copied_region,
+    region_now,
+    results,
+    roles,
+)
+
+
+async def drain(server: Server, node: str, *, dry_run: bool = False, **body: Any) -> httpx.Response:
+    query = {"dry_run": "true"} if dry_run else {}
+    request = {"reason": "a new kernel", **body}
+    return await server.client.post(f"/v1/nodes/{node}/drain", json=request, params=query)
+
+
+async def copy_on(server: Server, region: RegionRoute, node: str) -> RegionCopy:
+    """The copy of *node*, once it was added."""
+    while True:
+        kinds = [entry.held.record.kind for _, entry in server.term.manager.living()]
+        copies = [copy for copy in region_now(server, region).copies if copy.node == node]
+        if copies and "add_copy" not in kinds:
+            return copies[0]
+        await server.term.manager.changed(deadline_ms=1_000)
+
+
+def is_cordoned(server: Server, node: str) -> bool:
+    return server.term.nodes.entry(node).node.cordon is not None
+
+
+async def test_given_a_node_with_a_copy_when_drained_then_it_moves_and_a_repeat_is_the_same() -> (
+    None
+):
+    async with leader(nodes=4) as server:
+        region = await copied_region(server)
+        in_sync, learner = region.copies
+
+        started = await drain(server, in_sync.node)
+        again = await drain(server, in_sync.node)
+        assert (started.status_code, started.json()["kind"]) == (202, "drain_node"), started.text
+        assert again.json()["id"] == started.json()["id"]
+        assert is_cordoned(server, in_sync.node)
+        new = await copy_on(server, region, "dn-4")
+        joins = change_of(region_now(server, region), new)
+        (joined,) = await results(server, region.leader, joins)
+        assert joined["error"] is None
+        end = await server.term.manager.wait(started.json()["id"], deadline_ms=60_000)
+
+        assert isinstance(end, ProcedureHistory)
+        assert end.result is not None
+        assert (end.result["moves"], end.result["left"]) == (1, [])
+        assert roles(region_now(server, region)) == {learner.node: "learner", "dn-4": "in-sync"}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "targets"), [(3, []), (4, ["the learner"])], ids=["too few nodes", "no such target"]
+)
+async def test_given_too_few_nodes_for_the_copies_when_drained_then_refused_and_not_cordoned(
+    nodes: int, targets: list[str]
+) -> None:
+    async with leader(nodes=nodes) as server:
+        region = await copied_region(server)
+        in_sync, learner = region.copies
+        named = [learner.node for _ in targets]
+
+        for node in (in_sync.node, region.leader):
+            refused = await drain(server, node, targets=named)
+
+            problem = refused.json()
+            assert (refused.status_code, problem["code"]) == (409, "node-not-eligible")
+            assert problem["facts"]["reasons"][learner.node] == "holding a copy already"
+            assert not is_cordoned(server, node)
+        assert not server.term.manager.living()
+        assert region_now(server, region) == region
+
+
+async def test_given_a_dry_run_then_it_lists_the_moves_and_nothing_is_cordoned() -> None:
+    async with leader(nodes=4) as server:
+        region = await copied_region(server)
+
+        plan = await drain(server, region.leader, dry_run=True)
+
+        assert plan.status_code == 200, plan.text
+        assert "move_copy" in plan.text
+        assert "switch_leader" in plan.text
+        assert not is_cordoned(server, region.leader)
+        assert region_now(server, region) == region
