@@ -52,13 +52,13 @@ class RecordType(IntEnum):
     GROUP = 2
     """Statements that were written together, with their rows."""
     FLOOR = 3
-    """Never written: a schema floor is a part of CHANGE, as are 4 and 5."""
+    """Never written: a schema floor is a part of CHANGE, as are 4 to 6."""
     MARK = 4
     """Never written: a mark that was opened or closed."""
     DEAD_INDEX = 5
     """Never written: an index that was removed."""
     INGEST = 6
-    """Reserved: files that a job has made, and that were taken."""
+    """Never written: files that a job has made, and that were taken."""
     FREEZE = 7
     """Reserved: a freeze of the cluster."""
     EPOCH = 8
@@ -70,7 +70,8 @@ class RecordType(IntEnum):
     damage in the newest synced write is known from a torn one. Has the position of the record
     before it, and takes none."""
     CHANGE = 11
-    """The schema, the floor and the marks of a region after a change of them."""
+    """The schema, the floor and the marks of a region after a change of them; with the files that
+    it takes, if it takes any."""
 
 
 TAKE_NONE = frozenset({RecordType.SCHEMA, RecordType.DURABLE})

@@ -42,6 +42,9 @@ class RegionContent:
         """Files that are kept for whoever reads as of an open mark, by its name."""
         self._pinned: dict[str, Sequence[FileReader]] = {}
         """Files that are kept for a copy session, by its id."""
+        self._awaited = dict(opened.awaited)
+        """Names of files that a change of the log names and that no manifest names yet, by the
+        sequence of the change."""
         self.schema = opened.manifest.table_schema
         self.version, self.sequence = opened.manifest.version, opened.manifest.sequence
         """The highest row version given, and the position of the newest group in the log."""
@@ -192,9 +195,21 @@ class RegionContent:
             self._files.removed(names)
 
     def unnamed_files(self) -> frozenset[str]:
-        """Files that no manifest names, since they are being written or were let go."""
+        """Files that no manifest names, since they are being written or were let go, or since a
+        change of the log will name them."""
         with self._lock:
-            return self._files.unnamed
+            return self._files.unnamed.union(*self._awaited.values())
+
+    def await_files(self, sequence: int, names: frozenset[str]) -> None:
+        """The change at that position of the log names these files: they are not obsolete from now
+        on, until it has taken effect."""
+        with self._lock:
+            self._awaited[sequence] = names
+
+    def awaited_files(self) -> frozenset[str]:
+        """The files of changes that have not taken effect."""
+        with self._lock:
+            return frozenset[str]().union(*self._awaited.values())
 
     def hold(self, mark: str, families: Collection[int]) -> None:
         """Keeps the present files until that mark is closed or held anew."""
@@ -221,6 +236,7 @@ class RegionContent:
             self.memory.add([part for part in group.parts if part.family not in dead], wall_ms)
             self.version = max(self.version, group.version)
             self.sequence += 1
+            self._awaited.pop(self.sequence, None)  # a change that could not be logged
             remember(group, self.statements)
             self._count()
 
@@ -230,6 +246,7 @@ class RegionContent:
         with self._lock:
             self.version = max(self.version, version)
             self.sequence += 1
+            self._awaited.pop(self.sequence, None)
 
     def freeze(self, log_from: int, closed_bytes: int, columns: Sequence[ColumnDef]) -> None:
         """Sends rows to new memtables from now on. Nobody writes meanwhile."""

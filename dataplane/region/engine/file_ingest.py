@@ -37,6 +37,8 @@ PUTS_AT_ONCE = 8_192
 PREPARED_BYTES_MAX = 8 << 20
 """The most bytes of keys in one `Prepared`. The next one finds the others, since a key that was
 settled is not found again."""
+Batch = tuple[BatchHeader, pa.RecordBatch]
+
 _KEY_BYTES = 120  # measured: an object and its place in a set, without the key itself
 
 
@@ -103,8 +105,7 @@ class FileIngest:
 
     def settle(self, source: Ingest, prepared: Prepared) -> None:
         """Puts the entries of the prepared keys. Nobody writes meanwhile. Raises as `ingest`."""
-        if self._may_take(source):
-            self._put_again(source, prepared)
+        self._put_all(self.entries_first(source, prepared, whole=False))
 
     def ingest(self, source: Ingest, prepared: Prepared | None = None) -> bool:
         """Takes the files, in one manifest that names the procedure. False: it was done before.
@@ -114,15 +115,33 @@ class FileIngest:
         """
         if not self._may_take(source):
             return False
-        if source.unique_columns:
-            prepared = prepared or self.prepare(source)
-            self._put_again(source, prepared)
-            while not prepared.is_whole:
-                prepared = self.prepare(source)
-                self._put_again(source, prepared)
+        self._put_all(self._entries(source, prepared, whole=True))
         with self._manifest.changing() as manifest:
             self._manifest.publish(self._ingested(manifest, source))
             return True
+
+    def entries_first(
+        self, source: Ingest, prepared: Prepared | None = None, *, whole: bool = True
+    ) -> Iterator[Batch]:
+        """Yields batches of entries that would lose to what speaks of another row: each is written
+        before the next is asked for, and all before the files are taken. None of files that were
+        taken before; else the files are durable. Not *whole*: those of *prepared* alone.
+
+        Nobody else writes meanwhile. Raises as `ingest`.
+        """
+        if self._may_take(source):
+            yield from self._entries(source, prepared, whole=whole)
+
+    def _entries(
+        self, source: Ingest, prepared: Prepared | None, *, whole: bool
+    ) -> Iterator[Batch]:
+        if not source.unique_columns:
+            return
+        prepared = prepared or self.prepare(source)
+        yield from self._put_again(source, prepared)
+        while whole and not prepared.is_whole:
+            prepared = self.prepare(source)
+            yield from self._put_again(source, prepared)
 
     def _may_take(self, source: Ingest) -> bool:
         """Whether the files are still to be taken; False if they were taken before. Raises what is
@@ -137,8 +156,8 @@ class FileIngest:
     def _ingested(self, manifest: Manifest, source: Ingest) -> Manifest:
         return ingested(manifest, source, self._content.readable_version())
 
-    def _put_again(self, source: Ingest, prepared: Prepared) -> None:
-        """Puts the entries that would lose to what speaks of another row, part by part. Where two
+    def _put_again(self, source: Ingest, prepared: Prepared) -> Iterator[Batch]:
+        """Yields the entries that would lose to what speaks of another row, part by part. Where two
         rows have the values of one, those that were put before are true, and harmless."""
         keys, start = sorted(prepared.keys), b""
         rivals = Rivals(self._index_of(source))
@@ -149,16 +168,18 @@ class FileIngest:
                 done = settle_some(merge(ready, since), snapshot, rivals)
             puts = [] if rivals.total else done.puts
             for first in range(0, len(puts), PUTS_AT_ONCE):
-                self._put(source.index, puts[first : first + PUTS_AT_ONCE])
+                entries = puts[first : first + PUTS_AT_ONCE]
+                yield self._header(source.index), entry_batch(source.index, entries)
             if done.following is None:
                 rivals.check()
                 return
             start = done.following
 
-    def _put(self, index: int, entries: Sequence[tuple[bytes, bytes]]) -> None:
-        (answer,) = self._writer.apply([(self._header(index), entry_batch(index, entries))])
-        if isinstance(answer, MetaError):
-            raise answer
+    def _put_all(self, batches: Iterator[Batch]) -> None:
+        for batch in batches:
+            (answer,) = self._writer.apply([batch])
+            if isinstance(answer, MetaError):
+                raise answer
 
     def _header(self, index: int) -> BatchHeader:
         """No other batch has its statement id: none was given these versions."""

@@ -66,15 +66,16 @@ class RegionMaintenance:
         age_ms = self._place.clock.wall_ms() - memory.first_ms
         return memory.rows > 0 and age_ms >= limits.flush_age_ms
 
-    def flush(self) -> bool:
+    def flush(self, *, to_end: bool = False) -> bool:
         """Memory to files, one for each family, then a manifest that names them, then the look,
-        then the log is cut.
+        then the log is cut. *to_end*: also if there are no rows, so that the manifest says that the
+        files reach to the end of the log.
 
         False: there was nothing. Unavailable `storage-full` leaves the rows where they are.
         """
         with self._flushing:
             self._serving.check()
-            frozen = self._freeze()
+            frozen = self._freeze(to_end=to_end)
             if frozen is None:
                 return False
             columns, marks = self._manifest.value.spec.columns, self._manifest.value.marks
@@ -208,10 +209,11 @@ class RegionMaintenance:
         new_manifest = {"statements": (), "statement_files": files, "forgotten_ms": forgotten_ms}
         return manifest.model_copy(update=new_manifest)
 
-    def _freeze(self) -> Frozen | None:
+    def _freeze(self, *, to_end: bool = False) -> Frozen | None:
         """Returns the memtable to flush; after a flush that failed, the one that it left. None too
         while the log has records that are not in memory yet: a file never lets go what it lacks."""
-        if self._content.frozen is None and self._content.memory.rows:
+        is_behind = to_end and self._log.history.base.sequence < self._content.sequence
+        if self._content.frozen is None and (self._content.memory.rows or is_behind):
             log = self._log
             with log.writing:
                 if log.history.end > self._content.sequence:

@@ -1,9 +1,9 @@
 """Opens a region: fence, read, seal, replay, publish, look; and only then it serves (P5)."""
 
 import posixpath
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from dataplane.region.compaction.flush import stored_position
 from dataplane.region.copies.history import START, LogHistory
@@ -61,6 +61,9 @@ class OpenedRegion:
     statement_share: StatementShare
     history: LogHistory
     """The positions of its log."""
+    awaited: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    """Names of files in the own root that changes of the log name, and that have not taken effect:
+    by the sequence of the change."""
 
 
 def create_or_open(
@@ -143,9 +146,7 @@ def _open_over(
     base = with_schema(source.manifest, order.schema, source.manifest.version)
     columns = base.spec.columns
     inherited = Inheritance(region_place.root, source.root)
-    files = [inherited.file(entry) for entry in base.files]
-    for entry in files:
-        FileReader(region_place.files, entry).verify_present()
+    files = _present(region_place, map(inherited.file, base.files))
     replay = Replay(region_place, columns, mine, base)
     with ExitStack() as unopened:
         unopened.callback(replay.give_up)
@@ -162,8 +163,9 @@ def _open_over(
         if replay.spilled:
             history = history.flushed_to(history.end)
         statements = StatementFiles(region_place.disk, region_place.root, mine)
-        base = _with_logged(base, replay, source.manifest.schema_floor)
-        new_files = [*files, *replay.spilled]
+        base = _with_logged(base, replay, source)
+        logged = [each for each in map(inherited.file, base.files) if each not in files]
+        new_files = [*files, *_present(region_place, logged), *replay.spilled]
         manifest = base.model_copy(
             update={
                 "epoch": mine.epoch,
@@ -199,12 +201,21 @@ def _open_over(
         )
 
 
-def _with_logged(base: Manifest, replay: Replay, floor: int) -> Manifest:
-    """The manifest with the last change of the logs. *base* has what the order brings. *floor*: of
-    the manifest before that. A floor that is the order's alone takes hold now."""
-    if replay.change is not None:
-        base = with_change(base, replay.change)
-        floor = max(floor, replay.change.change.schema_floor)
+def _present(region_place: RegionPlace, entries: Iterable[FileEntry]) -> list[FileEntry]:
+    """The same entries. Raises as `FileReader.verify_present`."""
+    files = list(entries)
+    for entry in files:
+        FileReader(region_place.files, entry).verify_present()
+    return files
+
+
+def _with_logged(base: Manifest, replay: Replay, source: ManifestSource) -> Manifest:
+    """The manifest with the changes of the logs. *base* has what the order brings, *source* is the
+    manifest before that. A floor that is the order's alone takes hold now."""
+    floor = source.manifest.schema_floor
+    for record in replay.changes:
+        base = with_change(base, record, source.root)
+        floor = max(floor, record.change.schema_floor)
     if base.schema_floor == floor:
         return base
     return base.model_copy(update={"floor_version": replay.version})

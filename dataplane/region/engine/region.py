@@ -10,7 +10,7 @@ Bounds: memory is two memtables (the second while one is flushed), their sorted 
 are scanned, the block cache, and for a scan or a merge a window of each file that it touches.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import pyarrow as pa
 
@@ -38,6 +38,7 @@ from dataplane.region.place import OpenOrder, RegionPlace
 from metasrv_base.errors import MetaError, NotFound, Unavailable
 from metasrv_base.wire.node.inputs import Borrowed, Snapshot
 
+REGION_FILE = "file of the region"
 FILES_MAX = 512
 """Small ones of a region: with more, every read looks into too many. Merging keeps fewer than 40 of
 a family, so it has fallen behind, and writes wait for it."""
@@ -226,6 +227,16 @@ class Region:
         with self._manifest.changing() as manifest:
             self._content.pin(session)
             return manifest
+
+    def pin_named(self, session: str, names: Collection[str]) -> None:
+        """Keeps own data files, by their names, until `unpin_files`: those of the manifest, and
+        those of changes of the log. Raises NotFound for another name."""
+        with self._manifest.changing() as manifest:
+            own = {entry.name for entry in manifest.files if entry.root is None}
+            unknown = sorted(set(names) - own - self._content.awaited_files())
+            if unknown:
+                raise NotFound(what=REGION_FILE, name=unknown[0])
+            self._content.pin(session)
 
     def unpin_files(self, session: str) -> None:
         """Ends a pin. Waits for nothing; may be called again."""

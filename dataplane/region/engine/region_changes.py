@@ -1,8 +1,8 @@
-"""Changes of an open region's schema, floor and marks, and the manifests that they become.
+"""Changes of an open region's schema, floor, marks and files, and the manifests that they become.
 
 A region without copies publishes the manifest at once (docs/decisions/0086). One with copies first
 logs the change, in order with its rows, and publishes when every copy that it requires has the
-record (docs/decisions/0372).
+record (docs/decisions/0372), and the files that it names (docs/decisions/0398).
 """
 
 from dataclasses import dataclass
@@ -15,10 +15,16 @@ from dataplane.region.format.schema import RegionSchema
 from dataplane.region.format.versions import next_version
 from dataplane.region.log.log_writer import LogWriter, PositionedRecord
 from dataplane.region.log.logged_change import LoggedChange, PositionedChange, with_change
+from dataplane.region.log.logged_files import LoggedFiles
+from dataplane.region.manifests.adoption import Ingest, ingested
 from dataplane.region.manifests.floor import with_schema
 from dataplane.region.manifests.manifest import Manifest, Mark
 from dataplane.region.manifests.marks import marked, unmarked, version_of_mark
 from metasrv_base.errors import MetaError
+
+UNLOGGED = "unlogged"
+"""The name of files of a region whose log is empty, when it gets copies: nothing else leads a copy
+to them. Behind a longer log a copy begins with all files of the manifest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,22 +73,32 @@ class RegionChanges:
                 self._manifest.publish(after, replaced=before.files)
             return version
 
-    def order(self, change: RegionChange, *, anew: bool = False) -> OrderedChange:
+    def order(self, change: RegionChange | Ingest, *, anew: bool = False) -> OrderedChange:
         """The first half, for a region with copies: the change is durable in the own log, and has
         no effect. No batch is ordered before it is settled. *anew*: logs what the region has, also
-        if nothing changes.
+        if nothing changes; with its files where the log is empty. Files of an ingest are durable
+        before (`FileIngest.entries_first`), and not collected from now on.
 
         Raises as `LogWriter.append_records`; whether the record is in the log then is not known,
-        and the region serves no more.
+        and the region serves no more. Raises as `adoption.ingested`; then it is not in the log.
         """
         with self._manifest.changing() as before, self._log.writing:
             self._serving.check()
             assert self._log.history.end == self._content.sequence, "one record at a time waits"
-            after, version = self._planned(self._with_floor_version(before), change)
+            base, files = self._with_floor_version(before), None
+            if isinstance(change, Ingest):
+                after, files = self._with_files(base, change)
+                version = self._content.version
+            else:
+                after, version = self._planned(base, change)
             if after == before and not anew:
                 return OrderedChange(None, None, version)
-            logged = LoggedChange.of(after, self._content.version)
+            if anew and before.files and not self._log.history.end:
+                files = LoggedFiles(name=UNLOGGED, root=self._root, files=before.files)
+            logged = LoggedChange.of(after, self._content.version, files)
             sequence = self._log.history.end + 1
+            if files is not None:
+                self._content.await_files(sequence, files.names_in(self._root))
             record = PositionedRecord(
                 LogPosition(self._serving.opening.epoch, sequence),
                 logged.encode(),
@@ -101,13 +117,26 @@ class RegionChanges:
         """
         try:
             with self._manifest.changing() as before:
-                after = with_change(before, record)
+                after = with_change(before, record, self._root)
                 if after != before:
                     self._manifest.publish(after, replaced=before.files)
                 self._content.pass_change(record.change.version)
         except MetaError as error:
             self._serving.stop(error)
             raise
+
+    @property
+    def _root(self) -> str:
+        return self._serving.place.root
+
+    def _with_files(self, before: Manifest, source: Ingest) -> tuple[Manifest, LoggedFiles | None]:
+        """The manifest with the files of a job, and what a record says of them. The same manifest,
+        and None, if they were taken before."""
+        if source.name in before.adopted:
+            return before, None
+        after = ingested(before, source, self._content.version)
+        files = after.files[len(before.files) :]
+        return after, LoggedFiles(name=source.name, root=self._root, files=files)
 
     def _planned(self, before: Manifest, change: RegionChange) -> tuple[Manifest, int]:
         """The manifest after the change, and the answer. Nobody writes meanwhile."""

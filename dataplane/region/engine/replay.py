@@ -55,8 +55,8 @@ class Replay:
             reached = LogPosition(base.in_files.epoch, base.in_files.sequence)
             self._history = LogHistory(reached, (), reached.sequence)
         self.spilled: list[FileEntry] = []
-        self.change: PositionedChange | None = None
-        """The last change of the logs that has not taken effect in the base."""
+        self.changes: list[PositionedChange] = []
+        """The changes of the logs that have not taken effect in the base, in order."""
 
     def add(self, log: SealedLog) -> None:
         now_ms = self._place.clock.wall_ms()
@@ -80,8 +80,8 @@ class Replay:
     def _take_change(self, record: PositionedChange) -> None:
         if record.sequence <= self._base.change_sequence:
             return
-        self.change = record
-        after = with_change(self._base, record)
+        self.changes.append(record)
+        after = with_change(self._base, record, self._place.root)
         self._columns, self._dead = after.spec.columns, frozenset(after.dead_indexes)
         self._marks = after.marks
         self.memory.reshape(self._columns)

@@ -6,7 +6,7 @@ versions that rise, statements that are applied once, floors, marks, conditions 
 indexes, and the fence. What outlives the process is the engine's own (`metasrv_base/engines.py`).
 """
 
-from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import pyarrow as pa
@@ -116,7 +116,9 @@ class RegionUpkeep(Protocol):
 
     def needs_flush(self) -> bool: ...
 
-    def flush(self) -> bool: ...
+    def flush(self, *, to_end: bool = False) -> bool: ...
+
+    def freeze(self) -> None: ...
 
     def is_merge_due(self) -> bool: ...
 
@@ -143,6 +145,10 @@ class RegionIngest(Protocol):
     def settle(self, source: Ingest, prepared: Prepared) -> None: ...
 
     def ingest(self, source: Ingest, prepared: Prepared | None = None) -> bool: ...
+
+    def entries_first(
+        self, source: Ingest, prepared: Prepared | None = None, *, whole: bool = True
+    ) -> Iterator[tuple[BatchHeader, pa.RecordBatch]]: ...
 
 
 class ReadableRegion(Protocol):

@@ -7,6 +7,7 @@ Nothing of the log is replayed into memory: of a record that is in no file, a co
 not know whether every copy of the set has it (P5.9).
 """
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from dataplane.region.engine.opening import OpenedRegion, source_logs
 from dataplane.region.engine.replay import Replay
 from dataplane.region.engine.takeover import ManifestSource, claim_roots, find_source
 from dataplane.region.files.file_reader import FileReader
+from dataplane.region.log.logged_change import PositionedChange, files_of_changes
 from dataplane.region.log.sealed_log import SealedLog, cut_log
 from dataplane.region.manifests.fence import stale_before_wrong
 from dataplane.region.manifests.housekeeping import remove_superseded
@@ -37,6 +39,8 @@ class CopyState:
 
     manifest: Manifest
     history: LogHistory
+    awaited: frozenset[str]
+    """Names of files that changes of the log name, and that have not taken effect."""
 
     @property
     def epoch(self) -> int:
@@ -67,7 +71,11 @@ def open_copy(region_place: RegionPlace, region_id: int, epoch: int, cut: int | 
         base = _own(source.manifest, region_place.root)
         for entry in base.files:
             FileReader(region_place.files, entry).verify_present()
-        logs, history = _cut_logs(region_place, source, cut)
+        logs, history, changes = _cut_logs(region_place, source, cut)
+        logged = files_of_changes(changes, base)
+        for files in logged.values():
+            for entry in files.entries_in(region_place.root):
+                FileReader(region_place.files, entry).verify_present()
         replay = Replay(region_place, base.spec.columns, mine, base)
         with ExitStack() as unopened:
             unopened.callback(replay.give_up)
@@ -99,6 +107,7 @@ def open_copy(region_place: RegionPlace, region_id: int, epoch: int, cut: int | 
                 replay.share,
                 replay.statement_share,
                 history,
+                {number: each.names_in(region_place.root) for number, each in logged.items()},
             )
             return OpenedCopy(opened, logs)
 
@@ -108,8 +117,10 @@ def read_copy(region_place: RegionPlace, region_id: int) -> CopyState:
     read. Raises as `open_copy`."""
     source = find_own_source(region_place, region_id)
     _own(source.manifest, region_place.root)
-    _, history = _cut_logs(region_place, source, None)
-    return CopyState(source.manifest, history)
+    _, history, changes = _cut_logs(region_place, source, None)
+    logged = files_of_changes(changes, source.manifest).values()
+    awaited = frozenset[str]().union(*(files.names_in(region_place.root) for files in logged))
+    return CopyState(source.manifest, history, awaited)
 
 
 def find_own_source(region_place: RegionPlace, region_id: int) -> ManifestSource:
@@ -131,13 +142,14 @@ def _own(manifest: Manifest, root: str) -> Manifest:
 
 def _cut_logs(
     region_place: RegionPlace, source: ManifestSource, cut: int | None
-) -> tuple[tuple[SealedEntry, ...], LogHistory]:
-    """The segments up to the cut, and their positions. Raises Corrupt for a log with a gap, or a
-    cut that it does not reach."""
+) -> tuple[tuple[SealedEntry, ...], LogHistory, Sequence[PositionedChange]]:
+    """The segments up to the cut, their positions, and the changes that they have. Raises Corrupt
+    for a log with a gap, or a cut that it does not reach."""
     in_files = source.manifest.in_files
     assert in_files is not None
     base = LogPosition(in_files.epoch, in_files.sequence)
     history, kept = LogHistory(base, (), base.sequence), list[SealedEntry]()
+    changes = list[PositionedChange]()
     for log in source_logs(region_place, source.manifest.sealed, source):
         assert isinstance(log, SealedLog), "a copy has no covered segments"
         shorter = log if cut is None else cut_log(region_place.disk, region_place.root, log, cut)
@@ -147,6 +159,7 @@ def _cut_logs(
             history = history.with_run(epoch, first, last)
         if shorter is not None:
             kept.append(shorter.entry)
+            changes += shorter.changes()
     if cut is not None and history.end != cut:
         raise Corrupt(root=region_place.root, cut=cut, end=history.end)
-    return tuple(kept), history
+    return tuple(kept), history, changes

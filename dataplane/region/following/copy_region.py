@@ -20,14 +20,16 @@ from dataplane.region.engine.opening import OpenedRegion, create_or_open
 from dataplane.region.engine.reading import RegionReader
 from dataplane.region.engine.region_changes import RegionChanges
 from dataplane.region.engine.serving import Serving
-from dataplane.region.following.copy_opening import find_own_source, open_copy, read_copy
-from dataplane.region.following.file_fetch import FileFetch
-from dataplane.region.following.installing import install
+from dataplane.region.fetching.file_fetch import FileFetch
+from dataplane.region.fetching.installing import install
+from dataplane.region.fetching.logged_fetch import LoggedFetch, are_durable
+from dataplane.region.following.copy_opening import open_copy, read_copy
 from dataplane.region.following.pending import PendingRecords, decoded, must_know_columns
 from dataplane.region.format.columns import RegionSpec
 from dataplane.region.format.schema import RegionSchema
 from dataplane.region.log.log_writer import LogWriter, PositionedRecord
 from dataplane.region.log.logged_change import PositionedChange
+from dataplane.region.log.logged_files import LoggedFiles
 from dataplane.region.manifests.manifest import Manifest, SealedEntry
 from dataplane.region.place import RegionPlace
 from metasrv_base.errors import MetaError, Unavailable
@@ -48,6 +50,16 @@ class StreamedRecords:
     """The sequence up to which every copy that it requires has its records."""
     groups: Sequence[PositionedRecord]
     """Groups and changes, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class LackedFiles:
+    """Files that a record names and that a copy does not have: it takes no record from there on."""
+
+    epoch: int
+    """The epoch of the leader that has sent it."""
+    sequence: int
+    files: LoggedFiles
 
 
 class CopyRows:
@@ -86,6 +98,10 @@ class CopyRegion:
         self.needs_files: int | None = None
         """The epoch of a leader whose log does not reach back to this one: the copy follows it once
         it has that leader's files. None: the log suffices, as far as it was told."""
+        self.lacks: LackedFiles | None = None
+        """The files for which the next record waits; None: it waits for none."""
+        self._gone: LackedFiles | None = None
+        """Files that the leader has no more, under their names: all that it has is needed."""
 
     @classmethod
     def create(
@@ -137,7 +153,7 @@ class CopyRegion:
         self._view.must_obey(records.epoch)
         if not self._is_reached_by(records):
             self.close()
-            self.needs_files = records.epoch
+            self.needs_files, self.lacks = records.epoch, None
             if records.epoch > self._view.epoch:
                 what = f"the copy of region {self.region_id}"
                 raise Unavailable("not-ready", what=what, reason=NEEDS_FILES)
@@ -157,14 +173,32 @@ class CopyRegion:
         except MetaError:
             self._forget_opening()
             raise
+        self._lack_no_more()
         return self._view.history.end
 
     def fetch(self, source: str, manifest: Manifest) -> FileFetch:
         """Begins to fetch the files of a leader's manifest. *source*: its root. Raises Corrupt as
         `FileFetch`."""
         fetch = FileFetch(self.place, source, manifest)
-        fetch.begin(find_own_source(self.place, self.region_id).manifest)
+        state = read_copy(self.place, self.region_id)
+        fetch.begin(state.manifest, state.awaited)
         return fetch
+
+    def fetch_lacked(self) -> LoggedFetch:
+        """Begins to fetch the files for which the next record waits."""
+        assert self.lacks is not None
+        fetch = LoggedFetch(self.place, self.lacks.files)
+        fetch.begin()
+        return fetch
+
+    def try_again(self) -> None:
+        """Files have arrived: the next record shows whether there are more to come."""
+        self.lacks = None
+
+    def needs_all(self) -> None:
+        """The leader has merged the files for which the next record waits. The copy asks for the
+        files of its manifest instead, which have their rows, when it is sent records again."""
+        self._gone = self.lacks
 
     def install(self, fetch: FileFetch) -> None:
         """Takes the files in the place of all that it had, and then needs none. Raises as
@@ -173,7 +207,7 @@ class CopyRegion:
         assert self.needs_files is not None
         try:
             install(fetch, self.region_id, self.needs_files, self._view.common)
-            self.needs_files = None
+            self.needs_files = self._gone = None
         finally:  # an error may have come behind the manifest
             self.spec, self._view = _as_on_disk(self.place, self.region_id)
 
@@ -185,6 +219,9 @@ class CopyRegion:
     def _is_reached_by(self, records: StreamedRecords) -> bool:
         """Whether the leader's log has what comes next here. It may send more than it retains."""
         view, end = self._view, self._view.history.end
+        gone = self._gone
+        if gone is not None and (gone.epoch, gone.sequence) == (records.epoch, end + 1):
+            return False
         if records.epoch > view.epoch:
             return view.cut_for(records.epoch, records.history) is not None
         if records.groups and records.groups[0].position.sequence <= end + 1:
@@ -208,9 +245,7 @@ class CopyRegion:
         offered = [OfferedRecord(each.position, len(each.payload)) for each in records.groups]
         largest = max((record.bytes for record in offered), default=0)
         numbers = view.taken(records.epoch, offered, following.room_bytes(largest))
-        groups = [records.groups[number] for number in numbers]
-        for group in groups:
-            decoded(group)  # what does not decode is refused, and not logged
+        groups = self._complete(following, [records.groups[number] for number in numbers])
         if not groups:
             return False
         with log.writing, following.serving.in_doubt():
@@ -220,6 +255,28 @@ class CopyRegion:
         for group in groups:
             following.pending.add(group)
         return True
+
+    def _lack_no_more(self) -> None:
+        """Forgets the files of a record that the copy has, or that another leader may not send."""
+        lacks, view = self.lacks, self._view
+        if lacks is not None and (lacks.epoch, lacks.sequence) != (
+            view.epoch,
+            view.history.end + 1,
+        ):
+            self.lacks = None
+
+    def _complete(
+        self, following: "_Following", records: Sequence[PositionedRecord]
+    ) -> Sequence[PositionedRecord]:
+        """The records in front of the first whose files are not here. What does not decode is
+        refused, and not logged."""
+        for count, record in enumerate(records):
+            entry = decoded(record)
+            if isinstance(entry, PositionedChange) and not following.has_files(entry):
+                assert entry.change.files is not None
+                self.lacks = LackedFiles(self._view.epoch, entry.sequence, entry.change.files)
+                return records[:count]
+        return records
 
     def _hear_common(self, following: "_Following", records: StreamedRecords) -> None:
         self._view.heard_common(records.epoch, records.common)
@@ -271,6 +328,18 @@ class _Following:
             return max(MEMTABLES * self._place.limits.memtable_bytes, largest)
         memory_bytes = sum(memory.bytes for memory in memories) + self.pending.bytes
         return max(0, MEMTABLES * self._place.limits.memtable_bytes - memory_bytes)
+
+    def has_files(self, record: PositionedChange) -> bool:
+        """Whether the files that a change names are in the own root, on stable storage; they are
+        not collected from now on. True of one that takes none, or has taken effect."""
+        files = record.change.files
+        if files is None:
+            return True
+        with self.manifest.unchanged() as manifest:
+            if record.sequence <= manifest.change_sequence:
+                return True
+            self.content.await_files(record.sequence, files.names_in(self._place.root))
+        return are_durable(self._place, files)
 
     def apply(self, common: int) -> None:
         """Moves what is common to the memtables, and changes to the manifest, in order of the log.

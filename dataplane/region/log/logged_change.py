@@ -1,16 +1,22 @@
-"""The payload of a CHANGE record: the schema, the floor and the marks of a region.
+"""The payload of a CHANGE record: the schema, the floor and the marks of a region; with the files
+that it takes, if it takes any.
 
-JSON. A record has all of them, as they are after the change, and not what was changed: so the last
-record counts, whatever a copy knew before it. A schema only grows (schema.py): what a copy knows
-beyond the record it keeps.
+JSON. A record has all of the former, as they are after the change, and not what was changed: so the
+last record counts, whatever a copy knew before it. A schema only grows (schema.py): what a copy
+knows beyond the record it keeps. Files are those of this record alone: each record counts.
 """
 
+from collections.abc import Iterable
+from functools import partial
+from operator import is_
 from typing import Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dataplane.region.format.columns import ColumnDef
 from dataplane.region.format.schema import RegionSchema
+from dataplane.region.log.logged_files import LoggedFiles
+from dataplane.region.manifests.adoption import remembered
 from dataplane.region.manifests.floor import with_schema
 from dataplane.region.manifests.manifest import Manifest, Mark
 from metasrv_base.errors import Corrupt
@@ -31,9 +37,13 @@ class LoggedChange(BaseModel):
     indexes: tuple[int, ...] = ()
     dead_indexes: tuple[int, ...] = ()
     marks: tuple[Mark, ...] = ()
+    files: LoggedFiles | None = Field(default=None, exclude_if=partial(is_, None))
+    """Files that the region takes. A copy has the record only once it has them."""
 
     @classmethod
-    def of(cls, manifest: Manifest, version: int) -> "LoggedChange":
+    def of(
+        cls, manifest: Manifest, version: int, files: LoggedFiles | None = None
+    ) -> "LoggedChange":
         """The change that leads to what *manifest* says. *version*: the highest given."""
         return cls(
             version=max(version, manifest.version),
@@ -44,6 +54,7 @@ class LoggedChange(BaseModel):
             indexes=manifest.indexes,
             dead_indexes=manifest.dead_indexes,
             marks=manifest.marks,
+            files=files,
         )
 
     @property
@@ -75,9 +86,10 @@ def decode_change(payload: bytes | memoryview, source: str) -> LoggedChange:
         raise Corrupt(source=source, reason="a logged change cannot be decoded") from error
 
 
-def with_change(manifest: Manifest, record: PositionedChange) -> Manifest:
-    """The manifest once the record has taken effect; the same if it has had before. The number is
-    the caller's, and that the record is common to all copies, with all records before it."""
+def with_change(manifest: Manifest, record: PositionedChange, root: str) -> Manifest:
+    """The manifest of the copy in *root* once the record has taken effect; the same if it has had
+    before. The number is the caller's, and that the record is common to all copies, with all
+    records before it."""
     change, sequence = record.change, record.sequence
     if sequence <= manifest.change_sequence:
         return manifest
@@ -87,6 +99,17 @@ def with_change(manifest: Manifest, record: PositionedChange) -> Manifest:
     elif change.schema_floor < manifest.schema_floor:
         floor_version = manifest.floor_version
     after = with_schema(manifest, change.table_schema, change.floor_version)
+    if change.files is not None:
+        entries = change.files.entries_in(root)
+        after = remembered(
+            after,
+            change.files.name,
+            tuple(
+                entry
+                for entry in entries
+                if entry.family not in after.dead_indexes and entry not in manifest.files
+            ),
+        )
     return after.model_copy(
         update={
             "floor_version": floor_version,
@@ -95,3 +118,15 @@ def with_change(manifest: Manifest, record: PositionedChange) -> Manifest:
             "change_sequence": sequence,
         }
     )
+
+
+def files_of_changes(
+    changes: Iterable[PositionedChange], manifest: Manifest
+) -> dict[int, LoggedFiles]:
+    """The files of the changes that have not taken effect in *manifest*, by sequence: they are
+    needed, though no manifest names them."""
+    return {
+        sequence: change.files
+        for sequence, change in changes
+        if change.files is not None and sequence > manifest.change_sequence
+    }

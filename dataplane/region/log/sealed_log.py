@@ -89,6 +89,13 @@ class SealedLog:
                 waiting, waiting_bytes = [], 0
         yield from decode_groups(waiting, schemas, self.path)
 
+    def changes(self) -> Iterator[PositionedChange]:
+        """Yields the changes alone; no group is decoded. Raises Corrupt for one that cannot be."""
+        for record in self.scan.records:
+            if record.type == RecordType.CHANGE:
+                change = decode_change(record.payload, self.path)
+                yield PositionedChange(record.position.sequence, change)
+
     @property
     def sequence(self) -> int:
         """The sequence of the last record that takes a position; 0 if there is none."""

@@ -120,15 +120,20 @@ def ingested(manifest: Manifest, source: Ingest, version: int) -> Manifest:
         low = high = marked
     else:
         check_index(manifest.table_schema, source.index, manifest.schema_version)
-    entries = [_entry(source.attempt, file) for file in source.files]
+    entries = tuple(_entry(source.attempt, file) for file in source.files)
     for entry in entries:
         if entry.family != source.index or entry.min_version < low or entry.max_version > high:
             facts = {"family": entry.family, "max_version": entry.max_version}
             raise Refused("invalid-request", file=entry.name, **facts)
+    return remembered(manifest, source.name, entries)
+
+
+def remembered(manifest: Manifest, name: str, entries: Sequence[FileEntry]) -> Manifest:
+    """The manifest with files that a job has made, which are taken once under that name."""
     return manifest.model_copy(
         update={
             "files": (*manifest.files, *entries),
-            "adopted": (*manifest.adopted, source.name)[-ADOPTED_KEPT:],
+            "adopted": (*manifest.adopted, name)[-ADOPTED_KEPT:],
         }
     )
 

@@ -22,13 +22,14 @@ def changes_on_arrival(self: _Following, common: int) -> None:
             entry = decoded(record)
             assert isinstance(entry, PositionedChange)
             with self.manifest.changing() as before:
-                self.manifest.publish(with_change(before, entry), replaced=before.files)
+                after = with_change(before, entry, self.serving.place.root)
+                self.manifest.publish(after, replaced=before.files)
     APPLY(self, common)
 
 
-def forgets_position(manifest: Manifest, record: PositionedChange) -> Manifest:
+def forgets_position(manifest: Manifest, record: PositionedChange, root: str) -> Manifest:
     """Does not note which change it was, so that a replay makes older ones again."""
-    return with_change(manifest, record).model_copy(update={"change_sequence": 0})
+    return with_change(manifest, record, root).model_copy(update={"change_sequence": 0})
 
 
 def makes_nothing(self: RegionChanges, record: PositionedChange) -> None:

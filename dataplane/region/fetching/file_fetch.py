@@ -10,20 +10,17 @@ Synchronous, one call at a time: the caller holds the lock of the copy.
 
 import posixpath
 import zlib
-from collections.abc import Sequence
-from hashlib import blake2b
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from dataplane.region.disk.disk import AppendFile
-from dataplane.region.following.session_files import SessionFile, files_of
+from dataplane.region.disk.disk import AppendFile, Disk
+from dataplane.region.fetching.session_files import SessionFile, files_of
 from dataplane.region.format.names import ATTEMPTS, UNFINISHED
+from dataplane.region.manifests.copied_names import COPIED, copied_name, digest
 from dataplane.region.manifests.manifest import FileEntry, Manifest
 from dataplane.region.memory.statement_files import MAGIC
 from dataplane.region.place import RegionPlace
 from metasrv_base.errors import Corrupt
-
-COPIED = f"{ATTEMPTS}/copied"
-"""The folder of files that were fetched, relative to the root."""
 
 
 class Arrival(Protocol):
@@ -41,6 +38,16 @@ class Arrival(Protocol):
 
     def close(self) -> None:
         """Takes no more. What is unfinished is removed when the next fetch begins."""
+        ...
+
+
+class Receiver(Protocol):
+    """Files that arrive, by number."""
+
+    def file(self, number: int) -> SessionFile: ...
+
+    def has_arrived(self, number: int) -> None:
+        """The file is whole; a data file is durable."""
         ...
 
 
@@ -79,12 +86,13 @@ class FileFetch:
     def file(self, number: int) -> SessionFile:
         return self._files[number - 1]
 
-    def begin(self, own: Manifest) -> None:
+    def begin(self, own: Manifest, awaited: Collection[str] = ()) -> None:
         """Finds the files that are here already, and removes what neither the leader's manifest nor
-        the copy's *own* needs."""
+        the copy needs: its *own* manifest, or changes of its log that name the files *awaited*."""
         disk, folder = self.place.disk, self._path(COPIED)
         disk.make_folder(folder)
         names = disk.list(folder)
+        kept = {entry.name for entry in own.files}.union(awaited)
         needed = {
             self._local_name(number): number for number in self._numbers if self._is_data(number)
         }
@@ -92,14 +100,15 @@ class FileFetch:
             path = f"{COPIED}/{name}"
             if path in needed:
                 self._arrived.add(needed[path])
-            elif all(path != entry.name for entry in own.files):
+            elif path not in kept:
                 disk.remove(self._path(path))
 
     def receive(self, number: int) -> Arrival:
         """Begins to take the pieces of a file that is missing."""
         if not self._is_data(number):
             return _ArrivingStatements(self, number)
-        return _ArrivingData(self, number, self._path(self._local_name(number)))
+        path = self._path(self._local_name(number))
+        return ArrivingData(self, number, self.place.disk, path)
 
     def local_files(self) -> list[FileEntry]:
         """Data files as the copy's manifest names them."""
@@ -107,8 +116,8 @@ class FileFetch:
             entry.model_copy(
                 update={
                     "root": None,
-                    "name": local_name(self.source, entry),
-                    "run": None if entry.run is None else _digest(self.source, entry.run),
+                    "name": copied_name(self.source, entry),
+                    "run": None if entry.run is None else digest(self.source, entry.run),
                 }
             )
             for entry in self.manifest.files
@@ -139,16 +148,18 @@ class FileFetch:
 
     def _local_name(self, number: int) -> str:
         entry = self.manifest.files[number - 1 - len(self.manifest.statement_files)]
-        return local_name(self.source, entry)
+        return copied_name(self.source, entry)
 
     def _path(self, name: str) -> str:
         return posixpath.join(self.place.root, name)
 
 
-class _ArrivingData:
-    def __init__(self, fetch: FileFetch, number: int, path: str) -> None:
-        self._fetch, self._number, self._path = fetch, number, path
-        self._file: AppendFile | None = fetch.place.disk.create(path + UNFINISHED)
+class ArrivingData:
+    """A data file on its way to its path, under an unfinished name."""
+
+    def __init__(self, fetch: Receiver, number: int, disk: Disk, path: str) -> None:
+        self._fetch, self._number, self._disk, self._path = fetch, number, disk, path
+        self._file: AppendFile | None = disk.create(path + UNFINISHED)
         self._crc32 = 0
         self.size = 0
 
@@ -163,7 +174,7 @@ class _ArrivingData:
         _must_be(self._fetch.file(self._number), self.size, self._crc32)
         self._file.sync()
         self.close()
-        self._fetch.place.disk.rename(self._path + UNFINISHED, self._path)
+        self._disk.rename(self._path + UNFINISHED, self._path)
         self._fetch.has_arrived(self._number)
 
     def close(self) -> None:
@@ -195,16 +206,6 @@ class _ArrivingStatements:
 
     def close(self) -> None:
         self._pieces.clear()
-
-
-def local_name(source: str, entry: FileEntry) -> str:
-    """The name of a leader's data file in the root of a copy, which no other file has."""
-    content = (entry.name, entry.bytes, entry.crc32, entry.footer_crc32)
-    return f"{COPIED}/{_digest(entry.root or source, *content)}.parquet"
-
-
-def _digest(*facts: object) -> str:
-    return blake2b("\n".join(map(str, facts)).encode(), digest_size=16).hexdigest()
 
 
 def _must_be(file: SessionFile, size: int, crc32: int) -> None:

@@ -6,11 +6,11 @@ from itertools import count
 import pytest
 
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
-from dataplane.region.following import file_fetch
+from dataplane.region.fetching import file_fetch
+from dataplane.region.fetching.file_fetch import FileFetch
 from dataplane.region.following.copy_region import CopyRegion, StreamedRecords
-from dataplane.region.following.file_fetch import FileFetch
 from metasrv_base.errors import Corrupt, MetaError
-from tests.dataplane.region.following.fetching import begun, fetched, flushed, receive, written
+from tests.dataplane.region.fetching.fetching import begun, fetched, flushed, receive, written
 from tests.dataplane.region.following.stream import copy_at, leader, promoted, sent
 from tests.dataplane.region.power_loss import DEVICES, FAST, Life, PowerLoss
 from tests.dataplane.region.rig import REGION_ID, B, Contents, contents, place
@@ -107,14 +107,14 @@ def _installs_at_once(patch: pytest.MonkeyPatch) -> None:
 
 def _never_synced(patch: pytest.MonkeyPatch) -> None:
     """A file gets its name before its bytes are on stable storage."""
-    finish = file_fetch._ArrivingData.finish
+    finish = file_fetch.ArrivingData.finish
 
-    def unsynced(self: file_fetch._ArrivingData) -> None:
+    def unsynced(self: file_fetch.ArrivingData) -> None:
         assert self._file is not None
         self._file.sync = lambda: None  # type: ignore[method-assign]
         finish(self)
 
-    patch.setattr(file_fetch._ArrivingData, "finish", unsynced)
+    patch.setattr(file_fetch.ArrivingData, "finish", unsynced)
 
 
 def _counts_before_files(patch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,8 @@ in them.
 
 from dataplane.log.records import LogPosition
 from dataplane.region.engine.takeover import claim_roots
+from dataplane.region.fetching.file_fetch import FileFetch
 from dataplane.region.files.file_reader import FileReader
-from dataplane.region.following.file_fetch import FileFetch
 from dataplane.region.manifests.fence import stale_before_wrong
 from dataplane.region.manifests.housekeeping import remove_superseded
 from dataplane.region.manifests.manifest import Manifest, publish_manifest

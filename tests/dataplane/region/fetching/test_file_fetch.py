@@ -7,11 +7,11 @@ from dataplane.region.disk.disk import Disk
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
 from dataplane.region.engine.region import Region
 from dataplane.region.following.copy_region import CopyRegion
-from dataplane.region.following.file_fetch import COPIED
 from dataplane.region.format.names import manifests, segments
+from dataplane.region.manifests.copied_names import COPIED
 from dataplane.region.manifests.manifest import read_current_manifest
 from metasrv_base.errors import Conflict, Corrupt, Unavailable
-from tests.dataplane.region.following.fetching import begun, fetched, flushed, receive, written
+from tests.dataplane.region.fetching.fetching import begun, fetched, flushed, receive, written
 from tests.dataplane.region.following.stream import copy_at, leader, promoted, sent
 from tests.dataplane.region.rig import REGION_ID, A, B, C, contents, order, place, write
 

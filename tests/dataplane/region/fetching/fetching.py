@@ -4,9 +4,9 @@ import posixpath
 from collections.abc import Callable, Iterator
 
 from dataplane.region.engine.region import Region
+from dataplane.region.fetching.file_fetch import FileFetch
+from dataplane.region.fetching.session_files import files_of
 from dataplane.region.following.copy_region import CopyRegion
-from dataplane.region.following.file_fetch import FileFetch
-from dataplane.region.following.session_files import files_of
 from tests.dataplane.region.following.stream import sent
 from tests.dataplane.region.rig import write
 
