@@ -190,12 +190,14 @@ class _Node:
         self._silences = SilenceReports(promises, partial(followed_here, regions), leader)
         rows = RowService(regions, config.read_bytes, config.body_bytes)
         adoption = NodeAdoption(membership, self._heart, desk, journal, regions, LocalDisk())
-        copies = CopyAppends(
-            regions.followed, lambda leader: silence.note_request(leader, clock.mono_ms())
-        )
-        sessions = self._sessions = CopySessions(regions.led, membership, clock)
         rate = TransferRate(clock, config.fetch_bytes_per_s)
         self._fetches = FileFetches(regions.copies, to.peers, membership, clock, rate)
+        copies = CopyAppends(
+            regions.followed,
+            lambda leader: silence.note_request(leader, clock.mono_ms()),
+            self._fetches.wake,
+        )
+        sessions = self._sessions = CopySessions(regions.led, membership, clock)
         appliers = {"fetch_bytes_per_s": rate.adjust}
         self._settings = FollowedSettings(membership, leader, clock, appliers)
         self.service = DatanodeService(
@@ -216,6 +218,7 @@ class _Node:
         yield self._sessions.run()
         for _ in range(FETCHES_MAX):
             yield self._fetches.run()
+        yield self._fetches.run(named_only=True)
 
 
 def _facts(identity: NodeIdentity) -> dict[str, str | int]:

@@ -49,9 +49,9 @@ SUITES: Mapping[str, Suite] = {
     "fetched files": Suite(
         "In how a copy fetches the files of its leader; found by copies that lose power at each"
         " operation of a fetch, and by bytes that are changed on their way.",
-        "tests/dataplane/region/following/test_file_fetch_crash.py"
+        "tests/dataplane/region/fetching/test_file_fetch_crash.py"
         "::test_given_a_planted_bug_when_a_copy_fetches_then_it_is_found",
-        ("tests/dataplane/region/following/test_file_fetch_crash.py::PLANTED",),
+        ("tests/dataplane/region/fetching/test_file_fetch_crash.py::PLANTED",),
     ),
     "changes in a log": Suite(
         "In how a copy and a promoted copy make changes of the schema; found by lives of a copy"
@@ -59,6 +59,13 @@ SUITES: Mapping[str, Suite] = {
         "tests/dataplane/region/following/test_copy_region_changes_planted.py"
         "::test_given_a_planted_bug_when_copies_die_among_changes_then_it_is_found",
         ("tests/dataplane/region/following/test_copy_region_changes_planted.py::PLANTED",),
+    ),
+    "files in a log": Suite(
+        "In how copies have the files that a record names; found by lives of a copy among ingests"
+        " that end before any operation on its files.",
+        "tests/dataplane/region/fetching/test_logged_fetch_crash.py"
+        "::test_given_a_planted_bug_when_copies_die_among_ingests_then_it_is_found",
+        ("tests/dataplane/region/fetching/test_logged_fetch_crash.py::PLANTED",),
     ),
     "tenants": Suite(
         "In the reservations of tenants; found by tables beyond a limit.",

@@ -18,7 +18,7 @@ import structlog
 from dataplane.datanode.copies.led_region import LedRegion
 from dataplane.datanode.ports import OwnNode
 from dataplane.region.engine.region import Region
-from dataplane.region.following.session_files import MANIFEST_FILE, files_of
+from dataplane.region.fetching.session_files import MANIFEST_FILE, files_of
 from dataplane.region.manifests.manifest import Manifest, encode_manifest
 from metasrv_base.clock import Clock
 from metasrv_base.errors import Conflict, NotFound, Unavailable
@@ -57,7 +57,8 @@ class CopySessions:
 
         Raises Conflict `wrong-cluster` for a request to another cluster or node, `stale-epoch`
         where this node leads the region at another epoch, NotFound where it does not lead it in
-        that root, Unavailable while there are as many sessions as a node has.
+        that root or has no file of that name, Unavailable while there are as many sessions as a
+        node has.
         """
         region = self._region_of(request)
         self.end_unused()
@@ -68,13 +69,14 @@ class CopySessions:
         session = self._open[name] = OpenSession(region, b"", (), now_ms, now_ms)
         with ExitStack() as unbegun:
             unbegun.callback(self.end, name)
-            manifest = await asyncio.to_thread(_pinned, region, name)
+            manifest = await asyncio.to_thread(_pinned, region, name, request)
             unbegun.pop_all()
         if name not in self._open:  # its time was over meanwhile
             region.unpin_files(name)
             raise NotFound(what="copy session", name=name)
-        session.manifest = encode_manifest(manifest)
-        session.paths = _paths(region.place.root, manifest)
+        if manifest is not None:
+            session.manifest = encode_manifest(manifest)
+        session.paths = _paths(region.place.root, manifest, request)
         facts = {"region_id": request.region_id, "copy_node": request.copy_node}
         log.info("copy_session_began", session=name, files=len(session.paths), **facts)
         return CopySession(
@@ -133,17 +135,26 @@ class CopySessions:
         return led.region
 
 
-def _pinned(region: Region, name: str) -> Manifest:
+def _pinned(region: Region, name: str, request: CopySessionRequest) -> Manifest | None:
     """The manifest, with its files pinned. A flush tells up to where its files go, where that is
-    not known."""
-    if region.manifest.in_files is None:
-        region.maintenance.flush()
+    not known or is not enough. None: the files that the request names are pinned."""
+    if request.files:
+        region.pin_named(name, request.files)
+        return None
+    if not _reaches(region.manifest, request):
+        region.maintenance.flush(to_end=True)
     manifest = region.pin_files(name)
-    if manifest.in_files is None:
+    if not _reaches(manifest, request):
         reason = "it is not known up to where its files go, before the next flush"
         raise Unavailable("not-ready", what=f"region {region.spec.region_id}", reason=reason)
     return manifest
 
 
-def _paths(root: str, manifest: Manifest) -> list[str]:
+def _reaches(manifest: Manifest, request: CopySessionRequest) -> bool:
+    return manifest.in_files is not None and manifest.in_files.sequence >= request.sequence
+
+
+def _paths(root: str, manifest: Manifest | None, request: CopySessionRequest) -> list[str]:
+    if manifest is None:
+        return [posixpath.join(root, name) for name in request.files]
     return [posixpath.join(file.root or root, file.name) for file in files_of(manifest)]

@@ -1,13 +1,17 @@
-"""Copies of this node fetch the files of leaders whose logs do not reach back to them.
+"""Copies of this node fetch the files of leaders whose logs do not reach back to them, and those
+that a record of the log names.
 
 A fetch is a session at the leader, the manifest, and then each file that is not here, in pieces. It
 ends with an install, after which the leader's log goes on from the files; where the leader has
-flushed meanwhile, another fetch brings what is new. Whatever fails is tried again later, and lacks
-what has not arrived by then.
+flushed meanwhile, another fetch brings what is new. A fetch of named files has no manifest and no
+install: the leader sends the record again. Whatever fails is tried again later, and lacks what has
+not arrived by then.
 """
 
+import asyncio
 import zlib
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -17,17 +21,20 @@ import structlog
 from dataplane.datanode.copies.followed import FetchProgress, FollowedRegion
 from dataplane.datanode.copies.transfer_rate import TransferRate
 from dataplane.datanode.ports import OwnNode
-from dataplane.region.following.file_fetch import FileFetch
-from dataplane.region.following.session_files import MANIFEST_FILE
+from dataplane.region.engine.region import REGION_FILE
+from dataplane.region.fetching.file_fetch import FileFetch
+from dataplane.region.fetching.logged_fetch import LoggedFetch
+from dataplane.region.fetching.session_files import MANIFEST_FILE
 from dataplane.region.manifests.manifest import MANIFEST_BYTES_MAX, decode_manifest
 from metasrv_base.clock import Clock
 from metasrv_base.concurrency.backoff import Backoff
-from metasrv_base.errors import Corrupt, MetaError
+from metasrv_base.errors import Corrupt, MetaError, NotFound
 from metasrv_base.wire.node.copies import OrderedCopy
 from metasrv_base.wire.node.copy_sessions import CopySession, CopySessionRequest
 
 FETCHES_MAX = 2
-"""Copies of a node that fetch at a time; each has one piece in memory."""
+"""Copies of a node that fetch at a time; each has one piece in memory. One more fetches files that
+a record names: others wait for it."""
 PACE_MS = 500
 LATER = Backoff(first_ms=1_000, max_ms=30_000)
 """The pause before a fetch that has failed is begun again."""
@@ -72,16 +79,29 @@ class FileFetches:
         self._under_way: set[int] = set()
         self._failures: dict[int, _Failures] = {}
         """Failures of the last fetches, by region."""
+        self._wake = asyncio.Event()
+        """Set, and replaced, when a copy waits for files that a record names."""
 
-    async def run(self) -> None:
-        """Fetches for ever, one copy at a time."""
+    async def run(self, *, named_only: bool = False) -> None:
+        """Fetches for ever, one copy at a time. *named_only*: files that a record names."""
         while True:
-            if not await self.fetch_one():
-                await self._clock.sleep_ms(PACE_MS)
+            if not await self.fetch_one(named_only=named_only):
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(PACE_MS / 1000):
+                        await self._wake.wait()
 
-    async def fetch_one(self) -> bool:
-        """Fetches the files of a copy that needs some. False: there is none, or it failed."""
-        followed = next((each for each in self._copies() if self._is_due(each)), None)
+    def wake(self) -> None:
+        """A copy waits for files: they are fetched now."""
+        self._wake.set()
+        self._wake = asyncio.Event()
+
+    async def fetch_one(self, *, named_only: bool = False) -> bool:
+        """Fetches the files of a copy that needs some, first of one whose next record names them.
+        False: there is none, or it failed."""
+        due = [each for each in self._copies() if self._is_due(each)]
+        followed = next((each for each in due if each.copy.lacks is not None), None)
+        if followed is None and not named_only:
+            followed = next(iter(due), None)
         if followed is None:
             return False
         region_id = followed.copy.region_id
@@ -117,7 +137,7 @@ class FileFetches:
             return False
         self._failures.pop(region_id, None)
         took_ms = self._clock.mono_ms() - began_ms
-        log.info("files_installed", bytes=fetched, duration_ms=took_ms, **facts)
+        log.info("files_fetched", bytes=fetched, duration_ms=took_ms, **facts)
         return True
 
     def _note_failure(self, region_id: int) -> None:
@@ -125,12 +145,39 @@ class FileFetches:
         failures.count += 1
         failures.until_ms = self._clock.mono_ms() + LATER.delay_ms(failures.count, 0)
 
+    async def _fetched_named(
+        self, followed: FollowedRegion, leader: OrderedCopy, epoch: int
+    ) -> int:
+        """Fetches the files that the next record names. Returns the bytes that were fetched."""
+        assert leader.address is not None
+        fetch = await followed.fetching(epoch, followed.copy.fetch_lacked)
+        request = self._request(followed, leader, epoch)
+        files = {"files": fetch.names_in(leader.root)}
+        try:
+            session = await self._port.begin_session(
+                leader.address, request.model_copy(update=files)
+            )
+        except NotFound as error:
+            if error.facts.get("what") == REGION_FILE:
+                await followed.fetching(epoch, followed.copy.needs_all)
+            raise
+        try:
+            source = _Source(self._port, leader.address, session, self._rate)
+            for number in fetch.missing:
+                await _receive(followed, fetch, number, source, epoch)
+            await followed.fetching(epoch, followed.copy.try_again)
+            return fetch.bytes_total
+        finally:
+            await self._end(leader.address, session.session)
+
     async def _fetched(self, followed: FollowedRegion, leader: OrderedCopy, epoch: int) -> int:
         """Fetches and installs. Returns the bytes that were fetched."""
         assert leader.address is not None
-        session = await self._port.begin_session(
-            leader.address, self._request(followed, leader, epoch)
-        )
+        if followed.copy.lacks is not None:
+            return await self._fetched_named(followed, leader, epoch)
+        request = self._request(followed, leader, epoch)
+        common = {"sequence": followed.copy.common}
+        session = await self._port.begin_session(leader.address, request.model_copy(update=common))
         fetch: FileFetch | None = None
         try:
             source = _Source(self._port, leader.address, session, self._rate)
@@ -197,7 +244,11 @@ class _Source:
 
 
 async def _receive(
-    followed: FollowedRegion, fetch: FileFetch, number: int, source: _Source, epoch: int
+    followed: FollowedRegion,
+    fetch: FileFetch | LoggedFetch,
+    number: int,
+    source: _Source,
+    epoch: int,
 ) -> None:
     size = fetch.file(number).bytes
     arrival = await followed.fetching(epoch, lambda: fetch.receive(number))

@@ -73,10 +73,17 @@ class FollowedRegion:
             self.leader = next(leaders, None)
 
     @property
+    def fetches_for(self) -> int | None:
+        """The epoch of the leader whose files this copy needs: all that it has, or those that its
+        next record names. None: it needs none."""
+        lacks = self.copy.lacks
+        return self.copy.needs_files if lacks is None else lacks.epoch
+
+    @property
     def leader_with_files(self) -> OrderedCopy | None:
         """The leader whose files this copy needs, at a node whose address is known. None: it needs
         none, or no order has named that leader yet."""
-        is_named = self.copy.needs_files == self.epoch and self.leader is not None
+        is_named = self.fetches_for == self.epoch and self.leader is not None
         return self.leader if is_named and self.leader.address is not None else None  # type: ignore[union-attr]
 
     async def fetching(self, epoch: int, act: Callable[[], T]) -> T:
@@ -85,8 +92,8 @@ class FollowedRegion:
         async with self._lock:
             if self._is_closed:
                 raise NotFound(what="copy", name=self.root)
-            if self.copy.needs_files != epoch:
-                raise Conflict("stale-epoch", epoch=self.copy.needs_files, found=epoch)
+            if self.fetches_for != epoch:
+                raise Conflict("stale-epoch", epoch=self.fetches_for, found=epoch)
             return await asyncio.to_thread(act)
 
     async def take(self, root: str, records: StreamedRecords) -> int:
@@ -140,12 +147,16 @@ class FollowedRegion:
 
 class CopyAppends:
     """Takes requests of leaders. *followed*: the copy of a region; raises NotFound without one.
-    *on_leader* is called with the node of each leader whose records were taken."""
+    *on_leader* is called with the node of each leader whose records were taken, *on_lack* when a
+    copy waits for files."""
 
     def __init__(
-        self, followed: Callable[[int], FollowedRegion], on_leader: Callable[[str], None]
+        self,
+        followed: Callable[[int], FollowedRegion],
+        on_leader: Callable[[str], None],
+        on_lack: Callable[[], None] = lambda: None,
     ) -> None:
-        self._followed, self._on_leader = followed, on_leader
+        self._followed, self._on_leader, self._on_lack = followed, on_leader, on_lack
         self._bodies = Reservations("records of leaders that are being taken", BODIES_BYTES)
 
     def room_for(self, body_bytes: int) -> HeldBytes:
@@ -166,6 +177,8 @@ class CopyAppends:
         except MetaError as error:
             facts = OrderError(code=error.code, facts=error.facts)
             return AppendedPart(region_id=region_id, error=facts)
+        if followed.copy.lacks is not None:
+            self._on_lack()
         if followed.leader is not None and part.records.epoch == followed.epoch:
             self._on_leader(followed.leader.node)
         return AppendedPart(region_id=region_id, durable=durable)

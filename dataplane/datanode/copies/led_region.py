@@ -20,6 +20,7 @@ from dataplane.region.following.copy_region import StreamedRecords
 from dataplane.region.following.leader_stream import LeaderStream
 from dataplane.region.following.leading import LedOpening
 from dataplane.region.format.schema import RegionSchema, joined
+from dataplane.region.manifests.adoption import Ingest
 from metasrv_base.errors import Conflict, MetaError, Unavailable, Unknown
 from metasrv_base.wire.node.batches import BatchHeader
 from metasrv_base.wire.node.copies import RegionCopies
@@ -218,10 +219,11 @@ class LedRegion:
             self._first_schema = joined(self._first_schema, schema)
         return self.is_readable and self._lacks(schema)
 
-    async def change(self, change: RegionChange) -> int:
-        """Changes the schema and marks, in order with the groups, and returns when all copies that
-        are required have the record, and it has taken effect here. One at a time, and no group
-        meanwhile. Returns `OrderedChange.version`; raises as `apply`."""
+    async def change(self, change: RegionChange | Ingest) -> int:
+        """Changes the schema and marks, or takes files, in order with the groups, and returns when
+        all copies that are required have the record, with its files, and it has taken effect here.
+        One at a time, and no group meanwhile. Returns `OrderedChange.version`; raises as `apply`,
+        and as `RegionChanges.order`."""
         self.must_order()
         version, state = await self._replicate(change)
         if state is RecordState.TOO_FEW:
@@ -229,7 +231,7 @@ class LedRegion:
         return version
 
     async def _replicate(
-        self, change: RegionChange, *, anew: bool = False
+        self, change: RegionChange | Ingest, *, anew: bool = False
     ) -> tuple[int, RecordState]:
         ordered = await asyncio.to_thread(partial(self.region.changes.order, change, anew=anew))
         if ordered.logged is None or ordered.record is None:

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 from dataplane.region.copies.leader_view import CopyName, CopySet
 from metasrv_base.engines import LSM
-from metasrv_base.errors import Conflict, Refused
+from metasrv_base.errors import Refused
 from metasrv_base.wire.node.copies import CopyStanding, OrderedCopy, RegionCopies
 from metasrv_base.wire.node.copy_changes import CopyChange
-from metasrv_base.wire.node.orders import CreateRegion, OpenRegion, Order
+from metasrv_base.wire.node.orders import CreateRegion, OpenRegion
 
 
 def has_others(copies: RegionCopies | None) -> bool:
@@ -77,11 +77,3 @@ def must_fit(order: CreateRegion | OpenRegion) -> None:
     if order.engine != LSM and (order.role == "copy" or has_others(order.copies)):
         what = f"a region of the engine {order.engine} with copies"
         raise Refused("unsupported", what=what, region_id=order.region_id)
-
-
-def not_with_copies(order: Order) -> Conflict:
-    """The error for a change that does not travel in the log yet: the leader alone would make
-    it."""
-    return Conflict(
-        "action-not-allowed", action=order.op, state="has copies", region_id=order.region_id
-    )

@@ -1,6 +1,7 @@
 """Opens regions with copies in the role that an order names: leader, or copy of one."""
 
 import asyncio
+from functools import partial
 
 from dataplane.datanode.copies.followed import FollowedRegion
 from dataplane.datanode.copies.led_region import LeaderClocks, LedRegion
@@ -42,14 +43,16 @@ class CopyRoles:
         opening = await asyncio.to_thread(self._store.lead, order)
         return self._led(opening, order.copies)
 
-    def widened(self, region: ServedRegion, copies: RegionCopies) -> LedRegion:
+    async def widened(self, region: ServedRegion, copies: RegionCopies) -> LedRegion:
         """Leads a region that had no copies, from now on with *copies*: all that it has counts. No
-        group is under way. Raises Unavailable where another copy is in the set already: this leader
+        group is under way. Files that it has taken are not in its log, so the log is cut: a copy
+        begins with files. Raises Unavailable where another copy is in the set already: this leader
         did not ask for it, so it has started again since."""
         assert isinstance(region, Region), "a region with copies has a log"
         if is_in_sync(copies):
             what = f"region {region.spec.region_id}"
             raise Unavailable("not-ready", what=what, reason=NEEDS_EPOCH)
+        await asyncio.to_thread(partial(region.maintenance.flush, to_end=True))
         return self._led(led_from_now(region), copies)
 
     def close(self) -> None:

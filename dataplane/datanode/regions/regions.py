@@ -8,9 +8,10 @@ from typing import assert_never
 
 from dataplane.datanode.copies.followed import FollowedRegion
 from dataplane.datanode.copies.led_region import LedRegion
-from dataplane.datanode.copies.members import has_others, must_fit, not_with_copies
+from dataplane.datanode.copies.members import has_others, must_fit
 from dataplane.datanode.copies.roles import CopyRoles, needs_epoch
 from dataplane.datanode.copies.senders import AppendPort
+from dataplane.datanode.copies.taking_files import adopt, ingest
 from dataplane.datanode.ports import RegionStore, Spawn
 from dataplane.datanode.regions.hand_over import HandOvers
 from dataplane.datanode.regions.leases import RegionLeases
@@ -29,7 +30,6 @@ from dataplane.datanode.regions.store import change_of, publish, schema_of
 from dataplane.region.copies.promises import CopyHere, NodePromises
 from dataplane.region.engine.region_changes import RegionChange
 from dataplane.region.engines.engine import ServedRegion
-from dataplane.region.manifests.adoption import Ingest
 from metasrv_base.clock import Clock
 from metasrv_base.errors import Conflict, MetaError, NotFound, Refused, Unavailable
 from metasrv_base.wire.node.nodes import RegionStat
@@ -161,7 +161,7 @@ class NodeRegionSet:
                 owner = self._owner_at(order)
                 await owner.change(lambda: adopt(owner.region, order))
             case IngestFiles():
-                await ingest(self._changed_at(order), order)
+                await self._ingest(order)
             case DiscardRoot(left=True):
                 await self._delete_left(order)
             case DiscardRoot():
@@ -219,7 +219,7 @@ class NodeRegionSet:
         assert copies is not None
 
         async def widen() -> None:
-            self._take_lead(slot, owner, roles.widened(owner.region, copies))
+            self._take_lead(slot, owner, await roles.widened(owner.region, copies))
 
         await owner.change_on_loop(widen)
 
@@ -234,6 +234,12 @@ class NodeRegionSet:
             return await owner.change(partial(publish, owner.region, change))
         self.must_order(slot)
         return await owner.change_on_loop(partial(slot.led.change, change))
+
+    async def _ingest(self, order: IngestFiles) -> None:
+        owner, slot = self._owner_at(order), self._slots[int(order.region_id)]
+        if slot.led is not None:
+            self.must_order(slot)
+        await ingest(owner, slot.led, order)
 
     async def _bring_up(self, slot: Slot) -> None:
         order, led = slot.order, None
@@ -348,14 +354,6 @@ class NodeRegionSet:
         assert slot.owner is not None
         return slot.owner
 
-    def _changed_at(self, order: Order) -> RegionOwner:
-        """The owner of `_owner_at`, for a change that does not reach copies. Raises Conflict where
-        the region has any."""
-        owner = self._owner_at(order)
-        if self._slots[int(order.region_id)].led is not None:
-            raise not_with_copies(order)
-        return owner
-
     # -- reported in heartbeats
 
     def stats(self) -> list[RegionStat]:
@@ -364,36 +362,6 @@ class NodeRegionSet:
 
 def _behind(slot: Slot, order: Order) -> Conflict:
     return Conflict("stale-epoch", region_id=order.region_id, epoch=slot.epoch, found=order.epoch)
-
-
-def adopt(region: ServedRegion, order: AdoptFiles) -> None:
-    region.file_ingest.adopt(order.procedure, order.attempt, order.files)
-    if not region.borrowed_roots:
-        region.maintenance.collect()
-
-
-def ingest_of(order: IngestFiles) -> Ingest:
-    return Ingest(
-        order.procedure,
-        order.attempt,
-        order.index,
-        order.mark,
-        order.files,
-        tuple(order.unique_columns),
-    )
-
-
-async def ingest(owner: RegionOwner, order: IngestFiles) -> None:
-    """Writers wait for the end of it alone."""
-    region, source = owner.region, ingest_of(order)
-    prepared = None
-    if order.prepares or source.unique_columns:
-        prepared = await asyncio.to_thread(region.file_ingest.prepare, source)
-    while not order.prepares and prepared is not None and not prepared.is_whole:
-        await owner.change(partial(region.file_ingest.settle, source, prepared))
-        prepared = await asyncio.to_thread(region.file_ingest.prepare, source)
-    if not order.prepares:
-        await owner.change(lambda: region.file_ingest.ingest(source, prepared))
 
 
 def _cause(error: MetaError) -> dict[str, object]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from dataplane.datanode.copies.taking_files import snapshot_of
 from dataplane.datanode.regions.batch_body import read_batch
 from dataplane.datanode.regions.refusals import must_fit_schema
 from dataplane.datanode.regions.regions import NodeRegionSet
@@ -261,9 +262,9 @@ class RowService:
 
     async def snapshot(self, region_id: int, mark: str, indexes: Sequence[int] | None) -> Snapshot:
         """Returns the files as of a mark; their rows never change, whichever node leads."""
-        owner = self._regions.serving(region_id).owner
-        assert owner is not None
-        return await asyncio.to_thread(owner.region.snapshot, mark, indexes)
+        slot = self._regions.serving(region_id)
+        assert slot.owner is not None
+        return await snapshot_of(slot.owner, slot.led, mark, indexes)
 
     # -- inside
 

@@ -1,5 +1,8 @@
-"""A copy fetches the files of its leader, whose log does not reach back to it (P5.9)."""
+"""A copy fetches the files of its leader: those of the manifest, if the leader's log does not reach
+back to it, or those that a record of the log names (P5.9)."""
 
+from functools import partial
+from operator import eq, not_
 from typing import Annotated
 
 from pydantic import Field
@@ -10,6 +13,8 @@ PIECE_BYTES_MAX = 1 << 20
 """The longest piece of a file in one answer."""
 SESSION_CHARS_MAX = 64
 FILE_NUMBER_MAX = (1 << 31) - 1
+NAMED_FILES_MAX = 1_000
+NAME_CHARS_MAX = 300
 
 
 class CopySessionRequest(WireModel):
@@ -25,6 +30,14 @@ class CopySessionRequest(WireModel):
     """The root of the leader."""
     copy_node: str
     """The node of the copy that fetches, for the log."""
+    files: list[Annotated[str, Field(max_length=NAME_CHARS_MAX)]] = Field(
+        default_factory=list, max_length=NAMED_FILES_MAX, exclude_if=not_
+    )
+    """Names of data files in the root of the leader, which a record of its log names: the session
+    has these alone, numbered from 1 on. A file that the leader has no more is 404 `not-found`.
+    Empty: the files of the manifest."""
+    sequence: Int64 = Field(default=0, ge=0, exclude_if=partial(eq, 0))
+    """A position that the files of the manifest must reach: the copy knows it as common."""
 
 
 class CopySession(WireModel):
@@ -34,6 +47,7 @@ class CopySession(WireModel):
     session: Annotated[str, Field(max_length=SESSION_CHARS_MAX)]
     manifest_bytes: Int64
     """The length of file 0, the manifest at which the session began. Its files of statements have
-    the numbers from 1 on, its data files the next, each in its order."""
+    the numbers from 1 on, its data files the next, each in its order. 0: the request has named the
+    files."""
     manifest_checksum: str
     """crc32 of file 0, as 8 hexadecimal digits."""

@@ -197,5 +197,6 @@ class Datanode:
         fetches = FileFetches(regions.copies, peers, promises.membership, self.clock, rate)
         for _ in range(FETCHES_MAX):
             yield fetches.run()
+        yield fetches.run(named_only=True)
         yield PromiseAsker(promises, peers).run()
         yield SilenceReports(promises, partial(followed_here, regions), leader).run()

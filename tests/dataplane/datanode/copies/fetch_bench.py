@@ -17,7 +17,8 @@ from metasrv_base.errors import Unavailable
 from metasrv_base.wire.node.copies import OrderedCopy, RegionCopies
 from metasrv_base.wire.node.copy_sessions import CopySession, CopySessionRequest
 from metasrv_base.wire.node.orders import OpenRegion
-from tests.dataplane.region.following.fetching import flushed
+from tests.dataplane.region.fetching.fetching import flushed
+from tests.dataplane.region.fetching.ingesting import TAKES_ENTRIES, work
 from tests.dataplane.region.following.stream import sent
 from tests.dataplane.region.rig import REGION_ID, SPEC, A, B, place
 from tests.fakes.clock import FakeClock
@@ -52,6 +53,18 @@ def open_order(epoch: int, named: RegionCopies | None) -> OpenRegion:
         role="copy",
         copies=named,
     )
+
+
+def request(**changes: object) -> CopySessionRequest:
+    facts = CopySessionRequest(
+        cluster_id="cluster",
+        node_id="dn-1",
+        region_id=str(REGION_ID),
+        epoch=1,
+        root=A,
+        copy_node="dn-2",
+    )
+    return facts.model_copy(update=changes)
 
 
 @dataclass
@@ -114,3 +127,17 @@ class Bench:
     def ask(self) -> None:
         """The leader sends what its log has for the copy."""
         self.copy.take(sent(self.region, self.copy.durable.sequence, common=0))
+
+
+class IngestBench(Bench):
+    """A leader that takes files, and a copy that lacks them: it has all records in front."""
+
+    def __init__(self, upto: int = TAKES_ENTRIES) -> None:
+        super().__init__(files=0)
+        for item in range(1, upto + 1):
+            work(self.region, item)
+        self.send(common=upto - 1)
+
+    def send(self, common: int) -> int:
+        """The leader sends what its log has for the copy. Returns the end of the copy's log."""
+        return self.copy.take(sent(self.region, self.copy.durable.sequence, common))

@@ -7,22 +7,9 @@ import pytest
 from dataplane.datanode.copies.copy_sessions import IDLE_MS_MAX, SESSION_MS_MAX, SESSIONS_MAX
 from dataplane.datanode.copies.file_fetches import LATER
 from metasrv_base.errors import Conflict, MetaError, NotFound, Unavailable
-from metasrv_base.wire.node.copy_sessions import CopySessionRequest
-from tests.dataplane.datanode.copies.fetch_bench import Bench, copies, open_order
+from tests.dataplane.datanode.copies.fetch_bench import Bench, copies, open_order, request
 from tests.dataplane.region.following.stream import promoted
-from tests.dataplane.region.rig import REGION_ID, A, B, contents
-
-
-def request(**changes: object) -> CopySessionRequest:
-    facts = CopySessionRequest(
-        cluster_id="cluster",
-        node_id="dn-1",
-        region_id=str(REGION_ID),
-        epoch=1,
-        root=A,
-        copy_node="dn-2",
-    )
-    return facts.model_copy(update=changes)
+from tests.dataplane.region.rig import A, B, contents
 
 
 async def test_given_a_copy_that_needs_files_when_fetched_then_it_has_them() -> None:

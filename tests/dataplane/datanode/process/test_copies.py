@@ -8,7 +8,7 @@ import pytest
 from dataplane.region.copies.promises import PROMISE_MS
 from metasrv_base.clock import SystemClock
 from metasrv_base.wire.node.batches import Rows
-from metasrv_base.wire.node.orders import IngestFiles, OrderResult
+from metasrv_base.wire.node.orders import OrderResult
 from tests.dataplane.datanode.conftest import StartNode, heard
 from tests.dataplane.datanode.process.copied import CopiedRegion, lost, started, until
 
@@ -365,28 +365,3 @@ def changed(region: CopiedRegion, version: int, mark: str | None = None) -> int:
     until(node, is_done)
     assert answers[-1].floor_version is not None
     return answers[-1].floor_version
-
-
-def test_given_a_region_with_copies_when_files_are_ingested_then_refused(
-    start_node: StartNode,
-) -> None:
-    _, nodes = started(start_node, ["dn-1", "dn-2"])
-    region = CopiedRegion(nodes, {"dn-1": "leader", "dn-2": "in-sync"}, min_in_sync=2)
-    region.create()
-    node = region.leader
-    order = IngestFiles(
-        number=node.next_number(),
-        region_id=str(region.region),
-        epoch=1,
-        procedure="p",
-        attempt="attempts/p",
-        index=1,
-        mark="reorg",
-        files=[],
-    )
-
-    (result,) = node.order(order).results
-
-    assert result.error is not None
-    assert result.error.code == "action-not-allowed"
-    region.write(1)
