@@ -64,10 +64,10 @@ class Owner:
         known = self.known[end.value.id] = Known(name, end.value.id)
         return known
 
-    async def alter(self, known: Known) -> None:
+    async def alter(self, known: Known, share_of_options: float = 0.6) -> None:
         """A setting or a column."""
         tables, number = self.session.tables, self.changes
-        if self.session.random.random() < 0.6:
+        if self.session.random.random() < share_of_options:
             operation: dict[str, Any] = {"op": "set_options", "options": {"app.n": str(number)}}
         else:
             column = {"name": f"c{number}", "type": "int64"}

@@ -45,11 +45,12 @@ WHOLE = "a set that was whole again at the end"
 LED_AT_THE_END = "a copy that has led at the end"
 MOVED = "a leader that an operator has moved"
 EMPTIED = "a table with copies that was truncated"
+WIDENED = "a table with copies that got a column"
 
 
 @dataclass
 class Mover:
-    """An operator who moves leaders of one table, and truncates it."""
+    """An operator who moves leaders of one table, alters it, and truncates it."""
 
     owner: Owner
     known: Known
@@ -59,11 +60,21 @@ class Mover:
         session = self.owner.session
         for _ in range(changes):
             await session.think(THINK_MS)
-            if session.random.random() < 0.2:
+            drawn = session.random.random()
+            if drawn < 0.2:
                 await self.owner.truncate(self.known)
                 session.count(EMPTIED)
+            elif drawn < 0.5:
+                await self._widen()
             else:
                 await self._move()
+
+    async def _widen(self) -> None:
+        """Adds a column, whichever leaders and copies are lost meanwhile."""
+        columns = self.known.columns
+        await self.owner.alter(self.known, share_of_options=0.0)
+        if self.known.columns > columns:
+            self.owner.session.count(WIDENED)
 
     async def _move(self) -> None:
         session = self.owner.session
@@ -101,7 +112,7 @@ class Replicated(Plot):
     # ---- before
 
     async def _shaped(self) -> bool:
-        """No table changes its shape: what does not travel in the log is refused."""
+        """No table has an index: what brings files to regions with copies is refused."""
         return True
 
     def _owner(self, name: str) -> Owner:
