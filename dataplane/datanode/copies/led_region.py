@@ -107,6 +107,8 @@ class LedRegion:
             return self._change("join", view.joining, "it has all records")
         for leaving, reason in view.leaves(now_ms).items():
             return self._change("leave", leaving, reason)
+        if view.ask_again(now_ms):
+            self._on_news(self)
         copy = view.joins_next(self.is_readable and self._clocks.has_promise_ended())
         if copy is None:
             return None

@@ -171,6 +171,20 @@ class LeaderView:
         ready = [copy for copy in self.members.learners if self.durable_at(copy) >= least]
         return min(ready, default=None)
 
+    def ask_again(self, now_ms: int) -> bool:
+        """Forgets the acknowledgements of learners that have answered nothing for SILENT_MS_MAX:
+        their disks may be gone since, so they are asked where their logs end before they join.
+        Returns whether there are any."""
+        silent = [
+            copy
+            for copy in self.members.learners - self.required
+            if self.durable_at(copy) != NOTHING
+            and now_ms - self._copies[copy].heard_ms >= SILENT_MS_MAX
+        ]
+        for copy in silent:
+            self._copies[copy] = CopyProgress(moved_ms=now_ms, heard_ms=now_ms)
+        return bool(silent)
+
     def join(self, copy: CopyName, now_ms: int) -> int:
         """Requires a copy of `joins_next` from now on. Returns the version of the route that the
         request to add it must compare."""

@@ -173,6 +173,28 @@ async def test_given_a_refusal_for_good_then_it_is_asked_again_with_newer_copies
     assert SECOND in bench.in_sync
 
 
+async def test_given_a_copy_that_left_in_silence_then_it_joins_by_an_answer_and_not_by_an_old_one() -> (  # noqa: E501
+    None
+):
+    bench = Bench("in-sync")
+    bench.clock.advance(PROMISED_MS)
+    bench.acknowledged()
+    bench.acknowledged()
+    bench.wait(SILENT_MS_MAX)
+    await bench.changes.ask()
+    assert SECOND not in bench.in_sync
+
+    for _ in range(3):
+        await bench.changes.ask()
+    assert SECOND not in bench.in_sync, "its node and disk may be gone"
+    assert bench.led.is_due(SECOND)
+    bench.acknowledged()
+    await bench.changes.ask()
+
+    assert [change.change for change in bench.metasrv.asked] == ["leave", "join"]
+    assert SECOND in bench.in_sync
+
+
 async def test_given_a_copy_whose_disk_was_emptied_then_it_leaves_and_joins_with_all_again() -> (
     None
 ):

@@ -116,6 +116,21 @@ def test_given_a_promoted_copy_when_its_promise_lasts_then_it_adds_nobody() -> N
     assert view.joins_next(serves=True) == C
 
 
+def test_given_a_learner_that_was_silent_when_it_might_join_then_it_is_asked_again() -> None:
+    view = leader(members(A, B))
+    view.acknowledged(B, 2, 3, 0)
+    view.read_route(members(A, learners=(B,), version=2), 0)
+
+    assert not view.ask_again(SILENT_MS_MAX - 1)
+    assert view.joins_next(serves=True) == B
+    assert view.ask_again(SILENT_MS_MAX), "perhaps its disk is gone by now"
+    assert view.joins_next(serves=True) is None
+    assert not view.ask_again(SILENT_MS_MAX)
+
+    view.acknowledged(B, 2, 3, SILENT_MS_MAX)
+    assert view.joins_next(serves=True) == B
+
+
 def test_given_a_learner_that_joins_then_it_is_required_from_the_request_on() -> None:
     view = leader(members(A, learners=(C,), version=7))
     view.acknowledged(C, 2, 0, 0)
