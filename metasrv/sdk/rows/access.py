@@ -32,7 +32,7 @@ class RowAccess:
         self._frontends = Frontends(service, rng, transport, token)
 
     def table(self, name: str, clock: Clock) -> AsyncTable:
-        binding = Binding(self._service, TableName.parse(name))
+        binding = Binding(self._service, TableName.parse(name), clock)
         return AsyncTable(binding, self._frontends, self._nodes, self._rng, clock)
 
     @property

@@ -5,7 +5,6 @@ Executors of Spark read so: rows pass no frontend and never meet. Nothing is wri
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -28,10 +27,10 @@ PAGE_BYTES = 16 << 20
 """Bytes after which an answer ends: one row at least, which may exceed them."""
 PAGE_S = 60.0
 """The deadline of one page, in s: longer than a failover by detection takes (30 s)."""
-
-
 COPY_MS_MAX = 10_000
 """The time for which a copy is waited for before the leader is asked for a page, in ms."""
+LAG = "max_lag_ms"
+"""The fact by which a copy says that it is one, and only too far behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +94,12 @@ class RegionScan:
             left_ms = max(1, int((until - asyncio.get_running_loop().time()) * 1000))
             copy = None if query.max_lag is None else self._copy(region)
             if copy is not None:
-                with suppress(MetaError):  # the leader has the rows too
+                try:
                     at_most_ms = min(left_ms, COPY_MS_MAX)
                     return await self.nodes.read_rows(copy, "scan", request, at_most_ms)
+                except MetaError as error:  # the leader has the rows too
+                    if LAG not in error.facts:  # it may be a copy no more
+                        self.binding.doubt(now)
             return await self.nodes.read_rows(region, "scan", request, left_ms)
 
         try:
@@ -119,11 +121,11 @@ class RegionScan:
     async def _until_final(
         self, bound: Bound, until: float, send: Callable[[Bound], Awaitable[T]]
     ) -> T:
-        """*send* with the newest binding until it succeeds or its error is final."""
-        now = bound
+        """*send* with the newest reading of the table until it succeeds or its error is final."""
         failed = False
         results: list[T] = []
         try:
+            now = await self.binding.newest(bound)
             async for attempt in attempts(until, self.rng, REGION_BACKOFF, may_send_again):
                 with attempt:
                     if failed:

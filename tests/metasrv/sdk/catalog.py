@@ -63,7 +63,8 @@ class FakeCatalog(httpx.AsyncBaseTransport):
                 raise said
             return said
         table = self.table
-        by_id, by_name = f"/v1/tables/{TABLE_ID}", "/v1/catalogs/main/schemas/public/tables/t"
+        by_id = f"/v1/tables/{TABLE_ID if table is None else table.id}"
+        by_name = "/v1/catalogs/main/schemas/public/tables/t"
         if table is None or request.url.path not in (by_id, by_name):
             raise NotFound("table-not-found", name=request.url.path)
         if request.url.path == by_name and table.dropped_at is not None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from metasrv.sdk.client import AsyncClient
+from metasrv.sdk.rows.binding import AGE_MS_MAX
 from metasrv.sdk.rows.region_scan import PAGE_BYTES, RegionScan
 from metasrv.sdk.rows.table import AsyncTable
 from metasrv_base.errors import Conflict, NotFound, Unavailable
@@ -35,6 +36,8 @@ class Field:
     """URLs at the node, or where the route says that it is."""
     faults: list[Exception] = field(default_factory=list)
     """Met by the next requests, one each."""
+    behind: bool = False
+    """Whether copies answer that they lack the newest rows."""
 
     @property
     def table(self) -> AsyncTable:
@@ -46,6 +49,8 @@ class Field:
 
     async def meet(self, request: httpx.Request) -> None:
         self.asked.append(f"{request.url.scheme}://{request.url.netloc.decode()}")
+        if self.behind and self.asked[-1] == ELSEWHERE:
+            raise Unavailable("not-ready", what="a copy", max_lag_ms=5_000)
         if self.faults:
             raise self.faults.pop(0)
 
@@ -221,3 +226,110 @@ async def test_given_a_copy_that_does_not_answer_when_regions_are_read_then_thei
     assert sum(page.num_rows for page in pages) > 0
     assert scene.asked[0] == ELSEWHERE
     assert scene.asked[1] != ELSEWHERE
+
+
+def in_small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("metasrv.sdk.rows.region_scan.PAGE_ROWS", 2)
+
+
+async def test_given_a_region_that_moves_in_a_long_read_then_its_old_node_is_asked_once_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    in_small_pages(monkeypatch)
+    async with given() as scene:
+        address = scene.bench.catalog.region(scene.bench.table.id, 0).address
+        scene.catalog.move(0, address=ELSEWHERE)
+        pages = scene.table.scan_regions([0], ["id"])
+        rows = [await anext(pages)]
+        scene.catalog.move(0, address=address)
+        scene.faults = [httpx.ConnectError("it went")]
+        scene.asked.clear()
+        rows += [page async for page in pages]
+
+    assert len(rows) > 3
+    assert scene.asked.count(ELSEWHERE) == 1
+    assert scene.asked[1:] == [address] * (len(scene.asked) - 1)
+
+
+async def test_given_a_copy_that_left_in_a_long_read_then_it_is_asked_once_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    in_small_pages(monkeypatch)
+    async with given() as scene:
+        scene.catalog.move(0, copy_addresses={f"dn-{n}": ELSEWHERE for n in range(2, 90)})
+        pages = scene.table.scan_regions([0], ["id"], 5_000)
+        await anext(pages)
+        scene.catalog.move(0, copy_addresses={})
+        scene.faults = [httpx.ConnectError("it left")]
+        scene.asked.clear()
+        left = [page async for page in pages]
+
+    assert len(left) > 3
+    assert scene.asked.count(ELSEWHERE) == 1
+
+
+async def test_given_a_reading_of_ten_minutes_in_a_long_read_then_the_route_is_read_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    in_small_pages(monkeypatch)
+    async with given() as scene:
+        pages = scene.table.scan_regions([0], ["id"], 5_000)
+        await anext(pages)
+        scene.catalog.move(0, copy_addresses={f"dn-{n}": ELSEWHERE for n in range(2, 90)})
+        scene.bench.clock.advance(AGE_MS_MAX - 1)
+        await anext(pages)
+        before = list(scene.asked)
+        scene.bench.clock.advance(1)
+        readings = len(scene.catalog.asked)
+        left = [page async for page in pages]
+
+    assert len(left) > 2
+    assert ELSEWHERE not in before
+    assert ELSEWHERE in scene.asked
+    assert len(scene.catalog.asked) == readings + 1
+
+
+async def test_given_metasrv_is_away_for_ten_minutes_in_a_long_read_then_the_read_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    in_small_pages(monkeypatch)
+    async with given() as scene:
+        pages = scene.table.scan_regions([0], ["id"])
+        await anext(pages)
+        scene.bench.clock.advance(AGE_MS_MAX)
+        scene.catalog.script = [Unavailable("not-ready", what="metasrv")] * 1_000
+        await anext(pages)
+
+
+async def test_given_another_table_of_the_name_when_read_again_then_it_is_never_taken_for_it() -> (
+    None
+):
+    async with given() as scene:
+        binding = scene.table.binding
+        dropped = await binding.get()
+        binding.forget()  # as a statement does that was told of the drop
+        scene.catalog.change(id=dropped.body.id + 1)
+        other = await binding.get()
+        for read in (binding.read_again, binding.newest):
+            binding.doubt(dropped)
+            with pytest.raises(NotFound, match="table-not-found"):
+                await read(dropped)
+        still = await binding.get()
+
+    assert still.body.id == other.body.id != dropped.body.id
+
+
+async def test_given_a_copy_too_far_behind_in_a_long_read_then_its_route_is_not_doubted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    in_small_pages(monkeypatch)
+    async with given() as scene:
+        scene.catalog.move(0, copy_addresses={f"dn-{n}": ELSEWHERE for n in range(2, 90)})
+        pages = scene.table.scan_regions([0], ["id"], 5_000)
+        await anext(pages)
+        readings = len(scene.catalog.asked)
+        scene.behind = True
+        left = [page async for page in pages]
+
+    assert len(left) > 3
+    assert len(scene.catalog.asked) == readings
