@@ -4,7 +4,6 @@ import posixpath
 from functools import partial
 
 from metasrv.service.ddl.ddl_tables import locks_of_table, plan_on_table, table_asked_for
-from metasrv.service.ddl.table_placing import must_have_one_copy
 from metasrv.service.requests.ddl_request import (
     DdlRequest,
     FullTableName,
@@ -38,5 +37,4 @@ def plan_import(
 ) -> ProcedureToSubmit:
     table = table_asked_for(context, name, facts)
     refuse_indexes(table.info)
-    must_have_one_copy(table, "import")
     return plan_on_table(IMPORT_TABLE, context, name, facts, paths=request.paths)

@@ -10,7 +10,6 @@ from metasrv.service.bodies.shapes import index_body
 from metasrv.service.catalog.index_coverage import coverages
 from metasrv.service.catalog.reading import CatalogView, Freshness, view
 from metasrv.service.ddl.ddl_tables import locks_of_table, table_asked_for
-from metasrv.service.ddl.table_placing import must_have_one_copy
 from metasrv.service.nearby import hint
 from metasrv.service.requests.absent import unless_absent
 from metasrv.service.requests.ddl_request import (
@@ -77,7 +76,6 @@ def plan_create_index(
     )
     if not drafted(info, (operation,)).moves:
         return AlreadySatisfied(CREATE_INDEX, table, spec.name)
-    must_have_one_copy(table, "create index")
     return ProcedureToSubmit(CREATE_INDEX, _state(name, info, operation), info.table_id)
 
 
@@ -90,7 +88,6 @@ def plan_validate_index(
     operation = ValidateIndex(name=index)
     if not drafted(info, (operation,)).moves:
         return AlreadySatisfied(VALIDATE_INDEX, table, index)
-    must_have_one_copy(table, "validate index")
     return ProcedureToSubmit(VALIDATE_INDEX, _state(name, info, operation), info.table_id)
 
 

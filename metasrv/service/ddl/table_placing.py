@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from keys.catalog.catalog import Catalog
-from keys.catalog.tables.catalog_table import CatalogTable
 from keys.model.placing.placements import (
     DEFAULT_PLACEMENT,
     DEFAULT_PROFILE,
@@ -162,19 +161,6 @@ def too_few_nodes(replicas: int, nodes: Sequence[NodeView], reasons: Mapping[str
 
 def reasons_text(reasons: Mapping[str, str]) -> str:
     return "; ".join(f"{node} is {reason}" for node, reason in reasons.items())
-
-
-def must_have_one_copy(table: CatalogTable, action: str) -> None:
-    """Raises Conflict("action-not-allowed") for a change that brings files, which do not reach
-    copies: the leader of a region with copies would refuse it, after the change has begun."""
-    has_copies = any(region.copies for region in table.route.region_routes)
-    if has_copies or table.info.replicas > 1:
-        reason = (
-            f"set replicas of {table.info.full_name} to 1, wait until its route has no copies,"
-            " and send the request again"
-        )
-        unbuilt = "tables with copies"
-        raise Conflict("action-not-allowed", action=action, unbuilt=unbuilt, reason=reason)
 
 
 def grown(route: TableRoute, replicas: int, nodes: Sequence[NodeView]) -> TableRoute:

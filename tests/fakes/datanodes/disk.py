@@ -60,11 +60,14 @@ class Folder:
         self.dead_indexes |= dead
 
     def take_change(self, leader: "Folder") -> None:
-        """Schema, floor and marks of the leader, as dataplane/region/log/logged_change.py."""
+        """Schema, floor, marks and files of the leader, as dataplane/region/log/logged_change.py.
+        A copy that lacks a file of before has been sent its log, and has it now."""
         self.set_schema(
             leader.schema_version, leader.schema_floor, leader.dead_indexes, leader.columns
         )
         self.marks = dict(leader.marks)
+        self.files |= leader.files
+        self.entries, self.adopted = dict(leader.entries), list(leader.adopted)
 
     def take_rows(self, brought: dict[str, Rows]) -> None:
         """In place of those that have their keys."""

@@ -20,7 +20,14 @@ from metasrv_base.wire.node.jobs import (
     ValidateJob,
     ValidateResult,
 )
-from metasrv_base.wire.node.orders import CreateRegion, OpenRegion, Order, OrderResult, SetSchema
+from metasrv_base.wire.node.orders import (
+    CreateRegion,
+    IngestFiles,
+    OpenRegion,
+    Order,
+    OrderResult,
+    SetSchema,
+)
 from procedures.ports import Progress
 from tests.fakes.datanodes.checked_rows import faults, of_rows
 from tests.fakes.datanodes.disk import Rows, Storage
@@ -99,7 +106,7 @@ class Plane:
         if len(self.nodes[node].effects) != effects:
             self.violations.append(f"a repeat had an effect: {orders}")
         for order, result in zip(orders, first, strict=True):
-            if result.error is None and isinstance(order, SetSchema):
+            if result.error is None and isinstance(order, SetSchema | IngestFiles):
                 self._replicate(node, order)
             if result.error is None and isinstance(order, CreateRegion | OpenRegion):
                 if order.role == "copy":
@@ -109,7 +116,7 @@ class Plane:
         self.watch()
         return first
 
-    def _replicate(self, node: str, order: SetSchema) -> None:
+    def _replicate(self, node: str, order: SetSchema | IngestFiles) -> None:
         """The change is a record of the leader's log: the copies that follow it have it, too."""
         leader = self.storage.read(self.nodes[node].serving[order.region_id].root)
         for other in self.nodes.values():

@@ -33,22 +33,16 @@ async def test_given_fewer_nodes_than_copies_when_made_then_409_says_how_many_ca
         assert refused.json()["facts"]["eligible"] == 2
 
 
-async def test_given_copies_when_a_change_brings_files_then_409_says_what_to_do() -> None:
-    async with leader() as one:
-        await copied_region(one)
-        index = {"name": "i", "columns": ["carrier"]}
-
-        refused = await one.client.post(f"{T}/indexes", json=index, headers=WAIT)
-
-        assert (refused.status_code, refused.json()["code"]) == (409, "action-not-allowed")
-        assert refused.json()["detail"] == (
-            "create index is not built for tables with copies yet. Set replicas of main.public.t"
-            " to 1, wait until its route has no copies, and send the request again."
-        )
-
-
-@pytest.mark.parametrize(("path", "body"), [("/alter", {"operations": [COLUMN]}), ("/check", {})])
-async def test_given_copies_when_a_change_brings_no_files_then_it_is_planned(
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/alter", {"operations": [COLUMN]}),
+        ("/check", {}),
+        ("/indexes", {"name": "i", "columns": ["carrier"]}),
+        ("/import", {"paths": ["/data/flights.parquet"]}),
+    ],
+)
+async def test_given_copies_when_changed_then_it_is_planned(
     path: str, body: dict[str, object]
 ) -> None:
     async with leader() as one:
