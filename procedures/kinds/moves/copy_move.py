@@ -80,8 +80,8 @@ def destination_of(
 
     Raises NotFound where no copy has that root; Conflict: `replica-limit` for a region that has one
     copy too many already, `node-not-eligible` for the node of the source, `action-not-allowed`
-    where too few copies would be left, since the destination has one in sync already; Unavailable
-    while the region is not open.
+    where too few copies would be left, since the destination has one already; Unavailable while the
+    region is not open.
     """
     if from_root not in region.roots:
         raise NotFound(what=f"copy of region {region.region_id}", name=from_root)
@@ -89,17 +89,26 @@ def destination_of(
     if root == from_root:
         reasons = {to_node: "the node that the copy is to leave"}
         raise Conflict("node-not-eligible", region_id=region.region_id, reasons=reasons)
+    if root is None:
+        must_take_one_more(info, region, region.copies)
+        return Destination.ABSENT
     if to_node not in region.in_sync:
+        _must_be_left(info, region, len(region.nodes) - 1, f"{to_node} has a copy that is to join")
         kept = tuple(copy for copy in region.copies if copy.root != root)
         must_take_one_more(info, region, kept)
-        return Destination.ABSENT if root is None else Destination.LEARNER
+        return Destination.LEARNER
     in_set = {copy.root for copy in region.copies if copy.role is CopyRole.IN_SYNC}
     left = len(region.in_sync) - (from_root in {region.root, *in_set})
+    _must_be_left(info, region, left, f"{to_node} has a copy in sync")
+    return Destination.MEMBER
+
+
+def _must_be_left(info: TableInfo, region: RegionRoute, left: int, why: str) -> None:
+    """Raises Conflict("action-not-allowed") for fewer copies than the table is to have."""
     if left < info.replicas:
-        state = f"{to_node} has a copy in sync: {left} of {info.replicas} copies would be left"
+        state = f"{why}: {left} of {info.replicas} copies would be left"
         facts = {"action": "move_copy", "state": state}
         raise Conflict("action-not-allowed", region_id=region.region_id, **facts)
-    return Destination.MEMBER
 
 
 def root_on(region: RegionRoute, node: str) -> str | None:

@@ -76,6 +76,8 @@ async def test_given_a_dry_run_of_a_move_then_it_says_that_a_copy_is_waited_for(
     ("node", "body", "status", "code"),
     [
         ("in-sync", {"to_node": "leader"}, 409, "action-not-allowed"),
+        ("in-sync", {"to_node": "learner"}, 409, "action-not-allowed"),
+        ("leader", {"to_node": "learner"}, 409, "action-not-allowed"),
         ("in-sync", {"to_node": "in-sync"}, 409, "node-not-eligible"),
         ("in-sync", {"to_node": "dn-9"}, 409, "node-not-eligible"),
         ("in-sync", {}, 409, "node-not-eligible"),
@@ -89,7 +91,8 @@ async def test_given_a_move_that_cannot_be_when_asked_then_refused_at_once(
 ) -> None:
     async with leader(nodes=3) as server:
         region = await copied_region(server)
-        names = {"leader": region.leader, "in-sync": region.copies[0].node}
+        in_sync, learner = region.copies
+        names = {"leader": region.leader, "in-sync": in_sync.node, "learner": learner.node}
         named = {key: names.get(value, value) for key, value in body.items()}
 
         answer = await move(server, region, names.get(node, node), **named)
