@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from metasrv.sdk.control.names import TableName
 from metasrv.sdk.control.service import ControlService
-from metasrv_base.clock import Clock, SystemClock
+from metasrv_base.clock import Clock
 from metasrv_base.errors import NotFound, Unavailable, Unknown
 from metasrv_base.rows.layout import Layout
 from metasrv_base.wire.api.tables import RegionRouteBody, TableBody
@@ -37,13 +37,10 @@ class Bound:
 class Binding:
     """Bound by name at first touch, then by id: a rename does not reach it, a drop ends it."""
 
-    def __init__(
-        self, service: ControlService, name: TableName, clock: Clock | None = None
-    ) -> None:
-        """Reads nothing yet. Without a *clock* it has that of the machine."""
+    def __init__(self, service: ControlService, name: TableName, clock: Clock) -> None:
         self.service = service
         self.name = name
-        self._clock = clock or SystemClock()
+        self._clock = clock
         self._bound: Bound | None = None
         self._readings = 0
         self._doubted = 0

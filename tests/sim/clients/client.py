@@ -48,7 +48,7 @@ class Session:
         self._asked = 0
 
     def rows(self, name: str) -> AsyncRows:
-        binding = Binding(self.service, TableName.parse(name))
+        binding = Binding(self.service, TableName.parse(name), self.clock)
         return AsyncRows(binding, self._frontends, self.clock)
 
     async def think(self, ms_max: int) -> None:
