@@ -75,7 +75,6 @@ MOVES = (
             "{change} of {resource} is {state}.",
             "{change} is {state}.",
             "{action} is not allowed while {state}.",
-            "{action} is not built for {unbuilt} yet.",
             "The action is not allowed in this state.",
         ),
         "`allowed_actions` of the object lists the actions that are allowed.",
