@@ -13,7 +13,7 @@ import structlog
 from keys.catalog.catalog import Catalog
 from keys.model.records import ClientRequirements as Client
 from metasrv.leadership.copies.copy_plan import CopyNodes, CopyWork, Need, plan_copies
-from metasrv.leadership.copies.copy_survey import CopySurveyor
+from metasrv.leadership.copies.copy_survey import ABSENT_MS, LOST_MS, CopySurveyor
 from metasrv.leadership.copies.placement_followers import PlacementFollowers
 from metasrv.leadership.term import Term
 from metasrv.nodes.guard import guard
@@ -76,12 +76,14 @@ class CopyKeeper:
         nodes = CopyNodes(views, offline)
         reports = {status.node.node_id: status for status in statuses}
 
-        def lacks(node: str, region_id: str) -> bool:
+        def lacks(node: str, region_id: str) -> int | None:
             status = reports.get(node)
             is_heard = status is not None and status.heard_ms_ago is not None
             if status is None or not is_heard or status.state in GONE:
-                return False
-            return region_id not in status.regions or region_id in status.lost
+                return None
+            if region_id in status.lost:
+                return LOST_MS
+            return None if region_id in status.regions else ABSENT_MS
 
         await self._follow_placements(catalog, now)
         survey = await by_turns(self._surveyor.look(catalog, nodes, lacks, now))
@@ -130,7 +132,9 @@ class CopyKeeper:
             return True
         if begun is None:
             return False
-        return need.unmade is not None or begun.version == region.copies_version
+        if need.unmade is not None:
+            return self.clock.mono_ms() - begun.at_ms < LOST_MS
+        return begun.version == region.copies_version
 
     async def _submit(self, work: CopyWork, version: int) -> None:
         kind = ADD_COPY if isinstance(work, AddCopy) else REMOVE_COPY

@@ -16,8 +16,11 @@ from metasrv.nodes.copy_risk import CopyRisk
 from metasrv_base.concurrency.turns import Turns, slices
 
 ABSENT_MS = 120_000
-"""The time for which a living node does not have a learner, from which on it is made anew. A
-procedure that makes it, and reports on their way, take a few seconds."""
+"""The time for which a living node does not have a learner, from which on it is made anew: a node
+that starts opens its regions some at a time."""
+LOST_MS = 20_000
+"""The same of a learner that its node reports as lost. A disk that cannot be read for a moment is
+tried again after 15 s."""
 FORGET_LOOKS = 60
 """Looks after which every table is looked at again: placements and numbers of copies change without
 a change of the index."""
@@ -25,8 +28,9 @@ a change of the index."""
 Holders = dict[str, HeldRegions]
 Absent = tuple[str, str]
 """Node and region id of a learner."""
-Lacks = Callable[[str, str], bool]
-"""Whether a living node, by its last report, does not have a region, by id."""
+Lacks = Callable[[str, str], int | None]
+"""The time for which a living node may lack a region, by id, before its copy is made anew; None: by
+its last report it has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +79,9 @@ class CopySurveyor:
                         continue
                     learners[copy.node] += 1
                     pair = copy.node, copied.region.region_id
-                    if lacks(*pair):
+                    if (patience_ms := lacks(*pair)) is not None:
                         absent[pair] = self._absent.get(pair, now_ms)
-                        unmade += [copy.root] if now_ms - absent[pair] >= ABSENT_MS else []
+                        unmade += [copy.root] if now_ms - absent[pair] >= patience_ms else []
                 if (need := need_of(copied, nodes, unmade)) is not None:
                     needs.append(need)
             after = len(needs), learners.total(), risk.counts

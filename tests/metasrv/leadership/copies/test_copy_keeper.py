@@ -2,7 +2,7 @@
 
 from keys.model.tables import RegionRoute
 from metasrv.leadership.copies.copy_keeper import AGAIN_MS, CopyKeeper
-from metasrv.leadership.copies.copy_survey import ABSENT_MS
+from metasrv.leadership.copies.copy_survey import ABSENT_MS, LOST_MS
 from metasrv.leadership.retirement import look as mark_offline
 from metasrv_base.wire.node.nodes import RegionStat
 from tests.metasrv.api.rig import Server, beat, leader
@@ -32,15 +32,17 @@ def report(region: RegionRoute, node: str) -> list[RegionStat]:
     return [stat(region.region_id).model_copy(update=facts)]
 
 
-def passes(server: Server, ms: int, *silent: str, empty: str = "") -> None:
-    """Time passes: all nodes are heard at its end but the *silent* ones, and *empty* reports that
-    it has nothing."""
+def passes(server: Server, ms: int, *silent: str, empty: str = "", broken: str = "") -> None:
+    """Time passes: all nodes are heard at its end but the *silent* ones; *empty* reports that it
+    has nothing, *broken* that what it has is lost."""
     server.clock.ahead_ms += ms
     (table,) = server.state.follower.catalog.tables.values()
     (region,) = table.route.region_routes
     for node in NODES:
         if node not in silent:
             here = [] if node == empty else report(region, node)
+            if node == broken:
+                here = [each.model_copy(update={"state": "lost"}) for each in here]
             server.term.nodes.heartbeat(beat(node, server.clock.mono_ms(), here))
 
 
@@ -133,6 +135,23 @@ async def test_given_a_learner_that_its_node_does_not_have_then_it_is_made_anew_
         passes(server, AGAIN_MS)
         await looked(server, keeper)
         assert region_now(server, region) == now
+
+
+async def test_given_a_learner_whose_node_reports_it_as_lost_then_it_is_made_anew_soon() -> None:
+    async with leader(nodes=4) as server:
+        region = await copied_region(server)
+        learner = region.copies[1]
+        keeper = keeper_of(server)
+
+        passes(server, 60_000, broken=learner.node)
+        await looked(server, keeper)
+        assert region_now(server, region) == region
+        passes(server, LOST_MS, broken=learner.node)
+        await looked(server, keeper)
+
+        now = region_now(server, region)
+        assert roles(now) == roles(region)
+        assert now.copies[-1].root != learner.root
 
 
 async def test_given_lost_copies_then_metrics_count_the_regions_at_risk() -> None:

@@ -50,8 +50,8 @@ class Looks:
     def look(self, now_ms: int = 0, lacking: str = "") -> CopySurvey:
         self.tables.clear()
 
-        def lacks(node: str, region_id: str) -> bool:
-            return node == lacking
+        def lacks(node: str, region_id: str) -> int | None:
+            return ABSENT_MS if node == lacking else None
 
         return at_once(self.surveyor.look(self.catalog, self.nodes, lacks, now_ms))
 
