@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from metasrv.demo.catalog_versions import CatalogVersions
+from metasrv.demo.copies import CopiesAct
 from metasrv.demo.data import SCHEMA, TABLES_SQL, SourceTable
 from metasrv.demo.online import OnlineChanges
 from metasrv.demo.page import Bars, DemoFailed, DemoPage
@@ -54,6 +55,7 @@ class Story:
         await self.online_changes()
         await self.leader_dies()
         await self.datanode_dies()
+        await self.copies()
         await self.everything_is_there()
 
     # Chapters -----------------------------------------------------------------------------------
@@ -164,6 +166,11 @@ class Story:
         await asyncio.to_thread(shutil.rmtree, self.cluster.datanode_roots[victim])
         self.page.say(f"the disk of {victim} is removed")
         await self._nothing_lost(writer)
+
+    async def copies(self) -> None:
+        await self.cluster.restart("dn-2")
+        self.page.say("dn-2 comes back with an empty disk")
+        await CopiesAct(self.page, self.cluster, self.client, self.clock, self.bars).tell()
 
     async def _failed_over(self, victim: str, killed: int, writer: Writer) -> None:
         failover = await self._running("failover_node", within_s=60)

