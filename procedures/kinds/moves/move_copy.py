@@ -106,9 +106,10 @@ async def switch(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
 
 async def settle(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
     """Waits until the region can do without the source. Its commit is the point of no return.
-    Raises Conflict where the route names the copy at the destination no more."""
+    Raises Conflict where the route names no copy at the destination any more: one that was made
+    anew meanwhile has another root."""
     while True:
-        _root_there(state, context)
+        state = state.model_copy(update={"to_root": _root_there(state, context)})
         info, region = applied_region(state, context)
         refusal = refusal_of(info, region, removal(state))
         is_gone = state.root not in region.roots
@@ -123,8 +124,10 @@ async def remove(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
     another copy is to lead first. Ends where the table is gone, or where another has removed the
     copy at the destination: then the source stays."""
     region = _region_left(state, context)
-    if region is None or (state.root in region.roots and root_on(region, state.to_node) is None):
+    to_root = None if region is None else root_on(region, state.to_node)
+    if region is None or (state.root in region.roots and to_root is None):
         return _over(state, region, [])
+    state = state.model_copy(update={"to_root": to_root or state.to_root})
     if region.root == state.root:
         return Goto("switch", state)
     child = (state.rounds, ChildNumber.REMOVE)

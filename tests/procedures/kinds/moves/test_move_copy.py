@@ -12,7 +12,7 @@ from procedures.engine.control import Command, Control
 from procedures.engine.submit import SubmitRequest
 from procedures.kinds.copies.add_copy import ADD_COPY
 from procedures.kinds.copies.remove_copy import REMOVE_COPY, RemoveCopy
-from procedures.kinds.moves.copy_move import MoveCopy, addition
+from procedures.kinds.moves.copy_move import MoveCopy, addition, removal
 from procedures.kinds.moves.move_copy import MOVE_COPY
 from procedures.machine import Kind
 from tests.fakes.cluster import Cluster
@@ -185,6 +185,28 @@ def test_given_a_source_that_cannot_hand_over_then_it_leads_on_until_it_can() ->
             await cluster.clock.sleep_ms(1_000)
         await cluster.clock.sleep_ms(60_000)
         assert nodes_of(cluster, 0)[0] == "dn-1"
+
+        leader.refuses.clear()
+
+        assert code_of(await ended(cluster, procedure)) is None
+        assert set(nodes_of(cluster, 0)) == {"dn-2", "dn-3"}
+
+    lived(main, with_joining_copies)
+
+
+def test_given_a_new_copy_that_is_made_anew_before_the_source_goes_then_the_move_ends() -> None:
+    async def main(cluster: Cluster) -> None:
+        leader = cluster.plane.nodes["dn-1"]
+        leader.refuses["hand-over"] = Refused("unsupported")
+        state = move(FIRST, "dn-1", "dn-3")
+        procedure = await submitted(cluster, state)
+        while roles(cluster, 0) != [("dn-2", "in-sync"), ("dn-3", "in-sync")]:
+            await cluster.clock.sleep_ms(1_000)
+        first = next(copy for copy in regions(cluster)[0]["copies"] if copy["node"] == "dn-3")
+        by_hand = {"node": "dn-3", "root": first["root"], "forced": True, "replaced_by": None}
+        again = removal(state).model_copy(update=by_hand)
+        assert code_of(await finish(cluster, REMOVE_COPY.name, again, {})) is None
+        assert code_of(await finish(cluster, ADD_COPY.name, addition(state), {})) is None
 
         leader.refuses.clear()
 
