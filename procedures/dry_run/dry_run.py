@@ -66,7 +66,7 @@ class Rehearsal:
             step = held.record.step
             notes = stage.notes.clear()
             client = held.record.client
-            live = LiveAhead(notes, self.draft, self.real.deadline_ms)
+            live = LiveAhead(notes, self.draft, self.clock, self.real.deadline_ms)
             context = Context(stage.ports, children, procedure, step, client, live)
             try:
                 after = await runner.advance(kind, held, context)

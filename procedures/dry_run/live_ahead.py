@@ -9,6 +9,7 @@ from keys.model.tables import CopyRole, RegionRoute, TableRoute, TableRouteKey
 from keys.value import decode
 from metasrv_base.errors import Unavailable
 from procedures.context import Live
+from procedures.dry_run.dry_run_ports import AheadClock
 from procedures.dry_run.notes import Notes
 from procedures.dry_run.overlay_store import OverlayStore
 from procedures.dry_run.plan import Blocker, Obstacle
@@ -18,14 +19,18 @@ class LiveAhead(Live):
     """A first attempt may take what it compares from the catalog, which has no drafts: this is a
     later one."""
 
-    def __init__(self, notes: Notes, draft: OverlayStore, deadline_ms: int) -> None:
+    def __init__(
+        self, notes: Notes, draft: OverlayStore, clock: AheadClock, deadline_ms: int
+    ) -> None:
         super().__init__(attempt=2)
-        self.notes, self.draft, self.deadline_ms = notes, draft, deadline_ms
+        self.notes, self.draft, self.clock = notes, draft, clock
+        self.deadline_ms = deadline_ms
 
     async def rest(self, ms: int) -> None:
-        """Ends a pause, and a wait for a copy, which it notes. Raises Unavailable where the copy is
-        not one that the rehearsal has added: nothing changes meanwhile."""
+        """Lets time pass at once. Ends a wait for a copy, which it notes. Raises Unavailable where
+        the copy is not one that the rehearsal has added: nothing changes meanwhile."""
         if any(wait.expires_in_ms is not None for wait in self.waiting):
+            await self.clock.sleep_ms(ms)
             return
         copies = [wait.holder for wait in self.waiting if wait.kind == "copy"]
         for copy in copies:
