@@ -16,12 +16,13 @@ from tests.process.harness.rig import Rig
 
 CHUNK_BYTES = 1 << 16
 CONNECTED = "01"
+LOOKS_MAX, LOOK_MS = 20, 10
 
 
 @dataclass
 class Relays:
-    """Requests from a program to a node, both by id, are held while the pair is in `cuts`. A client
-    that is no program of the rig, as the test itself, is never cut off."""
+    """Requests from a program to a node, both by id, are held while the pair is in `cuts`. The test
+    itself is never cut off; another client that is no program of the rig is refused."""
 
     rig: Rig
     cuts: set[tuple[str, str]] = field(default_factory=set)
@@ -47,7 +48,7 @@ class Relays:
             assert task is not None
             self._open.add(task)
             try:
-                with suppress(OSError):
+                with suppress(OSError, asyncio.CancelledError):  # cancelled by `close`, at the end
                     await self._relay(node, reader, writer)
             finally:
                 await _closed(writer)
@@ -64,7 +65,9 @@ class Relays:
         self, node: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         ports = writer.get_extra_info("peername")[1], writer.get_extra_info("sockname")[1]
-        client = self._program_at(_inode_of(*ports))
+        client = await self._program_at(*ports)
+        if client is None:
+            return
         host, port = self.rig.url(node).removeprefix("http://").split(":")
         there, to_node = await asyncio.open_connection(host, int(port))
         try:
@@ -92,12 +95,18 @@ class Relays:
             sink.write(data)
             await sink.drain()
 
-    def _program_at(self, inode: str) -> str:
-        """The program that has that socket; empty: none of the rig."""
-        for child in self.rig.playground.children.values():
-            if inode in _sockets_of(child.pid):
-                return child.program.id
-        return ""
+    async def _program_at(self, port: int, to_port: int) -> str | None:
+        """The program that is connected from the one to the other; empty: the test itself. None:
+        nobody that is known. The kernel's list of sockets lacks some while others come and go, so
+        it is read several times."""
+        pids = {child.pid: child.program.id for child in self.rig.playground.children.values()}
+        for _ in range(LOOKS_MAX):
+            inode = _inode_of(port, to_port)
+            for pid, name in {os.getpid(): "", **pids}.items():
+                if inode and inode in _sockets_of(pid):
+                    return name
+            await self.rig.clock.sleep_ms(LOOK_MS)
+        return None
 
 
 @asynccontextmanager
