@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from keys.model.cluster import LeaderKey
-from keys.model.records import ProcedureKey
+from keys.model.records import ProcedureKey, ProcedureOutcome
 from keys.store.etcd import EtcdKv
 from keys.store.kv import Delete, Get, KeyPage, Kv, Put, Request, TxnAnswer, Watched
 from keys.store.mvcc import TO_THE_END
@@ -88,6 +88,10 @@ class Life:
     sleepers: list[Forked] = field(default_factory=list)
     late: list[tuple[Any, ...]] = field(default_factory=list)
     happened: bool = False
+    to_cancel: str | None = None
+    """The procedure that the client wants cancelled, from then on."""
+    asked_to_cancel: set[tuple[int, str | None]] = field(default_factory=set)
+    """Numbers of servers that were asked for that, with the procedure."""
     electing: asyncio.Lock = field(default_factory=asyncio.Lock)
     full_until_ms: int = 0
     """The store is full, and its operator comes then. 0: it is not."""
@@ -217,8 +221,17 @@ class Life:
         while self.cluster.clock.mono_ms() < until_ms and await self._is_to_come():
             await self._look_again()
         await self.cluster.clock.sleep_ms(after_ms)
+        self.to_cancel = procedure
+        self._ask_to_cancel()
+
+    def _ask_to_cancel(self) -> None:
+        """Asks the leader, once. Whoever was asked may have died before it noted that."""
+        request = self.leader.number, self.to_cancel
+        if self.to_cancel is None or request in self.asked_to_cancel:
+            return
         if self.leader.is_ready and not self.is_down():
-            self.leader.do("cancel", procedure)
+            self.asked_to_cancel.add(request)
+            self.leader.do("cancel", self.to_cancel)
 
     async def _is_to_come(self) -> bool:
         """Whether the fault may still meet the procedure."""
@@ -241,13 +254,18 @@ class Life:
         while True:
             server = self.leader
             again = await self.ask("repeat")
+            if again is not None and BY_NAME[self.scenario].cancel_after_ms is not None:
+                self.to_cancel = again.procedure  # begun by this request, if the first was lost
             await self.settled()
             if again is not None or server is self.leader:
                 return again
 
     async def quiet(self) -> None:
         """Waits until no procedure is left, whoever must take over for that."""
-        while await self.living() or self.is_unsettled():
+        ends_by_itself = ProcedureOutcome.SUCCEEDED in BY_NAME[self.scenario].ends
+        while (living := await self.living()) or self.is_unsettled():
+            if self.to_cancel in living and not ends_by_itself:
+                self._ask_to_cancel()
             await self.take_over()
             await self._look_again()
 

@@ -33,7 +33,6 @@ AT_ONCE = 4  # lives: most of one is waiting, for a lease or for etcd
 LIMIT_S = 800 * PERCENT  # on two slow cores that others use too
 END_S = 60  # behind the limit: all that still runs is ended, and etcd
 SHOWN_MAX = 5
-SLOW = {"move_copy", "drain_node"}
 RARE = {
     "a write of a deposed leader was refused",
     "in doubt, and had been done",
@@ -133,8 +132,7 @@ def test_given_a_process_killed_at_a_call_when_another_leads_then_a_legal_end_on
     etcd_of_its_own: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # Whose moment hangs on a lease is for virtual time: here a slow machine would miss it.
-    # A move waits for a copy and for its own children: a life of it takes minutes of real time.
-    timely = [one.name for one in SCENARIOS if not (one.dead_holder or one.kind in SLOW)]
+    timely = [one.name for one in SCENARIOS if not one.dead_holder]
     calls = {name: lived(name, None).calls for name in timely}
     drawn = draw(calls)
     lives = Lives(etcd_of_its_own, tmp_path, calls)
