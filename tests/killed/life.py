@@ -10,9 +10,9 @@ import json
 import pickle
 import signal
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -37,6 +37,7 @@ from tests.fakes.faults import Mode
 from tests.keys.store.conformance.operators import EtcdOperator
 from tests.killed.fault import Fault, Orders
 from tests.killed.forked import Forked, Zygote
+from tests.killed.history import history_between, judge_writes
 from tests.killed.loop import SPEED
 from tests.killed.plane_file import PlaneFile
 from tests.killed.post import deliver
@@ -336,49 +337,18 @@ class Life:
     async def history(self) -> list[Watched]:
         """Everything that was ever written here, revision by revision."""
         last = await self._write(Put(OVER, b"{}"))
-        found = []
-        watch = self.kv.watch(b"", TO_THE_END, start_revision=self.started_at)
-        async with aclosing(cast(AsyncGenerator[Watched, None], watch)) as entries:
-            async for entry in entries:
-                events = tuple(event for event in entry.events if event.key != OVER)
-                if events:
-                    found.append(replace(entry, events=events))
-                if entry.revision >= last:
-                    return found
-        raise AssertionError("a watch ended")
+        return await history_between(self.kv, self.started_at, last, without=OVER)
 
     async def _judged(self, wrong: list[str]) -> Lived:
         broken = sorted(path.read_text() for path in self.place.folder.glob("broken-*"))
         log = await self.history()
-        sometimes, ghosts = self._ghosts(log)
+        sometimes, of_deposed = judge_writes(self.servers, log)
         self.cluster.plane = self.file.load()
         agreement = history_of(log)
-        wrong += [*broken, *ghosts]
+        wrong += [*broken, *of_deposed]
         wrong += judge(self.cluster, agreement, BY_NAME[self.scenario], self.cell)
         sometimes += Counter(outcomes_of(agreement).values())
         return Lived(self.happened, tuple(wrong), sometimes)
-
-    def _ghosts(self, log: Sequence[Watched]) -> tuple[Counter[str], list[str]]:
-        """Rare states, and who wrote when another led."""
-        seat = bytes(LeaderKey())
-        wins = [e.mod_revision for entry in log for e in entry.events if e.key == seat and e.value]
-        sometimes: Counter[str] = Counter()
-        wrong = []
-        for server in self.servers:
-            for said in server.told:
-                if said["tells"] == "full":
-                    sometimes["no space"] += 1
-                if said["tells"] != "answered":
-                    continue
-                led = max((win for win in wins if win <= said["revision"]), default=0)
-                done = said["done"]
-                if led != server.term:
-                    took = "was taken" if done else "was refused"
-                    sometimes[f"a write of a deposed leader {took}"] += 1
-                    wrong += [f"{server.name} wrote after it was deposed: {said}"] * done
-                elif said["doubted"]:
-                    sometimes[f"in doubt, and had been {'not done' if done else 'done'}"] += 1
-        return sometimes, wrong
 
 
 class PatientKv(Client):
