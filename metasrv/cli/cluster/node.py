@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
-from metasrv.cli.cluster.procedure_text import show_procedures
+from metasrv.cli.cluster.procedure_text import show_end
 from metasrv.cli.complete import node_ids
 from metasrv.cli.forms import Form, Output, form_of, show_form
 from metasrv.cli.near import must_be_among
@@ -237,12 +237,7 @@ def drain(  # noqa: PLR0913  # a parameter is an option of the command
         started = client.nodes.drain(
             node, reason, to or (), dry_run=dry_run, idempotency_key=idempotency_key
         )
-        with procedure_bar("drain") as tell:
-            procedure = client.procedures.wait(started.id, wait, tell)
-    if as_json:
-        show_json(procedure)
-    else:
-        show_procedures([procedure])
+        show_end(client, started, wait, as_json)
 
 
 @app.command("decommission")

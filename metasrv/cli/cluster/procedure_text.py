@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import typer
 
 from metasrv.cli.errors.offenders import offending_rows
-from metasrv.cli.output import show_table, value_text
-from metasrv.cli.progress import ID_LENGTH, SHORT, wait_name
+from metasrv.cli.output import show_json, show_table, value_text
+from metasrv.cli.progress import ID_LENGTH, SHORT, procedure_bar, wait_name
 
 if TYPE_CHECKING:
+    from metasrv.sdk.sync import Client
     from metasrv_base.wire.api.procedures import (
         ControlBody,
         ProcedureBody,
@@ -83,6 +84,16 @@ def show_procedures(procedures: list[ProcedureBody], *, is_wide: bool = False) -
         for id, procedure in zip(ids, procedures, strict=True)
     ]
     show_table((*head, "finished") if is_wide else head, rows, optional=("by", "submitted"))
+
+
+def show_end(client: Client, started: ProcedureBody, wait_s: float, as_json: bool) -> None:
+    """Waits for the end of a procedure that was just begun, and shows it."""
+    with procedure_bar(started.kind) as tell:
+        ended = client.procedures.wait(started.id, wait_s, tell)
+    if as_json:
+        show_json(ended)
+    else:
+        show_procedures([ended])
 
 
 def _object_words(procedure: ProcedureBody) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from metasrv.cli.cluster.copies_text import copies_text
-from metasrv.cli.cluster.procedure_text import show_procedures
+from metasrv.cli.cluster.procedure_text import show_end
 from metasrv.cli.complete import node_ids, region_ids, table_names
 from metasrv.cli.forms import Form, Output, form_of, show_form
 from metasrv.cli.options import (
@@ -22,13 +22,10 @@ from metasrv.cli.options import (
     service,
 )
 from metasrv.cli.output import show_facts, show_json, show_table
-from metasrv.cli.progress import procedure_bar
 
 if TYPE_CHECKING:
     from metasrv.sdk.control.service import ChangeOptions
-    from metasrv.sdk.sync import Client
     from metasrv_base.wire.api.cluster import RegionBody
-    from metasrv_base.wire.api.procedures import ProcedureBody
 
 app = typer.Typer(no_args_is_help=True)
 HEAD = ("region", "table", "number", "leader", "epoch", "state", "rows")
@@ -120,7 +117,7 @@ def switch_leader(  # noqa: PLR0913  # a parameter is an option of the command
     with service(metasrv, as_json) as client:
         options: ChangeOptions = {"dry_run": dry_run, "idempotency_key": idempotency_key}
         started = client.regions.switch_leader(region, reason, to, **options)
-        _show_end(client, started, wait, as_json)
+        show_end(client, started, wait, as_json)
 
 
 @app.command("add-copy")
@@ -145,7 +142,7 @@ def add_copy(  # noqa: PLR0913  # a parameter is an option of the command
     with service(metasrv, as_json) as client:
         options: ChangeOptions = {"dry_run": dry_run, "idempotency_key": idempotency_key}
         started = client.regions.add_copy(region, reason, node, **options)
-        _show_end(client, started, wait, as_json)
+        show_end(client, started, wait, as_json)
 
 
 @app.command("remove-copy")
@@ -157,7 +154,10 @@ def remove_copy(  # noqa: PLR0913  # a parameter is an option of the command
     ],
     force: Annotated[
         bool,
-        typer.Option("--force", help="Remove it even if fewer copies are in sync than wanted."),
+        typer.Option(
+            "--force",
+            help="Also if fewer copies stay in sync than wanted; needs --reason.",
+        ),
     ] = False,
     reason: Reason = BY_HAND,
     wait: WaitS = WAIT_S,
@@ -167,10 +167,12 @@ def remove_copy(  # noqa: PLR0913  # a parameter is an option of the command
     as_json: AsJson = False,
 ) -> None:
     """Remove the copy of REGION on NODE, and delete its folder."""
+    if force and reason == BY_HAND:
+        raise typer.BadParameter("--force needs a --reason: rows may be left on fewer disks")
     with service(metasrv, as_json) as client:
         options: ChangeOptions = {"dry_run": dry_run, "idempotency_key": idempotency_key}
         started = client.regions.remove_copy(region, node, reason, force, **options)
-        _show_end(client, started, wait, as_json)
+        show_end(client, started, wait, as_json)
 
 
 @app.command("move-copy")
@@ -201,16 +203,7 @@ def move_copy(  # noqa: PLR0913  # a parameter is an option of the command
     with service(metasrv, as_json) as client:
         options: ChangeOptions = {"dry_run": dry_run, "idempotency_key": idempotency_key}
         started = client.regions.move_copy(region, node, reason, to, **options)
-        _show_end(client, started, wait, as_json)
-
-
-def _show_end(client: Client, started: ProcedureBody, wait_s: float, as_json: bool) -> None:
-    with procedure_bar(started.kind) as tell:
-        ended = client.procedures.wait(started.id, wait_s, tell)
-    if as_json:
-        show_json(ended)
-    else:
-        show_procedures([ended])
+        show_end(client, started, wait, as_json)
 
 
 def _row(region: RegionBody) -> tuple[object, ...]:
