@@ -185,13 +185,7 @@ class FakeNode:
         """It is no copy any more; the newest copies that it was told of count."""
         self.following.pop(order.region_id, None)
         if order.copies is not None:
-            serving = self.serving[order.region_id]
-            if order.copies.version >= serving.copies_version:
-                in_set = any(copy.role == "in-sync" for copy in order.copies.members)
-                # A copy that is about to join is required before the route says so (P5.10).
-                is_joining = serving.has_set and order.copies.version == serving.copies_version
-                serving.has_set = in_set or is_joining
-                serving.copies_version = order.copies.version
+            self.serving[order.region_id].tell(order.copies)
 
     def _picture(self, region_id: str) -> tuple[object, ...]:
         serving = self.serving.get(region_id)

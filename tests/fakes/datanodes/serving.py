@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from metasrv_base.errors import MetaError, Unavailable
+from metasrv_base.wire.node.copies import RegionCopies
 from metasrv_base.wire.node.orders import (
     DataFile,
     HandOver,
@@ -41,6 +42,15 @@ class Serving:
     """It leads, and another copy is in the set: the heartbeat lease is not used (P4.5)."""
     holds: bool = False
     """It makes writes wait for the next leader."""
+
+    def tell(self, copies: RegionCopies) -> None:
+        """The newest copies count. One that is about to join is required before the route says so
+        (docs/protocols.md P5.10)."""
+        if copies.version < self.copies_version:
+            return
+        is_joining = self.has_set and copies.version == self.copies_version
+        self.has_set = is_joining or any(copy.role == "in-sync" for copy in copies.members)
+        self.copies_version = copies.version
 
     def hand_over(self, order: HandOver) -> None:
         """Writes wait from `hold` to `resume`, as long as it leads."""
