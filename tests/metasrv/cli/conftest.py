@@ -32,8 +32,8 @@ def rest() -> Iterator[Rest]:
 @pytest.fixture
 def impatient(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """For a command that gets no answer, or the same refusal each time: longer patience changes
-    nothing that it says."""
-    monkeypatch.setattr("metasrv.cli.options.PATIENCE_MS", 100)
+    nothing that it says. Long enough for one answer on a busy machine."""
+    monkeypatch.setattr("metasrv.cli.options.PATIENCE_MS", 500)
     monkeypatch.setattr("metasrv.cli.plain_read.PATIENCE_S", 0.1)
     monkeypatch.setattr("metasrv.sdk.control.service.LEARN_MS_MAX", 100)
 

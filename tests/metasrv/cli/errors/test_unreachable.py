@@ -126,7 +126,6 @@ def test_given_a_document_of_something_else_then_the_url_is_named_and_nothing_wa
     assert "request ." not in json.loads(as_json.stderr)["detail"]
 
 
-@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("status", [301, 401, 418, 500, 502])
 def test_given_an_answer_of_a_proxy_then_its_status_is_said(
     run: Run, rest: Rest, status: int
