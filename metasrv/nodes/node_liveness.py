@@ -36,6 +36,7 @@ from metasrv.nodes.status import (
     status_of_removed,
 )
 from metasrv.settings.settings import SettingsStore
+from metasrv_base.address_book import AddressBook
 from metasrv_base.clock import Clock
 from metasrv_base.concurrency.turns import Turns, at_once
 from metasrv_base.errors import Conflict, NotFound, Unavailable
@@ -86,6 +87,7 @@ class NodeLiveness:
     held: Mapping[str, HeldBack] = field(default_factory=dict)
     """Dead nodes whose failover is held back, by id; the supervisor says so."""
     _entries: dict[str, NodeEntry] = field(default_factory=dict)
+    _addresses: AddressBook = field(default_factory=AddressBook)
     _removed: dict[str, RemovedNode] = field(default_factory=dict)
     _registry: NodeRegistry = field(init=False)
     _answers: HeartbeatAnswers = field(init=False)
@@ -110,6 +112,7 @@ class NodeLiveness:
         """
         for node in await self._registry.nodes(tell):
             self._entries[node.node_id] = self._fresh(node)
+            self._addresses.set(node.node_id, node.address)
         for removed in await self._registry.removed(tell):
             self._removed[removed.node.node_id] = removed
 
@@ -152,6 +155,7 @@ class NodeLiveness:
         entry.resources = request.resources
         before = self._entries.get(request.node_id)
         self._entries[request.node_id] = entry
+        self._addresses.set(request.node_id, stored.address)
         if before is not None:
             entry.returns = before.returns
             self._came_back(entry)
@@ -175,6 +179,7 @@ class NodeLiveness:
     def _forget(self, removed: RemovedNode) -> None:
         node, removal = removed.node.node_id, removed.removal
         self._entries.pop(node, None)
+        self._addresses.set(node, None)
         self._removed[node] = removed
         log.warning(
             "node_removed", node=node, by=removal.by, reason=removal.reason, lost=removal.lost
@@ -261,7 +266,10 @@ class NodeLiveness:
             return self._answer(request.sequence, wants_whole=True)
         entry.takes(report)
         entry.kept = None if request.format < KEEPS_REPORTS else (request.sequence, report)
-        return (yield from self._answers.answer(entry, request, report))
+        answer = yield from self._answers.answer(entry, request, report)
+        if request.addresses_digest in (None, self._addresses.digest):
+            return answer
+        return answer.model_copy(update={"addresses": self._addresses.urls})
 
     def _completed(self, order: Order) -> Order:
         """An instruction with its number, and with the addresses of the copies that it names."""
@@ -313,8 +321,7 @@ class NodeLiveness:
 
     def address_of(self, node_id: str) -> str | None:
         """The URL of a node; None for one that is not registered."""
-        entry = self._entries.get(node_id)
-        return None if entry is None else entry.node.address
+        return self._addresses.get(node_id)
 
     def node(self, node_id: str) -> NodeStatus:
         """A removed one too. Raises NotFound."""

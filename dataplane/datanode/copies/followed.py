@@ -10,6 +10,7 @@ from dataplane.region.copies.staleness import CommonAt, CopyStaleness
 from dataplane.region.engine.maintenance import RegionMaintenance
 from dataplane.region.following.append_body import AppendPart, decode_append
 from dataplane.region.following.copy_region import CopyRegion, CopyRows, StreamedRecords
+from metasrv_base.address_book import AddressBook
 from metasrv_base.concurrency.reservations import HeldBytes, Reservations
 from metasrv_base.errors import Conflict, MetaError, NotFound, Unavailable
 from metasrv_base.wire.limits import BATCH_BYTES_MAX
@@ -39,10 +40,16 @@ class FollowedRegion:
     """A copy of a region on this node, in the event loop: one call at a time, in a thread."""
 
     def __init__(
-        self, copy: CopyRegion, order: CreateRegion | OpenRegion, now_ms: Callable[[], int]
+        self,
+        copy: CopyRegion,
+        order: CreateRegion | OpenRegion,
+        now_ms: Callable[[], int],
+        newer: AddressBook | None = None,
     ) -> None:
-        """Opens nothing. *now_ms*: of CLOCK_BOOTTIME."""
+        """Opens nothing. *now_ms*: of CLOCK_BOOTTIME. *newer*: addresses that are newer than those
+        of orders."""
         self.copy = copy
+        self._addresses = newer or AddressBook()
         self._now_ms = now_ms
         self.epoch = order.epoch
         """The highest of which an order told."""
@@ -83,8 +90,10 @@ class FollowedRegion:
     def leader_with_files(self) -> OrderedCopy | None:
         """The leader whose files this copy needs, at a node whose address is known. None: it needs
         none, or no order has named that leader yet."""
-        is_named = self.fetches_for == self.epoch and self.leader is not None
-        return self.leader if is_named and self.leader.address is not None else None  # type: ignore[union-attr]
+        if self.leader is None or self.fetches_for != self.epoch:
+            return None
+        address = self._addresses.get(self.leader.node, self.leader.address)
+        return None if address is None else self.leader.model_copy(update={"address": address})
 
     async def fetching(self, epoch: int, act: Callable[[], T]) -> T:
         """Runs a part of the fetch of files from the leader of that epoch, in a thread. Raises

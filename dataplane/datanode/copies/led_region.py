@@ -21,6 +21,7 @@ from dataplane.region.following.leader_stream import LeaderStream
 from dataplane.region.following.leading import LedOpening
 from dataplane.region.format.schema import RegionSchema, joined
 from dataplane.region.manifests.adoption import Ingest
+from metasrv_base.address_book import AddressBook
 from metasrv_base.errors import Conflict, MetaError, Unavailable, Unknown
 from metasrv_base.wire.node.batches import BatchHeader
 from metasrv_base.wire.node.copies import RegionCopies
@@ -52,14 +53,16 @@ class LedRegion:
         copies: RegionCopies,
         clocks: LeaderClocks,
         on_news: Callable[["LedRegion"], None],
+        newer: AddressBook | None = None,
     ) -> None:
-        """Sends nothing before `run`. *on_news*: called when a copy has something to be sent."""
+        """Sends nothing before `run`. *on_news*: called when a copy has something to be sent.
+        *newer*: addresses that are newer than those of orders."""
         self.region = opening.region
         self.region_id = opening.region.spec.region_id
         self.epoch = opening.region.opening.epoch
         self.copies = copies
         self._opening, self._clocks, self._on_news = opening, clocks, on_news
-        self._now_ms = clocks.awake_ms
+        self._now_ms, self._addresses = clocks.awake_ms, newer or AddressBook()
         members = set_of(copies, self.epoch)
         self.view = LeaderView.open(
             leader_of(copies), members, copies.min_in_sync, opening.log, self._now_ms()
@@ -279,8 +282,15 @@ class LedRegion:
     @property
     def receivers(self) -> Mapping[CopyName, str | None]:
         """The copies that are sent records, with the addresses of their nodes; None: not known."""
-        urls = addresses(self.copies)
-        return {name: urls.get(name) for name in self.view.receivers}
+        urls, newer = addresses(self.copies), self._addresses
+        return {name: newer.get(name.node, urls.get(name)) for name in self.view.receivers}
+
+    def address_of(self, copy: CopyName) -> str | None:
+        return self._addresses.get(copy.node, addresses(self.copies).get(copy))
+
+    def tell_senders(self) -> None:
+        """There may be something to be sent, or another address to send it to."""
+        self._on_news(self)
 
     def is_due(self, copy: CopyName) -> bool:
         """Whether the copy has something to be sent."""

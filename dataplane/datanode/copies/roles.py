@@ -12,6 +12,7 @@ from dataplane.region.copies.promises import NodePromises
 from dataplane.region.engine.region import Region
 from dataplane.region.engines.engine import ServedRegion
 from dataplane.region.following.leading import NEEDS_EPOCH, LedOpening, led_from_now
+from metasrv_base.address_book import AddressBook
 from metasrv_base.clock import Clock
 from metasrv_base.errors import MetaError, Unavailable
 from metasrv_base.wire.node.copies import RegionCopies
@@ -31,11 +32,13 @@ class CopyRoles:
     ) -> None:
         self._store, self._clock, self._spawn, self._promises = store, clock, spawn, promises
         self._senders = CopySenders(peers, clock, spawn)
+        self.addresses = AddressBook()
+        """Addresses of all nodes, newer than those that orders named."""
 
     async def follow(self, order: CreateRegion | OpenRegion) -> FollowedRegion:
         """Opens a copy, which is sent records from now on. Raises as `RegionStore.follow`."""
         copy = await asyncio.to_thread(self._store.follow, order)
-        return FollowedRegion(copy, order, self._clock.mono_ms)
+        return FollowedRegion(copy, order, self._clock.mono_ms, self.addresses)
 
     async def lead(self, order: CreateRegion | OpenRegion) -> LedRegion:
         """Opens a region to lead it. Raises as `RegionStore.lead`."""
@@ -65,7 +68,7 @@ class CopyRoles:
             self._promises.awake.now_ms,
             lambda: self._promises.given.lets_grow(region_id, epoch, self._clock.mono_ms()),
         )
-        led = LedRegion(opening, copies, clocks, self._senders.notify)
+        led = LedRegion(opening, copies, clocks, self._senders.notify, self.addresses)
         self._spawn(led.run())
         return led
 

@@ -122,7 +122,7 @@ class PeerSender:
         now_ms = self._clock.mono_ms()
         ready: list[tuple[LedRegion, CopyName]] = []
         for key, led in list(self._due.items()):
-            if not led.is_due(key[1]):
+            if not led.is_due(key[1]) or led.address_of(key[1]) != self._address:
                 self._forget(key)
             elif self._rests_ms.get(key, now_ms) <= now_ms and len(ready) < PARTS_MAX:
                 del self._due[key]

@@ -167,7 +167,8 @@ class HeartbeatLoop:
         me.sequence += 1
         regions = self._regions
         refused = regions.refusals.stats()
-        request = me.heartbeat(self._desk.term, resources, regions.stats(), refused)
+        digest = regions.addresses.digest if regions.has_copies else None
+        request = me.heartbeat(self._desk.term, resources, regions.stats(), refused, digest)
         sent_ms = self._world.clock.mono_ms()
         self._world.leases.sent(me.sequence, sent_ms)
         try:
@@ -192,6 +193,8 @@ class HeartbeatLoop:
         me.heard_ms, me.lease_ms, me.refused_by = sent_ms, answer.lease_ms, None
         me.settings_version = answer.settings_version
         me.catalog_version = answer.catalog_version
+        if answer.addresses is not None:
+            self._regions.hear_addresses(answer.addresses)
         orders = [order for order in answer.instructions if self._regions.is_worth_trying(order)]
         if orders and self._instructions.empty():
             self._instructions.put_nowait(self._request(answer.term, orders))

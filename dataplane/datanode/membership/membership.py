@@ -96,6 +96,7 @@ class Membership:
         resources: NodeResources,
         regions: list[RegionStat],
         refused: list[RefusedStat],
+        addresses_digest: str | None = None,
     ) -> Heartbeat:
         assert self.cluster_id is not None, "only a registered node has a heart"
         me = self.identity
@@ -110,5 +111,6 @@ class Membership:
             term=term,
             resources=resources,
             refused=refused,
+            addresses_digest=addresses_digest,
             **self.reports.facts(self.sequence, regions),
         )

@@ -1,7 +1,7 @@
 """The regions of this node: which are open at which epoch, and what orders do to them."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import assert_never
@@ -30,6 +30,7 @@ from dataplane.datanode.regions.store import change_of, publish, schema_of
 from dataplane.region.copies.promises import CopyHere, NodePromises
 from dataplane.region.engine.region_changes import RegionChange
 from dataplane.region.engines.engine import ServedRegion
+from metasrv_base.address_book import AddressBook
 from metasrv_base.clock import Clock
 from metasrv_base.errors import Conflict, MetaError, NotFound, Refused, Unavailable
 from metasrv_base.wire.node.nodes import RegionStat
@@ -67,6 +68,8 @@ class NodeRegionSet:
         self._store = store
         promises = self.promises = NodePromises(clock.mono_ms)
         self._roles = None if peers is None else CopyRoles(store, peers, clock, spawn, promises)
+        self.addresses = AddressBook() if self._roles is None else self._roles.addresses
+        """Addresses of all nodes, by the last heartbeat that told them."""
         self._leases = leases
         self._clock = clock
         self._spawn = spawn
@@ -109,6 +112,17 @@ class NodeRegionSet:
     def led(self) -> Iterator[LedRegion]:
         """Regions with copies that this node leads."""
         return (slot.led for slot in self if slot.led is not None)
+
+    @property
+    def has_copies(self) -> bool:
+        """Whether this node has a part in a region with copies."""
+        return any(slot.led is not None or slot.followed is not None for slot in self)
+
+    def hear_addresses(self, urls: Mapping[str, str]) -> None:
+        """Takes the addresses of all nodes. Records that are due go to the new ones."""
+        self.addresses.replace(urls)
+        for led in self.led():
+            led.tell_senders()
 
     def copy_here(self, region_id: int) -> CopyHere | None:
         return copy_of(self._slots.get(region_id))

@@ -196,6 +196,11 @@ class HeartbeatRequest(WireModel):
     """`digest_of` all regions after the changes, in hexadecimal."""
     granted_by: Int64 | None = Field(default=None, exclude_if=partial(is_, None))
     """The sequence of the newest answer whose grants the node has taken one by one."""
+    addresses_digest: str | None = Field(
+        default=None, pattern=r"^[0-9a-f]{16}$", exclude_if=partial(is_, None)
+    )
+    """The digest of the addresses that the node has of all nodes. Null: it needs none, since it has
+    no region with copies."""
 
 
 class Grant(WireModel):
@@ -221,6 +226,8 @@ class HeartbeatAnswer(WireModel):
     wants_whole: bool = Field(default=False, exclude_if=not_)
     """Whether the leader could not apply the changes: it granted nothing, and a whole report is
     to be sent at once."""
+    addresses: dict[str, str] | None = Field(default=None, exclude_if=partial(is_, None))
+    """The URLs of all registered nodes, by id. Null: those that the node has are the same."""
     instructions: list[Order] = Field(default_factory=list, max_length=REQUEST_ORDERS_MAX)
     """Instructions that bring the node in line with the catalog; executed like orders, under
     `term`."""

@@ -149,6 +149,16 @@ async def test_given_a_slow_answer_when_granted_then_it_counts_from_the_sending(
     assert bench.membership.heard_ms == sent_ms
 
 
+async def test_given_addresses_in_an_answer_then_they_count_until_others_come() -> None:
+    told = {"dn-1": "http://n", "dn-2": "http://moved"}
+    bench = bench_of(answer(1).model_copy(update={"addresses": told}), answer(2))
+
+    await bench.run()
+
+    assert bench.regions.addresses.urls == told
+    assert [one.addresses_digest for one in bench.leader.heard] == [None] * 3, "it has no copies"
+
+
 async def test_given_what_floors_have_refused_when_it_beats_then_the_leader_is_told() -> None:
     bench = bench_of(answer(1))
     bench.regions.refusals.note(Conflict("schema-version-stale", floor=3, found=2), 7, "fe-1")

@@ -29,6 +29,7 @@ async def copies_cut(folder: Path) -> Seen:
             await rig.until(lambda: in_sync(db, 3))
             leader = await leader_of_first(db)
             first, *_ = others = await copies_of(db)
+            await rig.until(lambda: relays.are_used((leader, each) for each in others))
             await relays.cut((leader, first))
             await rig.until(lambda: has_left(db, first))
             one_way_ms = await acknowledged_again(rig, writers)

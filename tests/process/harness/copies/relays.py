@@ -28,12 +28,18 @@ class Relays:
     cuts: set[tuple[str, str]] = field(default_factory=set)
     held_bytes: int = 0
     """The bytes that waited at a cut."""
+    used: set[tuple[str, str]] = field(default_factory=set)
+    """Pairs of a program that has connected, and the node to which it did."""
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
     _open: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def cut(self, *pairs: tuple[str, str]) -> None:
         async with self._changed:
             self.cuts.update(pairs)
+
+    async def are_used(self, pairs: Iterable[tuple[str, str]]) -> bool:
+        """Whether each of these has found the relay: its node had another address before."""
+        return self.used >= set(pairs)
 
     async def heal(self) -> None:
         async with self._changed:
@@ -68,6 +74,7 @@ class Relays:
         client = await self._program_at(*ports)
         if client is None:
             return
+        self.used.add((client, node))
         host, port = self.rig.url(node).removeprefix("http://").split(":")
         there, to_node = await asyncio.open_connection(host, int(port))
         try:
