@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+import structlog
+
 from dataplane.region.copies.history import LogHistory
 from dataplane.region.copies.staleness import CommonAt, CopyStaleness
 from dataplane.region.engine.maintenance import RegionMaintenance
@@ -26,6 +28,9 @@ BODY_TIMES = 2
 """The memory that a request takes, by its bytes: as it comes, and its records."""
 APPEND_BYTES_MAX = BATCH_BYTES_MAX + (32 << 20)
 """The most bytes of a request: one group of batches, however large, and what is around it."""
+FAULT = "a fault of the node"
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +184,7 @@ class CopyAppends:
         return AppendAnswer(parts=list(await asyncio.gather(*map(self._take, parts))))
 
     async def _take(self, part: AppendPart) -> AppendedPart:
+        """A fault of our own in one copy leaves the others of the request as they are."""
         region_id = str(part.region_id)
         try:
             followed = self._followed(part.region_id)
@@ -186,6 +192,10 @@ class CopyAppends:
         except MetaError as error:
             facts = OrderError(code=error.code, facts=error.facts)
             return AppendedPart(region_id=region_id, error=facts)
+        except Exception:
+            log.exception("copy_failed", region_id=part.region_id)
+            fault = OrderError(code="not-ready", facts={"reason": FAULT})
+            return AppendedPart(region_id=region_id, error=fault)
         if followed.copy.lacks is not None:
             self._on_lack()
         if followed.leader is not None and part.records.epoch == followed.epoch:

@@ -7,6 +7,7 @@ of a declared age read those (P4.6). Synchronous: one call at a time, each in a 
 """
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from dataplane.log.records import LogPosition
@@ -32,7 +33,7 @@ from dataplane.region.log.logged_change import PositionedChange
 from dataplane.region.log.logged_files import LoggedFiles
 from dataplane.region.manifests.manifest import Manifest, SealedEntry
 from dataplane.region.place import RegionPlace
-from metasrv_base.errors import MetaError, Unavailable
+from metasrv_base.errors import Unavailable
 
 NEEDS_FILES = "the log of its leader does not reach back to this copy, which fetches its files"
 MEMTABLES = 2
@@ -166,13 +167,12 @@ class CopyRegion:
         assert self._opened is not None
         following = self._opened
         self._view.flushed(following.log.history.base.sequence)
-        try:
+        with ExitStack() as failed:  # whatever it is: some records may have taken effect in part
+            failed.callback(self._forget_opening)
             self._hear_common(following, records)
             if self._append(following, records):
                 self._hear_common(following, records)
-        except MetaError:
-            self._forget_opening()
-            raise
+            failed.pop_all()
         self._lack_no_more()
         return self._view.history.end
 
