@@ -75,6 +75,19 @@ class Sent:
     records: StreamedRecords
 
 
+@dataclass(frozen=True, slots=True)
+class EncodedRequest:
+    sent: Sequence[Sent]
+    body: bytes
+    unread: Sequence[tuple[LedRegion, CopyName, MetaError]]
+    """Regions whose logs could not be read."""
+
+    @property
+    def count(self) -> int:
+        """Regions of the batch that were looked at."""
+        return len(self.sent) + len(self.unread)
+
+
 class PeerSender:
     """Sends to one node until it has been idle for a while."""
 
@@ -135,11 +148,20 @@ class PeerSender:
         self._rests_ms.pop(key, None)
 
     async def _send(self, batch: Sequence[tuple[LedRegion, CopyName]]) -> None:
+        request = await asyncio.to_thread(encoded, batch)
+        for led, copy in batch[request.count :]:
+            self.mark(led, copy)
+        for led, copy, error in request.unread:
+            log.info("copy_records_unread", region_id=led.region_id, code=error.code)
+            self._settle(led, copy, has_moved=False)
+        if request.sent:
+            await self._send_encoded(request.sent, request.body)
+
+    async def _send_encoded(self, sent: Sequence[Sent], body: bytes) -> None:
         try:
-            sent, body = await asyncio.to_thread(encoded, batch)
             answer = await self._port.append(self._address, body)
         except MetaError as error:
-            self._failed(batch, error)
+            self._failed(sent, error)
             return
         self._peer_failures = 0
         for each, part in zip(sent, answer.parts, strict=True):
@@ -152,15 +174,13 @@ class PeerSender:
                 had_all = each.led.view.durable_at(each.copy) >= each.led.view.end
                 has_moved = each.led.answered(each.copy, each.records, part.durable) or had_all
             self._settle(each.led, each.copy, has_moved=has_moved)
-        for led, copy in batch[len(sent) :]:
-            self.mark(led, copy)
 
-    def _failed(self, batch: Sequence[tuple[LedRegion, CopyName]], error: MetaError) -> None:
+    def _failed(self, sent: Sequence[Sent], error: MetaError) -> None:
         if not self._peer_failures:
             log.warning("copies_unreachable", address=self._address, code=error.code)
         self._peer_failures += 1
-        for led, copy in batch:
-            self._settle(led, copy, has_moved=False)
+        for each in sent:
+            self._settle(each.led, each.copy, has_moved=False)
 
     def _settle(self, led: LedRegion, copy: CopyName, *, has_moved: bool) -> None:
         key = (led.region_id, copy)
@@ -174,14 +194,19 @@ class PeerSender:
             self.mark(led, copy)
 
 
-def encoded(batch: Sequence[tuple[LedRegion, CopyName]]) -> tuple[list[Sent], bytes]:
-    """The request for the first regions of the batch, as many as fit; one at least. Reads files."""
-    sent, size = list[Sent](), 0
+def encoded(batch: Sequence[tuple[LedRegion, CopyName]]) -> EncodedRequest:
+    """The request for the first regions of the batch, as many as fit; one at least. Reads files.
+    A region whose log cannot be read is passed over: the others have nothing to do with it."""
+    sent, unread, size = list[Sent](), list[tuple[LedRegion, CopyName, MetaError]](), 0
     for led, copy in batch:
-        records = led.stream.request(copy)
+        try:
+            records = led.stream.request(copy)
+        except MetaError as error:
+            unread.append((led, copy, error))
+            continue
         sent.append(Sent(led, copy, records))
         size += sum(len(group.payload) for group in records.groups)
         if size >= REQUEST_BYTES:
             break
     parts = [AppendPart(each.led.region_id, each.copy.root, each.records) for each in sent]
-    return sent, encode_append(parts)
+    return EncodedRequest(sent, encode_append(parts), unread)
