@@ -10,6 +10,7 @@ from functools import partial
 from typing import Literal
 
 import pyarrow as pa
+import structlog
 
 from dataplane.datanode.copies.members import addresses, leader_of, set_of, with_change
 from dataplane.region.copies.leader_view import NOTHING, CopyName, LeaderView, RecordState
@@ -28,6 +29,9 @@ from metasrv_base.wire.node.copies import RegionCopies
 from metasrv_base.wire.node.copy_changes import CopyChange, CopyChangeResult
 
 FOR_GOOD = frozenset({"version-mismatch", "stale-epoch"})
+FAULT = "a fault of the node while it began to lead"
+
+log = structlog.get_logger()
 
 Batches = Sequence[tuple[BatchHeader, pa.RecordBatch]]
 
@@ -160,6 +164,9 @@ class LedRegion:
                 await self._declare()
         except MetaError as error:
             self.end(error)
+        except Exception:  # it ends this opening, and not the node
+            log.exception("led_region_failed", region_id=self.region_id)
+            self.end(Unavailable(what=f"region {self.region_id}", reason=FAULT))
 
     async def _declare(self) -> None:
         anew = self._opening.declares
