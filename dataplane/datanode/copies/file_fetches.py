@@ -18,7 +18,7 @@ from typing import Protocol
 
 import structlog
 
-from dataplane.datanode.copies.followed import FetchProgress, FollowedRegion
+from dataplane.datanode.copies.followed import FetchNeed, FetchProgress, FollowedRegion
 from dataplane.datanode.copies.transfer_rate import TransferRate
 from dataplane.datanode.ports import OwnNode
 from dataplane.region.engine.region import REGION_FILE
@@ -122,12 +122,13 @@ class FileFetches:
         )
 
     async def _try(self, followed: FollowedRegion) -> bool:
-        leader, epoch = followed.leader_with_files, followed.epoch
+        leader, need = followed.leader_with_files, followed.need
         assert leader is not None
+        assert need is not None
         region_id, began_ms = followed.copy.region_id, self._clock.mono_ms()
-        facts = {"region_id": region_id, "leader": leader.node, "epoch": epoch}
+        facts = {"region_id": region_id, "leader": leader.node, "epoch": need.epoch}
         try:
-            fetched = await self._fetched(followed, leader, epoch)
+            fetched = await self._fetched(followed, leader, need)
         except MetaError as error:
             self._note_failure(region_id)
             if isinstance(error, Corrupt):
@@ -146,12 +147,12 @@ class FileFetches:
         failures.until_ms = self._clock.mono_ms() + LATER.delay_ms(failures.count, 0)
 
     async def _fetched_named(
-        self, followed: FollowedRegion, leader: OrderedCopy, epoch: int
+        self, followed: FollowedRegion, leader: OrderedCopy, need: FetchNeed
     ) -> int:
         """Fetches the files that the next record names. Returns the bytes that were fetched."""
         assert leader.address is not None
-        fetch = await followed.fetching(epoch, followed.copy.fetch_lacked)
-        request = self._request(followed, leader, epoch)
+        fetch = await followed.fetching(need, followed.copy.fetch_lacked)
+        request = self._request(followed, leader, need.epoch)
         files = {"files": fetch.names_in(leader.root)}
         try:
             session = await self._port.begin_session(
@@ -159,23 +160,23 @@ class FileFetches:
             )
         except NotFound as error:
             if error.facts.get("what") == REGION_FILE:
-                await followed.fetching(epoch, followed.copy.needs_all)
+                await followed.fetching(need, followed.copy.needs_all)
             raise
         try:
             source = _Source(self._port, leader.address, session, self._rate)
             for number in fetch.missing:
-                await _receive(followed, fetch, number, source, epoch)
-            await followed.fetching(epoch, followed.copy.try_again)
+                await _receive(followed, fetch, number, source, need)
+            await followed.fetching(need, followed.copy.try_again)
             return fetch.bytes_total
         finally:
             await self._end(leader.address, session.session)
 
-    async def _fetched(self, followed: FollowedRegion, leader: OrderedCopy, epoch: int) -> int:
+    async def _fetched(self, followed: FollowedRegion, leader: OrderedCopy, need: FetchNeed) -> int:
         """Fetches and installs. Returns the bytes that were fetched."""
         assert leader.address is not None
-        if followed.copy.lacks is not None:
-            return await self._fetched_named(followed, leader, epoch)
-        request = self._request(followed, leader, epoch)
+        if need.lacked is not None:
+            return await self._fetched_named(followed, leader, need)
+        request = self._request(followed, leader, need.epoch)
         common = {"sequence": followed.copy.common}
         session = await self._port.begin_session(leader.address, request.model_copy(update=common))
         fetch: FileFetch | None = None
@@ -183,13 +184,13 @@ class FileFetches:
             source = _Source(self._port, leader.address, session, self._rate)
             manifest = decode_manifest(await source.manifest(), leader.root)
             fetch = await followed.fetching(
-                epoch, lambda: followed.copy.fetch(leader.root, manifest)
+                need, lambda: followed.copy.fetch(leader.root, manifest)
             )
             before = fetch.bytes_here
             for number in fetch.missing:
-                await _receive(followed, fetch, number, source, epoch)
+                await _receive(followed, fetch, number, source, need)
             total, install = fetch.bytes_total, fetch
-            await followed.fetching(epoch, lambda: followed.copy.install(install))
+            await followed.fetching(need, lambda: followed.copy.install(install))
             return total - before
         finally:
             if fetch is not None:
@@ -248,18 +249,18 @@ async def _receive(
     fetch: FileFetch | LoggedFetch,
     number: int,
     source: _Source,
-    epoch: int,
+    need: FetchNeed,
 ) -> None:
     size = fetch.file(number).bytes
-    arrival = await followed.fetching(epoch, lambda: fetch.receive(number))
+    arrival = await followed.fetching(need, lambda: fetch.receive(number))
     try:
         while arrival.size < size:
             data = await source.piece(number, arrival.size)
             if not data:
                 break
             rest = data[: size - arrival.size]  # files of statements grow
-            await followed.fetching(epoch, partial(arrival.append, rest))
+            await followed.fetching(need, partial(arrival.append, rest))
             followed.progress = FetchProgress(fetch.bytes_here + arrival.size, fetch.bytes_total)
-        await followed.fetching(epoch, arrival.finish)
+        await followed.fetching(need, arrival.finish)
     finally:
         arrival.close()

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import structlog
 
@@ -11,7 +11,12 @@ from dataplane.region.copies.history import LogHistory
 from dataplane.region.copies.staleness import CommonAt, CopyStaleness
 from dataplane.region.engine.maintenance import RegionMaintenance
 from dataplane.region.following.append_body import AppendPart, decode_append
-from dataplane.region.following.copy_region import CopyRegion, CopyRows, StreamedRecords
+from dataplane.region.following.copy_region import (
+    CopyRegion,
+    CopyRows,
+    LackedFiles,
+    StreamedRecords,
+)
 from metasrv_base.address_book import AddressBook
 from metasrv_base.concurrency.reservations import HeldBytes, Reservations
 from metasrv_base.errors import Conflict, MetaError, NotFound, Unavailable
@@ -39,6 +44,14 @@ class FetchProgress:
 
     bytes: int
     bytes_total: int
+
+
+class FetchNeed(NamedTuple):
+    """Files that a copy needs of the leader of an epoch."""
+
+    epoch: int
+    lacked: LackedFiles | None = None
+    """The files that its next record names; None: all that the leader has."""
 
 
 class FollowedRegion:
@@ -85,29 +98,33 @@ class FollowedRegion:
             self.leader = next(leaders, None)
 
     @property
-    def fetches_for(self) -> int | None:
-        """The epoch of the leader whose files this copy needs: all that it has, or those that its
-        next record names. None: it needs none."""
-        lacks = self.copy.lacks
-        return self.copy.needs_files if lacks is None else lacks.epoch
+    def need(self) -> FetchNeed | None:
+        """The files that this copy needs: all that its leader has, or those that its next record
+        names. None: it needs none."""
+        lacks, epoch = self.copy.lacks, self.copy.needs_files
+        if lacks is not None:
+            return FetchNeed(lacks.epoch, lacks)
+        return None if epoch is None else FetchNeed(epoch)
 
     @property
     def leader_with_files(self) -> OrderedCopy | None:
         """The leader whose files this copy needs, at a node whose address is known. None: it needs
         none, or no order has named that leader yet."""
-        if self.leader is None or self.fetches_for != self.epoch:
+        leader, need = self.leader, self.need
+        if leader is None or need is None or need.epoch != self.epoch:
             return None
-        address = self._addresses.get(self.leader.node, self.leader.address)
-        return None if address is None else self.leader.model_copy(update={"address": address})
+        address = self._addresses.get(leader.node, leader.address)
+        return None if address is None else leader.model_copy(update={"address": address})
 
-    async def fetching(self, epoch: int, act: Callable[[], T]) -> T:
-        """Runs a part of the fetch of files from the leader of that epoch, in a thread. Raises
-        NotFound once the copy is closed, Conflict `stale-epoch` once it does not need them."""
+    async def fetching(self, need: FetchNeed, act: Callable[[], T]) -> T:
+        """Runs a part of a fetch of files, in a thread. Raises NotFound once the copy is closed,
+        Conflict `stale-epoch` once it does not need them, or needs others."""
         async with self._lock:
             if self._is_closed:
                 raise NotFound(what="copy", name=self.root)
-            if self.fetches_for != epoch:
-                raise Conflict("stale-epoch", epoch=self.fetches_for, found=epoch)
+            if self.need != need:
+                epoch = None if self.need is None else self.need.epoch
+                raise Conflict("stale-epoch", epoch=epoch, found=need.epoch)
             return await asyncio.to_thread(act)
 
     async def take(self, root: str, records: StreamedRecords) -> int:
