@@ -181,7 +181,7 @@ class _Node:
         world = HeartbeatPorts(leader, LocalMachine(config.root), clock, leases)
         self._heart = HeartbeatLoop(membership, desk, journal, regions, world)
         self._upkeep = Upkeep(regions, clock, budget)
-        self._copy_upkeep = CopyUpkeep(regions.copies, clock, budget)
+        self._copy_upkeep = CopyUpkeep(regions.copies, clock, budget, regions.retire_copy)
         metrics = NodeMetrics()
         self._merging = Merging(regions, clock, metrics)
         positions, silence = NodeCommonPositions(regions), LeaderSilence()

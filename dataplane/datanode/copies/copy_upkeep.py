@@ -2,7 +2,7 @@
 merged. What is not common yet is in no memtable, so it never comes into a file (P5.9)."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 import structlog
 
@@ -18,12 +18,18 @@ log = structlog.get_logger()
 
 
 class CopyUpkeep:
-    """One copy at a time, in a thread. *copies*: those that there are now."""
+    """One copy at a time, in a thread. *copies*: those that there are now; *retire* takes one whose
+    files are gone."""
 
     def __init__(
-        self, copies: Callable[[], Iterable[FollowedRegion]], clock: Clock, budget: MemoryBudget
+        self,
+        copies: Callable[[], Iterable[FollowedRegion]],
+        clock: Clock,
+        budget: MemoryBudget,
+        retire: Callable[[FollowedRegion], Awaitable[None]],
     ) -> None:
         self._copies, self._clock, self._budget = copies, clock, budget
+        self._retire = retire
 
     async def run(self) -> None:
         """Looks after copies for ever, at its own pace."""
@@ -36,6 +42,10 @@ class CopyUpkeep:
         for copy in list(self._copies()):
             maintenance = copy.copy.maintenance
             try:
+                if copy.is_in_doubt and await copy.is_lost():
+                    log.warning("copy_lost", region_id=copy.copy.region_id, root=copy.root)
+                    await self._retire(copy)
+                    continue
                 if maintenance is None:
                     await copy.open_for_readers()
                     continue

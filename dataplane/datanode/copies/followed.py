@@ -9,6 +9,7 @@ import structlog
 
 from dataplane.region.copies.history import LogHistory
 from dataplane.region.copies.staleness import CommonAt, CopyStaleness
+from dataplane.region.disk.lost import is_lost
 from dataplane.region.engine.maintenance import RegionMaintenance
 from dataplane.region.following.append_body import AppendPart, decode_append
 from dataplane.region.following.copy_region import (
@@ -78,6 +79,8 @@ class FollowedRegion:
         self.hear(order)
         self.tidied: RegionMaintenance | None = None
         """The opening in which what crashes have left in the root was removed."""
+        self.is_in_doubt = False
+        """Whether records failed for the sake of its files, and nobody has looked at them since."""
         self._staleness = CopyStaleness()
         self._common: CommonAt | None = None
         """The last that its leader said."""
@@ -135,7 +138,23 @@ class FollowedRegion:
                 raise NotFound(what="copy", name=root)
             if records.epoch < self.epoch:
                 raise Conflict("stale-epoch", epoch=self.epoch, found=records.epoch)
-            return await asyncio.to_thread(self.copy.take, records)
+            try:
+                return await asyncio.to_thread(self.copy.take, records)
+            except MetaError as error:
+                self.is_in_doubt = self.is_in_doubt or is_lost(error)
+                raise
+
+    async def is_lost(self) -> bool:
+        """Whether files of a copy in doubt are gone or damaged, as one that starts finds them."""
+        async with self._lock:
+            if self._is_closed or not self.is_in_doubt:
+                return False
+            self.is_in_doubt = False
+            try:
+                await asyncio.to_thread(self.copy.look)
+            except MetaError as error:
+                return is_lost(error)
+            return False
 
     # -- reads
 

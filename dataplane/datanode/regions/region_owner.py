@@ -10,9 +10,10 @@ import pyarrow as pa
 import structlog
 
 from dataplane.region.copies.leader_view import CopyName
+from dataplane.region.disk.lost import is_lost
 from dataplane.region.engine.group import Applied
 from dataplane.region.engines.engine import ServedRegion
-from metasrv_base.errors import Conflict, Corrupt, MetaError, Unavailable, Unknown
+from metasrv_base.errors import Conflict, MetaError, Unavailable, Unknown
 from metasrv_base.wire.node.batches import BatchHeader
 
 QUEUE_MAX = 256
@@ -244,10 +245,6 @@ class RegionOwner:
 
 async def _nothing() -> None:
     """Wakes the queue."""
-
-
-def is_lost(error: MetaError) -> bool:
-    return isinstance(error, Corrupt) or error.code == "region-lost"
 
 
 def no_lease(region_id: int) -> MetaError:

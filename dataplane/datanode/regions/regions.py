@@ -16,7 +16,7 @@ from dataplane.datanode.ports import RegionStore, Spawn
 from dataplane.datanode.regions.hand_over import HandOvers
 from dataplane.datanode.regions.leases import RegionLeases
 from dataplane.datanode.regions.refusals import Refusals
-from dataplane.datanode.regions.region_owner import CLOSED, RegionOwner, is_lost
+from dataplane.datanode.regions.region_owner import CLOSED, RegionOwner
 from dataplane.datanode.regions.serving_rights import ServingRights
 from dataplane.datanode.regions.slot import (
     ServeOrder,
@@ -28,6 +28,7 @@ from dataplane.datanode.regions.slot import (
 )
 from dataplane.datanode.regions.store import change_of, publish, schema_of
 from dataplane.region.copies.promises import CopyHere, NodePromises
+from dataplane.region.disk.lost import is_lost
 from dataplane.region.engine.region_changes import RegionChange
 from dataplane.region.engines.engine import ServedRegion
 from metasrv_base.address_book import AddressBook
@@ -339,6 +340,13 @@ class NodeRegionSet:
             slot.lost_ms = self._clock.mono_ms()
         else:
             self._forget(slot)
+
+    async def retire_copy(self, followed: FollowedRegion) -> None:
+        """The files of a copy are gone or damaged: it is reported, and opened again by an order."""
+        await followed.close()
+        slot = self._slots.get(followed.copy.region_id)
+        if slot is not None and slot.followed is followed:
+            slot.state, slot.followed, slot.lost_ms = "lost", None, self._clock.mono_ms()
 
     def _forget(self, slot: Slot) -> None:
         if self._slots.get(slot.region_id) is slot:

@@ -7,9 +7,10 @@ from typing import Literal
 from dataplane.datanode.copies.followed import FollowedRegion
 from dataplane.datanode.copies.led_region import LedRegion
 from dataplane.datanode.copies.members import leader_of
-from dataplane.datanode.regions.region_owner import RegionOwner, is_lost
+from dataplane.datanode.regions.region_owner import RegionOwner
 from dataplane.region.copies.leader_silence import FollowedHere
 from dataplane.region.copies.promises import CopyHere
+from dataplane.region.disk.lost import is_lost
 from metasrv_base.wire.node.nodes import RegionStat
 from metasrv_base.wire.node.orders import CreateRegion, OpenRegion
 

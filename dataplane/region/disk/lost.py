@@ -8,7 +8,7 @@ device answers with an error, a mount is away for a moment. That is Unavailable 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from metasrv_base.errors import NotFound, Unavailable
+from metasrv_base.errors import Corrupt, MetaError, NotFound, Unavailable
 
 CODE = "region-lost"
 
@@ -21,3 +21,8 @@ def lost_if_missing(root: str, file: str | None = None) -> Iterator[None]:
     except NotFound as error:
         where = {"root": root} if file is None else {"root": root, "file": file}
         raise Unavailable(CODE, **where) from error
+
+
+def is_lost(error: MetaError) -> bool:
+    """Whether storage is gone or damaged."""
+    return isinstance(error, Corrupt) or error.code == "region-lost"

@@ -7,9 +7,10 @@ Nothing of the log is replayed into memory: of a record that is in no file, a co
 not know whether every copy of the set has it (P5.9).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import chain
 
 from dataplane.log.records import LogPosition
 from dataplane.region.copies.history import LogHistory
@@ -19,6 +20,7 @@ from dataplane.region.engine.replay import Replay
 from dataplane.region.engine.takeover import ManifestSource, claim_roots, find_source
 from dataplane.region.files.file_reader import FileReader
 from dataplane.region.log.logged_change import PositionedChange, files_of_changes
+from dataplane.region.log.logged_files import LoggedFiles
 from dataplane.region.log.sealed_log import SealedLog, cut_log
 from dataplane.region.manifests.fence import stale_before_wrong
 from dataplane.region.manifests.housekeeping import remove_superseded
@@ -69,13 +71,9 @@ def open_copy(region_place: RegionPlace, region_id: int, epoch: int, cut: int | 
     with stale_before_wrong(region_place.disk, region_place.root, mine):
         source = find_source(region_place.disk, claim, order)
         base = _own(source.manifest, region_place.root)
-        for entry in base.files:
-            FileReader(region_place.files, entry).verify_present()
         logs, history, changes = _cut_logs(region_place, source, cut)
         logged = files_of_changes(changes, base)
-        for files in logged.values():
-            for entry in files.entries_in(region_place.root):
-                FileReader(region_place.files, entry).verify_present()
+        _must_be_there(region_place, base, logged.values())
         replay = Replay(region_place, base.spec.columns, mine, base)
         with ExitStack() as unopened:
             unopened.callback(replay.give_up)
@@ -112,15 +110,26 @@ def open_copy(region_place: RegionPlace, region_id: int, epoch: int, cut: int | 
             return OpenedCopy(opened, logs)
 
 
-def read_copy(region_place: RegionPlace, region_id: int) -> CopyState:
+def read_copy(region_place: RegionPlace, region_id: int, *, is_verified: bool = False) -> CopyState:
     """The state of a copy that no process has open. Changes nothing but that it syncs what it has
-    read. Raises as `open_copy`."""
+    read. *is_verified*: its data files are looked for too. Raises as `open_copy`."""
     source = find_own_source(region_place, region_id)
     _own(source.manifest, region_place.root)
     _, history, changes = _cut_logs(region_place, source, None)
     logged = files_of_changes(changes, source.manifest).values()
     awaited = frozenset[str]().union(*(files.names_in(region_place.root) for files in logged))
+    if is_verified:
+        _must_be_there(region_place, source.manifest, logged)
     return CopyState(source.manifest, history, awaited)
+
+
+def _must_be_there(
+    region_place: RegionPlace, manifest: Manifest, logged: Iterable[LoggedFiles]
+) -> None:
+    """Raises Unavailable `region-lost` or Corrupt where a file is not there in its size."""
+    named = (files.entries_in(region_place.root) for files in logged)
+    for entry in chain(manifest.files, *named):
+        FileReader(region_place.files, entry).verify_present()
 
 
 def find_own_source(region_place: RegionPlace, region_id: int) -> ManifestSource:

@@ -86,10 +86,10 @@ class CopyRegion:
     view when it is durable."""
 
     def __init__(self, region_place: RegionPlace, region_id: int) -> None:
-        """Raises Unavailable `region-lost` for a root without a region, Corrupt for one that is no
-        copy."""
+        """Raises as `look`."""
         self.place = region_place
         self.region_id = region_id
+        self.look()
         self.spec, self._view = _as_on_disk(region_place, region_id)
         self._opened: _Following | None = None
         """The following of a leader; None if none was followed since this process began, or since
@@ -142,6 +142,11 @@ class CopyRegion:
     def maintenance(self) -> RegionMaintenance | None:
         """The flushes and merges of the copy. None: nothing is in memory."""
         return None if self._opened is None else self._opened.maintenance
+
+    def look(self) -> None:
+        """Raises Unavailable `region-lost` for a root without a region, or where files of the copy
+        are gone; Corrupt for damage, and for one that is no copy. Nothing is under way."""
+        read_copy(self.place, self.region_id, is_verified=True)
 
     def take(self, records: StreamedRecords) -> int:
         """Follows the leader, and appends what comes next in the log and fits in memory, with one

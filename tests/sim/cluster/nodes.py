@@ -191,7 +191,8 @@ class Datanode:
     ) -> Iterator[Coroutine[Any, Any, None]]:
         """The loops that a node with copies has beside the others."""
         sets = NodeCopySets(promises.membership, leader)
-        yield CopyUpkeep(regions.copies, self.clock, MemoryBudget()).run()
+        retire = regions.retire_copy
+        yield CopyUpkeep(regions.copies, self.clock, MemoryBudget(), retire).run()
         yield SetChanges(regions.led, sets, self.clock).run()
         rate = TransferRate(self.clock, FETCH_BYTES_PER_S)
         fetches = FileFetches(regions.copies, peers, promises.membership, self.clock, rate)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dataplane.datanode.regions.region_owner import is_lost
 from dataplane.region.disk.local_disk import LocalDisk, translated
+from dataplane.region.disk.lost import is_lost
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
 from dataplane.region.engine.region import Region
 from metasrv_base.errors import MetaError, NotFound, Unavailable, Unknown
