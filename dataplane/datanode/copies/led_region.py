@@ -326,5 +326,6 @@ class LedRegion:
             self.end(Conflict("stale-epoch", epoch=epoch, **facts))
 
     def _news(self) -> None:
+        self.stream.let_go()
         self._moved.set()
         self._on_news(self)

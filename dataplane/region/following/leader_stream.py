@@ -26,7 +26,7 @@ class LeaderStream:
         self.view = view
         self._region = region
         self._lock = threading.Lock()
-        """For the groups in memory."""
+        """For what is in memory."""
         self._recent: deque[PositionedRecord] = deque()
         self._recent_bytes = 0
         self._tails: dict[CopyName, LogTail] = {}
@@ -50,6 +50,22 @@ class LeaderStream:
             self.view.epoch, self._region.log_history, self.view.common, tuple(groups)
         )
 
+    def let_go(self) -> None:
+        """Frees records in memory that all copies have, and segments of copies that need none. All
+        is kept while a copy is behind what is in memory, since it is sent that next."""
+        view = self.view
+        durable = {copy: view.durable_at(copy) for copy in view.receivers}
+        with self._lock:
+            for copy in list(self._tails):
+                if not NOTHING < durable.get(copy, NOTHING) < view.end:
+                    del self._tails[copy]
+            ends = [end for end in durable.values() if end != NOTHING]
+            least = min(ends, default=view.end)
+            recent = self._recent
+            if recent and least + 1 >= recent[0].position.sequence:
+                while recent and recent[0].position.sequence <= least:
+                    self._recent_bytes -= len(recent.popleft().payload)
+
     def _groups_after(self, copy: CopyName, sequence: int) -> Sequence[PositionedRecord]:
         if sequence >= self.view.end:
             return ()
@@ -61,7 +77,8 @@ class LeaderStream:
             return ()  # the copy needs files first
         disk, root = self._region.place.disk, self._region.place.root
         new = LogTail(disk, root, self._region.spec.region_id)
-        tail = self._tails.setdefault(copy, new)
+        with self._lock:
+            tail = self._tails.setdefault(copy, new)
         try:
             manifest = self._region.manifest
             return tail.after(manifest, sequence, self.view.end, REQUEST_BYTES_MAX)
