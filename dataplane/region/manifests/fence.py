@@ -8,7 +8,7 @@ whose storage is gone.
 
 import posixpath
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -116,8 +116,16 @@ def read_fence(disk: Disk, root: str, fence: Opening) -> FenceContent | None:
 
 
 def _create(disk: Disk, root: str, content: FenceContent) -> None:
-    file = disk.create(posixpath.join(root, fence_name(content.of)))
-    file.append(content.model_dump_json().encode())
+    """A full disk keeps nothing of it: whoever opens a region there tries again and again."""
+    path = posixpath.join(root, fence_name(content.of))
+    file = disk.create(path)
+    try:
+        file.append(content.model_dump_json().encode())
+    except Unavailable:
+        file.close()
+        with suppress(MetaError):
+            disk.remove(path)
+        raise
     file.sync()
     file.close()
     disk.sync_folder(root)
