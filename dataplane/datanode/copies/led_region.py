@@ -277,8 +277,8 @@ class LedRegion:
         return () if self._waiting is None else self.view.lacking(self._waiting)
 
     def _too_few(self) -> dict[str, object]:
-        required, least = len(self.view.required), self.view.min_in_sync
-        return {"region_id": str(self.region_id), "copies": required, "min_in_sync": least}
+        in_sync, least = len(self.view.members.in_sync), self.view.min_in_sync
+        return {"region_id": str(self.region_id), "copies": in_sync, "min_in_sync": least}
 
     # -- the stream
 

@@ -65,7 +65,7 @@ class RecordState(StrEnum):
     COUNTS = "counts"
     """The record is acknowledged and readable."""
     TOO_FEW = "too few"
-    """All required copies have it, and they are fewer than `min_in_sync`."""
+    """All required copies have it, and the set has fewer than `min_in_sync`."""
 
 
 @dataclass(slots=True)
@@ -136,8 +136,10 @@ class LeaderView:
 
     @property
     def has_minimum(self) -> bool:
-        """Whether enough copies are required. Learners do not count (P5.12)."""
-        return len(self.required) >= self.min_in_sync
+        """Whether the set has enough copies, as the route that was read last names it. Learners do
+        not count, nor a copy that was asked to join: nobody promotes it before the route says so
+        (P5.12)."""
+        return len(self.members.in_sync) >= self.min_in_sync
 
     def read_route(self, members: CopySet, now_ms: int) -> None:
         """Takes a committed version of the route; an older one than the last changes nothing.

@@ -18,6 +18,7 @@ READ = Bounds(2, versions=2, reads=True)
 READ_OF_THREE = Bounds(3, versions=2, reads=True)
 GROWING = Bounds(1, 1)
 DISKS = Bounds(2, losses=1, min_in_sync=2)
+JOINING = Bounds(1, 1, epochs=1, losses=1, min_in_sync=2, shrinks=False)
 MOVED = replace(DISKS, learners=1, epochs=1, versions=3, moves=True)
 PROMOTED_TWICE = Bounds(2, 1, epochs=3, reads=True, shrinks=False)
 
@@ -48,6 +49,9 @@ MUTANTS: Mapping[str, Mutant] = {
     "acknowledged on fewer disks than the minimum": Mutant("min_in_sync", DISKS, THIN),
     "a minimum that is judged at the order alone": Mutant("judges_minimum_again", DISKS, THIN),
     "a learner counted": Mutant("counts_in_sync_alone", DISKS, THIN),
+    "a copy counted that was asked to join": Mutant(
+        "counts_named_alone", JOINING, CopyFault.STRANDED
+    ),
     "a set that grows in the route first": Mutant("requires_first", GROWING, LOST),
     "a request that is late taken for failed": Mutant("requires_until_known", GROWING, LOST),
     "a learner added before it has caught up": Mutant("catches_up", GROWING, LOST),

@@ -35,7 +35,7 @@ def follows(world: World, lead: Lead, copy: int) -> bool:
 
 def has_minimum(on: Setting, world: World, lead: Lead) -> bool:
     rules = on.rules
-    counted = lead.required
+    counted = lead.members if rules.counts_named_alone else lead.required
     if not rules.counts_in_sync_alone:
         counted |= world.route.learners
     return counted.bit_count() >= on.bounds.min_in_sync or not rules.min_in_sync

@@ -22,11 +22,13 @@ class Rules:
     slow_leaves: bool = True
     """A copy that stays over its budget leaves the set, through the route."""
     min_in_sync: bool = True
-    """A leader that requires fewer copies than the minimum neither orders nor acknowledges."""
+    """A leader whose set has fewer copies than the minimum neither orders nor acknowledges."""
     judges_minimum_again: bool = True
     """It is judged when a row is acknowledged, and not only when it is ordered."""
     counts_in_sync_alone: bool = True
     """A learner does not count for the minimum."""
+    counts_named_alone: bool = True
+    """Nor does a copy that was asked to join, before the leader has read that it did."""
     requires_first: bool = True
     """A leader requires a learner before it asks for the route that adds it to the set."""
     requires_until_known: bool = True

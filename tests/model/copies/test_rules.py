@@ -4,9 +4,9 @@ from dataclasses import fields, replace
 
 import pytest
 
-from tests.model.copies.explore import explore_progress
+from tests.model.copies.explore import explore, explore_progress
 from tests.model.copies.faults import CopyFault
-from tests.model.copies.mutants import MUTANTS, PROMOTED_TWICE
+from tests.model.copies.mutants import JOINING, MUTANTS, PROMOTED_TWICE
 from tests.model.copies.proofs import explored
 from tests.model.copies.rules import PROTOCOL, Rules
 from tests.model.copies.world import Bounds, Setting
@@ -60,7 +60,13 @@ def test_given_the_rules_then_each_is_removed_by_a_test() -> None:
 def test_given_the_faults_then_each_is_found_by_removing_a_rule() -> None:
     found = {mutant.fault for mutant in MUTANTS.values()}
 
-    assert found | {CopyFault.STUCK, CopyFault.STRANDED} == set(CopyFault)
+    assert found | {CopyFault.STUCK} == set(CopyFault)
+
+
+def test_given_a_set_that_has_not_shrunk_when_a_disk_is_lost_then_no_region_is_stranded() -> None:
+    found = explore(Setting(JOINING), {CopyFault.STRANDED})
+
+    assert found.fault is None, str(found)
 
 
 def test_given_a_fault_then_its_trace_is_the_shortest_and_can_be_read() -> None:

@@ -257,6 +257,17 @@ def test_given_fewer_copies_than_the_minimum_then_nothing_is_ordered_or_acknowle
     assert view.may_read
 
 
+def test_given_a_copy_that_was_asked_to_join_then_it_counts_once_the_route_has_said_so() -> None:
+    view = leader(members(A, learners=(C,), version=7), min_in_sync=2)
+    view.acknowledged(C, 2, 0, 0)
+    view.join(C, 0)
+
+    assert C in view.required
+    assert not view.may_order, "if this disk is lost now, nobody promotes the other"
+    view.read_route(members(A, C, version=8), 0)
+    assert view.may_order
+
+
 def test_given_an_older_route_when_read_then_nothing_changes() -> None:
     view = leader(members(A, B, version=4))
 
