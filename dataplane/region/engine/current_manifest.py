@@ -59,8 +59,9 @@ class CurrentManifest:
         self._number += 1
         manifest = manifest.model_copy(update={"number": self._number})
         disk, root = self._serving.place.disk, self._serving.place.root
-        with self._serving.in_doubt(), self._serving.stale_first():
-            publish_manifest(disk, root, manifest)
-            remove_superseded(disk, root, manifest)
-        self._value = manifest
-        self._content.follow(manifest, flushed, replaced)
+        with self._serving.in_doubt():
+            with self._serving.stale_first():
+                publish_manifest(disk, root, manifest)
+                remove_superseded(disk, root, manifest)
+            self._value = manifest
+            self._content.follow(manifest, flushed, replaced)

@@ -8,6 +8,7 @@ import pytest
 from dataplane.region.disk.disk import Disk
 from dataplane.region.disk.local_disk import LocalDisk
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine.content import RegionContent
 from dataplane.region.engine.region import Region
 from dataplane.region.place import RegionLimits
 from metasrv_base.errors import Conflict, MetaError, Unavailable, Unknown
@@ -172,3 +173,26 @@ def test_given_threads_when_they_write_flush_and_read_then_no_batch_is_seen_in_p
 
     assert failures == []
     assert contents(region)[b"x"] == (ROUNDS, "v" * 500)
+
+
+def test_given_a_fault_behind_a_manifest_when_it_was_published_then_the_region_stops(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its files in memory are not those of the manifest, by which others are removed."""
+    disk = MemoryDisk(MemoryStore())
+    region = Region.create(place(disk), SPEC, epoch=1)
+    write(region, "s-1", {b"a": (1, "x")})
+
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(RegionContent, "follow", fail)
+    with pytest.raises(MemoryError):
+        region.maintenance.flush()
+    monkeypatch.undo()
+
+    assert region.stopped is not None
+    with pytest.raises(MetaError):
+        region.maintenance.flush()
+    region.close()
+    assert contents(Region.open(place(disk), order(1))) == {b"a": (1, "x")}
