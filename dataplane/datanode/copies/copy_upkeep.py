@@ -13,6 +13,8 @@ from metasrv_base.clock import Clock
 from metasrv_base.errors import MetaError
 
 PACE_MS = 500
+RETRY_MS = 60_000
+"""The pause after a fault of our own in a copy: the node goes on, and the copy with its log."""
 
 log = structlog.get_logger()
 
@@ -30,6 +32,8 @@ class CopyUpkeep:
     ) -> None:
         self._copies, self._clock, self._budget = copies, clock, budget
         self._retire = retire
+        self._not_before_ms: dict[int, int] = {}
+        """Times before which a copy that had a fault is left alone, by region."""
 
     async def run(self) -> None:
         """Looks after copies for ever, at its own pace."""
@@ -39,23 +43,31 @@ class CopyUpkeep:
 
     async def look_after(self) -> None:
         """Once, all copies. A copy whose files fail is opened anew by the next records."""
+        now_ms = self._clock.mono_ms()
+        rests = {region: ms for region, ms in self._not_before_ms.items() if ms > now_ms}
+        self._not_before_ms = rests
         for copy in list(self._copies()):
-            maintenance = copy.copy.maintenance
+            region_id = copy.copy.region_id
             try:
                 if copy.is_in_doubt and await copy.is_lost():
-                    log.warning("copy_lost", region_id=copy.copy.region_id, root=copy.root)
+                    log.warning("copy_lost", region_id=region_id, root=copy.root)
                     await self._retire(copy)
-                    continue
-                if maintenance is None:
-                    await copy.open_for_readers()
-                    continue
-                if not self._has_work(copy, maintenance):
-                    continue
-                tidies = copy.tidied is not maintenance
-                await asyncio.to_thread(self._do_what_is_due, maintenance, tidies=tidies)
-                copy.tidied = maintenance
+                elif region_id not in rests:
+                    await self._look_after(copy)
             except MetaError as error:
-                log.info("copy_upkeep_failed", region_id=copy.copy.region_id, code=error.code)
+                log.info("copy_upkeep_failed", region_id=region_id, code=error.code)
+            except Exception:
+                log.exception("copy_failed", region_id=region_id)
+                self._not_before_ms[region_id] = now_ms + RETRY_MS
+
+    async def _look_after(self, copy: FollowedRegion) -> None:
+        maintenance = copy.copy.maintenance
+        if maintenance is None:
+            await copy.open_for_readers()
+        elif self._has_work(copy, maintenance):
+            tidies = copy.tidied is not maintenance
+            await asyncio.to_thread(self._do_what_is_due, maintenance, tidies=tidies)
+            copy.tidied = maintenance
 
     def _has_work(self, copy: FollowedRegion, maintenance: RegionMaintenance) -> bool:
         return (

@@ -16,6 +16,8 @@ from metasrv_base.errors import MetaError
 PACE_MS = 500
 LOG_IDLE_MS = 30_000
 """A log that nobody has written to for so long is closed: an idle region has no open file."""
+RETRY_MS = 60_000
+"""The pause after a fault of our own in a region: the node goes on, and the region with its log."""
 FLUSHES_AT_ONCE_MAX = 2
 """The most flushes at a time. Each encodes a memtable, which takes a core and its size in memory
 once more."""
@@ -31,6 +33,8 @@ class Upkeep:
         self._budget = budget or MemoryBudget()
         self._clock = clock
         self._places = asyncio.Semaphore(FLUSHES_AT_ONCE_MAX)
+        self._not_before_ms: dict[int, int] = {}
+        """Times before which a region that had a fault is left alone, by region."""
 
     async def run(self) -> None:
         """Looks after regions for ever, at its own pace."""
@@ -40,10 +44,13 @@ class Upkeep:
 
     async def look_after(self) -> None:
         """Once, all regions."""
+        now_ms = self._clock.mono_ms()
+        rests = {region: ms for region, ms in self._not_before_ms.items() if ms > now_ms}
+        self._not_before_ms = rests
         owned = [(slot, slot.owner) for slot in self._regions if slot.owner is not None]
         for _, owner in owned:
             owner.region.maintenance.forget_statements()
-        large = self._largest([owner for _, owner in owned])
+        large = self._largest([owner for _, owner in owned if owner.region_id not in rests])
         await asyncio.gather(*(self._relieve(owner) for owner in large))
         due = [(slot, owner) for slot, owner in owned if self._has_work(owner)]
         await asyncio.gather(*(self._look_after(slot, owner) for slot, owner in due))
@@ -67,11 +74,23 @@ class Upkeep:
             log.warning("region_upkeep_failed", region_id=owner.region_id, code=error.code)
             if owner.region.stopped is not None:
                 owner.end(owner.region.stopped)
+        except Exception:
+            log.exception("region_upkeep_failed", region_id=owner.region_id)
+            self._rest(owner)
+
+    def _rest(self, owner: RegionOwner) -> None:
+        """Leaves a region alone for a while after a fault of our own."""
+        self._not_before_ms[owner.region_id] = self._clock.mono_ms() + RETRY_MS
+        if owner.region.stopped is not None:
+            owner.end(owner.region.stopped)
 
     def _has_work(self, owner: RegionOwner) -> bool:
+        if owner.stopped_by is not None:
+            return True
+        if owner.region_id in self._not_before_ms:
+            return False
         return (
-            owner.stopped_by is not None
-            or owner.region.maintenance.needs_flush()
+            owner.region.maintenance.needs_flush()
             or owner.region.maintenance.has_unread_files()
             or _is_untidy(owner)
             or self._is_log_idle(owner)
@@ -85,6 +104,9 @@ class Upkeep:
                 log.warning("region_upkeep_failed", region_id=slot.region_id, code=error.code)
                 if owner.region.stopped is not None:
                     owner.end(owner.region.stopped)
+            except Exception:
+                log.exception("region_upkeep_failed", region_id=slot.region_id)
+                self._rest(owner)
         if owner.stopped_by is not None:
             await self._regions.retire(slot, owner)
             log.warning("region_stopped", region_id=slot.region_id, code=owner.stopped_by.code)

@@ -130,3 +130,23 @@ async def test_given_a_folder_that_is_gone_when_records_fail_then_the_copy_is_lo
     assert bench.state == "lost"
     with pytest.raises(NotFound):
         bench.node.followed(REGION_ID)
+
+
+async def test_given_a_fault_in_a_copy_when_looked_after_then_the_node_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = Bench()
+    await bench.begin()
+    maintenance = bench.node.followed(REGION_ID).copy.maintenance
+    assert maintenance is not None
+
+    def fail() -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(maintenance, "forget_statements", fail)
+
+    await bench.upkeep.look_after()
+    await bench.upkeep.look_after()
+
+    assert bench.state == "open"
+    assert await bench.take(common=2) == 2

@@ -226,3 +226,30 @@ async def test_given_statements_that_are_remembered_when_measured_then_their_byt
     assert budget.statement_bytes > 0
     assert f'datanode_statement_bytes{{of="taken"}} {float(budget.statement_bytes)}' in told
     assert f'datanode_statement_bytes{{of="limit"}} {float(budget.statements_max)}' in told
+
+
+async def test_given_a_fault_in_one_region_when_looked_after_then_the_node_goes_on(
+    two: tuple[NodeRegionSet, Upkeep, MemoryBudget], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It rests for a while: another flush would take as much, and fail too."""
+    regions, upkeep, _ = two
+    faulty, sound = [slot.owner for slot in regions]
+    assert faulty is not None
+    assert sound is not None
+    tries = 0
+
+    def fail() -> bool:
+        nonlocal tries
+        tries += 1
+        raise MemoryError
+
+    monkeypatch.setattr(faulty.region.maintenance, "flush", fail)
+    for owner in (faulty, sound):
+        await owner.write(header("s"), batch({b"a": (1, "x" * 400_000)}))
+
+    for _ in range(3):
+        await upkeep.look_after()
+
+    assert tries == 1
+    assert faulty.stopped_by is None
+    assert sound.region.stats().memtable_bytes == 0
