@@ -136,6 +136,10 @@ class FileFetches:
             else:
                 log.warning("file_fetch_failed", code=error.code, facts=error.facts, **facts)
             return False
+        except Exception:  # of one copy: the node, and the others, go on
+            self._note_failure(region_id)
+            log.exception("copy_failed", **facts)
+            return False
         self._failures.pop(region_id, None)
         took_ms = self._clock.mono_ms() - began_ms
         log.info("files_fetched", bytes=fetched, duration_ms=took_ms, **facts)

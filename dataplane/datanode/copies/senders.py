@@ -18,7 +18,7 @@ from dataplane.region.following.append_body import PARTS_MAX, AppendPart, encode
 from dataplane.region.following.copy_region import StreamedRecords
 from metasrv_base.clock import Clock
 from metasrv_base.concurrency.backoff import Backoff
-from metasrv_base.errors import MetaError
+from metasrv_base.errors import Corrupt, MetaError
 from metasrv_base.wire.node.appends import AppendAnswer
 from metasrv_base.wire.problem.problems import node_error
 
@@ -160,6 +160,8 @@ class PeerSender:
     async def _send_encoded(self, sent: Sequence[Sent], body: bytes) -> None:
         try:
             answer = await self._port.append(self._address, body)
+            if len(answer.parts) != len(sent):
+                raise Corrupt(address=self._address, parts=len(answer.parts), expected=len(sent))
         except MetaError as error:
             self._failed(sent, error)
             return

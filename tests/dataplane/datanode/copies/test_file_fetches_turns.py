@@ -2,9 +2,13 @@
 
 import asyncio
 
+import pytest
+
+from dataplane.datanode.copies.file_fetches import LATER
 from dataplane.datanode.copies.followed import FetchNeed
+from dataplane.region.fetching.file_fetch import FileFetch
 from dataplane.region.following.copy_region import StreamedRecords
-from tests.dataplane.datanode.copies.fetch_bench import IngestBench
+from tests.dataplane.datanode.copies.fetch_bench import Bench, IngestBench
 from tests.dataplane.region.fetching.ingesting import ITEMS, TAKES_ENTRIES
 from tests.dataplane.region.following.stream import sent
 
@@ -47,3 +51,21 @@ async def test_given_a_copy_that_waits_for_some_files_by_now_then_a_fetch_of_all
 
     assert bench.followed.need == FetchNeed(1, lacked)
     assert bench.copy.maintenance is not None, "it follows its leader"
+
+
+async def test_given_a_fault_in_one_copy_when_it_fetches_then_the_node_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = Bench()
+
+    def fail(fetch: FileFetch) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(bench.copy, "install", fail)
+    assert not await bench.fetches.fetch_one()
+    assert bench.sessions._open == {}, "the leader keeps no files for it"
+
+    monkeypatch.undo()
+    assert not await bench.fetches.fetch_one(), "it rests"
+    bench.clock.advance(LATER.first_ms)
+    assert await bench.fetches.fetch_one()

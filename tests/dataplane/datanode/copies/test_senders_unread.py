@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from dataplane.datanode.copies import senders
 from dataplane.datanode.copies.led_region import LeaderClocks, LedRegion
 from dataplane.datanode.copies.senders import CopySenders
 from dataplane.region.copies.leader_view import CopyName
@@ -12,6 +13,7 @@ from dataplane.region.following import leader_stream
 from dataplane.region.following.append_body import decode_append
 from dataplane.region.following.leading import lead_new
 from dataplane.region.format.names import segment_name, segments
+from metasrv_base.concurrency.backoff import Backoff
 from metasrv_base.errors import Unavailable
 from metasrv_base.wire.node.appends import AppendAnswer, AppendedPart
 from metasrv_base.wire.node.copies import OrderedCopy, RegionCopies
@@ -73,13 +75,13 @@ class Bench:
     async def until_it_has(self, led: LedRegion) -> None:
         """Sends until the copy of a region has all of it."""
         async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
-            senders = CopySenders(self.peer, self.clock, tasks.create_task)
+            sending = CopySenders(self.peer, self.clock, tasks.create_task)
             for each in self.led:
-                senders.notify(each)
+                sending.notify(each)
             while led.view.durable_at(SECOND) < led.view.end:
                 self.news.clear()
                 await self.news.wait()
-            senders.close()
+            sending.close()
 
 
 async def test_given_a_log_that_cannot_be_read_when_others_are_due_then_their_copies_get_all(
@@ -102,3 +104,22 @@ async def test_given_a_log_that_cannot_be_read_when_others_are_due_then_their_co
 
     assert damaged.view.durable_at(SECOND) == 0
     assert damaged.ended is None
+
+
+async def test_given_an_answer_that_lacks_a_region_then_nothing_of_it_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(senders, "LATER", Backoff(first_ms=0, max_ms=0))
+    bench = Bench()
+    whole, answers = bench.led[1], iter([True])
+    append = bench.peer.append
+
+    async def cut(address: str, body: bytes) -> AppendAnswer:
+        answer = await append(address, body)
+        return AppendAnswer(parts=answer.parts[:1]) if next(answers, False) else answer
+
+    bench.peer.append = cut  # type: ignore[method-assign]
+
+    await bench.until_it_has(whole)
+
+    assert whole.ended is None
