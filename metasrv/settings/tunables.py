@@ -100,7 +100,7 @@ class Tunables(_Strict):
 
     fetch_bytes_per_s: int | None = _of(None, "bytes per second", ge=0, le=1 << 40)
     """The most bytes per second of other nodes' files that each datanode fetches for its copies; 0:
-    no limit."""
+    no limit. Less than 131072 counts as that."""
 
     def changed(self, name: str, value: object) -> Self:
         """Returns a copy with another value of one setting. Raises NotFound,

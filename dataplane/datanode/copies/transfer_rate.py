@@ -1,5 +1,6 @@
 """A limit of the bytes that a node fetches in a second, shared by all its fetches."""
 
+from dataplane.datanode.config import FETCH_BYTES_PER_S_MIN
 from metasrv_base.clock import Clock
 
 
@@ -12,7 +13,10 @@ class TransferRate:
         """The time at which what was spent has been earned."""
 
     def adjust(self, bytes_per_s: int | None) -> None:
-        """Sets another rate from the next piece on. None: that of the start."""
+        """Sets another rate from the next piece on. None: that of the start. A lower rate than
+        FETCH_BYTES_PER_S_MIN counts as that: the leader would end a session between two pieces."""
+        if bytes_per_s:
+            bytes_per_s = max(FETCH_BYTES_PER_S_MIN, bytes_per_s)
         self._bytes_per_s = self._started_with if bytes_per_s is None else bytes_per_s
 
     async def spend(self, size: int) -> None:

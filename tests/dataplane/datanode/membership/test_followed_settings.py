@@ -89,18 +89,18 @@ async def test_given_no_answer_when_followed_then_it_is_asked_again() -> None:
 
 async def test_given_a_rate_when_adjusted_then_pieces_wait_by_it_and_then_as_at_the_start() -> None:
     clock = FakeClock()
-    rate = TransferRate(clock, 1_000)
+    rate = TransferRate(clock, 2_000_000)
 
     async def taken_ms() -> int:
-        """The time that the second of two pieces of 100 bytes waits."""
+        """The time that the second of two pieces of 200,000 bytes waits."""
         clock.advance(60_000)
-        await rate.spend(100)
+        await rate.spend(200_000)
         begun = clock.mono_ms()
-        await rate.spend(100)
+        await rate.spend(200_000)
         return clock.mono_ms() - begun
 
     assert await taken_ms() == 100
-    rate.adjust(100)
+    rate.adjust(200_000)
     assert await taken_ms() == 1_000
     rate.adjust(0)
     assert await taken_ms() == 0
