@@ -181,7 +181,7 @@ class FollowedRegion:
         records: nothing is sent to it. Only where a reader has asked."""
         async with self._lock:
             common = self._common
-            if self._is_closed or not self._is_asked or common is None:
+            if self._is_closed or not self._is_asked or common is None or self.need is not None:
                 return
             self._is_asked = False
             if self.epoch <= common.epoch == self.copy.epoch:

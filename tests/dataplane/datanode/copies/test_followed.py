@@ -127,3 +127,20 @@ def test_given_a_copy_that_started_again_when_a_reader_comes_then_it_opens_by_it
     asyncio.run(bench.followed.open_for_readers())
 
     assert bench.keys(max_lag_ms=100) == [b"k1", b"k2"]
+
+
+def test_given_a_copy_that_fetches_files_when_a_reader_comes_then_the_fetch_goes_on() -> None:
+    """Its rows are too old to be read, and to open it would end the fetch."""
+    bench = Bench()
+    bench.followed.tell(CommonAt(1, 1, 9_900))
+    bench.region.maintenance.flush(to_end=True)
+    write(bench.region, "s-3", {b"k3": (3, "x")})
+    bench.region.maintenance.flush(to_end=True)
+    asyncio.run(bench.followed.take(B, sent(bench.region, 3, common=3)))
+    need = bench.followed.need
+    assert need is not None
+    assert bench.refused(1_000)["lag_ms"] is None
+
+    asyncio.run(bench.followed.open_for_readers())
+
+    assert bench.followed.need == need
