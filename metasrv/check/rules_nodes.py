@@ -1,19 +1,18 @@
 """Rules about reports of nodes and servers, compared with the store."""
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import cast
 
 from keys.model.cluster import ClusterKey
 from keys.model.removed import RemovedTableRouteKey
 from keys.model.tables import CopyRole, RegionRoute, RegionState
 from metasrv.check.check_input import CheckInput, NodeRegion
 from metasrv.check.rule import CheckFault, CheckRule, Scope, Severity
+from metasrv.nodes.orphans import Evidence, RegionFolder, judgements
 from metasrv_base.ids import RegionId, table_of
 from metasrv_base.wire.node.inspect import InspectedRoot
-
-_FOLDER = re.compile(r".*/([0-9]{1,20})(-[0-9]{1,20}){1,2}")
-"""Names that procedures/steps/placing.py and copies/copy_routes.py beside it make."""
 
 
 def _reported(facts: CheckInput) -> Iterator[tuple[str, NodeRegion, RegionRoute | None]]:
@@ -147,18 +146,36 @@ def servers(facts: CheckInput) -> Iterator[CheckFault]:
 
 def orphans(facts: CheckInput) -> Iterator[CheckFault]:
     """A failover or purge leaves one if its node is away, a create if it is undone."""
-    routes = [region for table in facts.routes().values() for region in table.region_routes]
-    for removed in facts.of(RemovedTableRouteKey).values():
-        routes += removed.route.region_routes
-    claimed_roots = {root for region in routes for root in (*region.roots, *region.borrows)}
-    for root in facts.world.roots.values():
-        claimed_roots |= set(root.manifest.borrowed_roots) if root.manifest else set()
-    busy = facts.busy()
+    evidence = _evidence(facts)
     for node, folders in facts.world.folders.items():
-        for folder in sorted(set(folders) - claimed_roots):
-            name = _FOLDER.fullmatch(folder)
-            if name is None or table_of(RegionId(int(name[1]))) not in busy:
-                yield CheckFault(folder, f"on {node}, and no route claims it", "no such folder")
+        for judgement in judgements(map(RegionFolder.named, sorted(folders)), evidence):
+            if not judgement.is_needed:
+                state = f"on {node}, and no route claims it"
+                yield CheckFault(judgement.folder.root, state, "no such folder")
+
+
+def _evidence(facts: CheckInput) -> Evidence:
+    routes = facts.routes()
+    removed = {
+        cast("RemovedTableRouteKey", key).table_id: value.route
+        for key, value in facts.of(RemovedTableRouteKey).items()
+    }
+    claimed = set[str]()
+    for route in chain(routes.values(), removed.values()):
+        for region in route.region_routes:
+            claimed.update(region.roots, region.borrows)
+    for root in facts.world.roots.values():
+        claimed |= set(root.manifest.borrowed_roots) if root.manifest else set()
+    stored, cluster = facts.version(), facts.get(ClusterKey())
+    version = 0 if stored is None else stored.version
+    return Evidence(
+        version=version,
+        route=lambda table_id: routes.get(table_id) or removed.get(table_id),
+        is_busy=facts.busy().__contains__,
+        seen_at=version,
+        borrowed=frozenset(claimed),
+        is_restored=cluster is not None and cluster.restored is not None,
+    )
 
 
 def unseen(facts: CheckInput) -> Iterator[CheckFault]:

@@ -59,7 +59,9 @@ def _root(disk: Disk, region_id: int, path: str) -> Iterator[FoundRoot]:
         fence_opening=highest.number,
     )
     content = read_fence(disk, path, highest)
-    facts = facts.model_copy(update={"opener": None if content is None else content.root})
+    if content is not None:
+        update = {"opener": content.root, "fenced_ms": content.created_ms}
+        facts = facts.model_copy(update=update)
     try:
         manifest = read_current_manifest(disk, path, region_id)
     except MetaError as error:

@@ -41,6 +41,8 @@ class FoundRoot(WireModel):
     fence_epoch: Int64 = 0
     """Epoch of its highest fence; 0: it has none."""
     fence_opening: Int64 = 0
+    fenced_ms: Int64 | None = None
+    """Time at which that fence was raised, by the node's clock; null: not known."""
     opener: str | None = None
     """The root of the leader that raised that fence: another one than this if the region moved on.
     Null: it had not finished raising it, so it never served."""

@@ -281,6 +281,7 @@ async def test_given_a_region_when_the_inventory_is_read_then_its_fence_and_elem
         assert (root.fence_epoch, root.manifest_epoch, root.opener) == (1, 1, root.root)
         assert (root.schema_version, root.column_max, root.error) == (3, 1, None)
         assert root.columns == [1]
+        assert root.fenced_ms is not None
         assert (every.cluster_id, every.dropped, every.next) == (NEW, [str(DROPPED)], None)
         assert (none.roots, none.dropped) == ([], [])
 
