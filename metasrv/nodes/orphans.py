@@ -113,10 +113,11 @@ class Evidence:
     route: Callable[[int], TableRoute | None]
     """The route of a table in it, living or dropped: a dropped table keeps its claim."""
     is_busy: Callable[[int], bool]
-    """Whether a procedure held a lock of the table after the folders were listed."""
+    """Whether a procedure held a lock of the table after the folders were listed, and before
+    `seen_at` was read."""
     seen_at: int
-    """The version that was stored when the folders had been listed. Any procedure that made one of
-    them is busy, or ended at that version or before."""
+    """The version that was stored after the locks had been looked at. Any procedure that made one
+    of them is busy, or ended at that version or before."""
     borrowed: frozenset[str] = frozenset()
     """Roots that manifests of claimed roots name, or routes of other tables."""
     is_restored: bool = False
@@ -134,6 +135,11 @@ class Judgement:
     orphan: OrphanReason | None = None
     """The proof; None: it is not proved to be an orphan."""
     wait: WaitReason | None = None
+
+    @property
+    def is_claimed(self) -> bool:
+        """Whether a route names it."""
+        return self.orphan is None and self.wait is None
 
     @property
     def is_needed(self) -> bool:

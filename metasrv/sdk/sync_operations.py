@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         MaintenanceBody,
         NodeBody,
         NodeDetailBody,
+        OrphanList,
         PauseBody,
         RegionBody,
     )
@@ -148,6 +149,10 @@ class SyncNodeBook:
 
     def get(self, node_id: str) -> NodeDetailBody:
         return self._portal.call(self._origin.get(node_id))
+
+    def orphans(self, node_id: str, first: str = "0") -> OrphanList:
+        """A page of its folders that no route names; its `next` is the `first` of the next one."""
+        return self._portal.call(self._origin.orphans(node_id, first))
 
     def list(self) -> list[NodeBody]:
         return self._portal.call(self._origin.list())

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from metasrv_base.wire.api.changes import GRACE_S_MAX
+from metasrv_base.wire.model import RegionId
 
 PAGE_SIZE = 100
 PAGE_SIZE_MAX = 1_000
@@ -111,6 +112,11 @@ class RegionsQuery(PageQuery):
     """Only regions that it leads."""
     table: Whole | None = Field(default=None, ge=0)
     """Only regions of the table of this id."""
+
+
+class OrphansQuery(Query):
+    first: RegionId = "0"
+    """The region at which the page begins: `next` of the page before."""
 
 
 class SchemaLeasesQuery(Query):

@@ -16,8 +16,8 @@ from metasrv.api.documents.documented import (
 )
 from metasrv.api.http.answers import answer, read_answer
 from metasrv.api.http.page_query import freshness, page_query
+from metasrv.api.http.query import OrphansQuery, ReadQuery, RegionsQuery
 from metasrv.api.http.query import Query as NoQuery
-from metasrv.api.http.query import ReadQuery, RegionsQuery
 from metasrv.api.http.request_context import AskedFor, Server
 from metasrv.api.http.respond import failed_over
 from metasrv.service.cluster import adoptions, decommissions, drains, node_changes, nodes
@@ -31,6 +31,7 @@ from metasrv_base.wire.api.cluster import (
     NodeDetailBody,
     NodeList,
     NodePatch,
+    OrphanList,
     RebindRequest,
     RegionBody,
     RegionList,
@@ -65,6 +66,19 @@ async def list_nodes(state: Server, query: Annotated[NoQuery, Query()]) -> Respo
 async def get_node(state: Server, node: str, query: Annotated[NoQuery, Query()]) -> Response:
     """One node, with regions that it reports."""
     return answer(await nodes.node(state, node))
+
+
+@router.get(
+    "/nodes/{node}/orphans",
+    response_model=OrphanList,
+    responses=problems(*OF_LEADER, "invalid-request", "wrong-cluster"),
+)
+async def list_orphans(
+    state: Server, node: str, query: Annotated[OrphansQuery, Query()]
+) -> Response:
+    """Folders of regions on the node's disk that no route names, with the proof that they are
+    orphans, or the reason for which that is not known. The node is asked; nothing is deleted."""
+    return answer(await nodes.orphans(state, node, int(query.first)))
 
 
 @router.patch("/nodes/{node}", response_model=NodeBody, responses=problems(*CORDON, *BODY))

@@ -17,7 +17,7 @@ from metasrv.cli.progress import procedure_bar
 
 if TYPE_CHECKING:
     from metasrv_base.wire.api.adoption import AdoptionBody, RegionFinding
-    from metasrv_base.wire.api.cluster import NodeBody
+    from metasrv_base.wire.api.cluster import NodeBody, UnclaimedFolder
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -94,6 +94,26 @@ def get(
         more = sum(body.reported.values()) - len(rows)
         if more > 0:
             typer.echo(f"and {more} more")
+
+
+@app.command("orphans")
+def orphans(node: NodeArg, metasrv: Url = None, as_json: AsJson = False) -> None:
+    """List folders on a node's disk that no route names, each with its proof. Deletes nothing."""
+    folders: list[UnclaimedFolder] = []
+    with service(metasrv, as_json) as client:
+        page = client.nodes.orphans(node)
+        folders += page.folders
+        while page.next is not None:
+            page = client.nodes.orphans(node, page.next)
+            folders += page.folders
+    if as_json:
+        show_json(folders)
+        return
+    rows = [
+        (each.root, each.region_id, each.epoch, each.proof or f"waits: {each.wait}")
+        for each in folders
+    ]
+    show_table(("root", "region", "epoch", "orphan"), rows)
 
 
 @app.command("cordon")

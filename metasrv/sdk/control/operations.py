@@ -20,6 +20,7 @@ from metasrv_base.wire.api.cluster import (
     NodeDetailBody,
     NodeList,
     NodePatch,
+    OrphanList,
     PauseBody,
     PauseRequest,
     RebindRequest,
@@ -130,8 +131,7 @@ class Procedures:
 
     async def poisons(self) -> builtins.list[PoisonBody]:
         """Resources that failed changes have left half undone."""
-        answer = await self._service.read(PoisonList, "/v1/poisons")
-        return [*answer.poisons]
+        return [*(await self._service.read(PoisonList, "/v1/poisons")).poisons]
 
     async def clear_poison(
         self, resource: str, reason: str, by: str | None = None
@@ -169,6 +169,10 @@ class NodeBook:
     async def get(self, node_id: str) -> NodeDetailBody:
         return await self._service.read(NodeDetailBody, f"/v1/nodes/{node_id}")
 
+    async def orphans(self, node_id: str, first: str = "0") -> OrphanList:
+        """A page of its folders that no route names; its `next` is the `first` of the next one."""
+        return await self._service.read(OrphanList, f"/v1/nodes/{node_id}/orphans?first={first}")
+
     async def list(self) -> list[NodeBody]:
         return list((await self._service.read(NodeList, "/v1/nodes")).nodes)
 
@@ -179,8 +183,7 @@ class NodeBook:
         still use the table below that schema version, for which a change of it waits."""
         filters = {"table": table_id, "older_than": older_than}
         query = {name: str(value) for name, value in filters.items() if value is not None}
-        answer = await self._service.read(SchemaLeaseList, "/v1/schema-leases", query)
-        return answer.holders
+        return (await self._service.read(SchemaLeaseList, "/v1/schema-leases", query)).holders
 
     async def cordon(self, node_id: str, reason: str) -> NodeBody:
         """No new region comes to it."""

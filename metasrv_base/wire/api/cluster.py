@@ -8,7 +8,7 @@ from pydantic import Field
 from metasrv_base.token import HOLDER
 from metasrv_base.wire.api.placing.placements import LABELS_MAX
 from metasrv_base.wire.api.tables import RegionRouteBody
-from metasrv_base.wire.model import Int64, Listed, WireModel
+from metasrv_base.wire.model import Int64, Listed, RegionId, WireModel
 from metasrv_base.wire.node.nodes import NodeResources, RegionStat, SettingBody
 
 LABELS_PATCHED_MAX = 2 * LABELS_MAX
@@ -257,6 +257,36 @@ class SettingList(WireModel):
     """Settings that operators can change while the service runs."""
 
     settings: Listed[SettingBody]
+
+
+class UnclaimedFolder(WireModel):
+    """A region's folder on a node that no route names."""
+
+    root: str
+    """Absolute."""
+    region_id: str | None
+    """The region in its name; null for a name that no region's folder has."""
+    epoch: Int64
+    """The highest epoch of its name, its fences and its manifest."""
+    fenced_at: str | None
+    """Time at which its highest fence was raised, by the node's clock."""
+    proof: str | None
+    """`no-table`, `no-region`, `old-epoch` or `other-root`: it is an orphan. Null: see `wait`."""
+    wait: str | None
+    """Reason for which it cannot be judged: `busy`, `borrowed`, `catalog-older`, `lost`,
+    `unverified`, `restored`, `unreadable`, `young` or `name`."""
+
+
+class OrphanList(WireModel):
+    """`GET /v1/nodes/{node}/orphans`: folders without a claim. Nothing deletes them."""
+
+    node_id: str
+    catalog_version: Int64
+    """The version of the catalog that they were compared with."""
+    folders: Listed[UnclaimedFolder]
+    """Sorted by region. Folders that a route names are left out."""
+    next: RegionId | None = None
+    """The `first` of the next page; null: this is the last one."""
 
 
 class Health(WireModel):

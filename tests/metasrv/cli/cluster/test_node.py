@@ -1,5 +1,6 @@
 """`metasrv node decommission` and `release`, and `metasrv table purge`, as a user types them."""
 
+import json
 from typing import Any
 
 import pytest
@@ -110,3 +111,27 @@ def test_given_a_kind_that_is_none_when_listed_then_the_near_one_is_named(
 
     assert (shown.exit_code, rest.asked) == (2, [])
     assert "did you mean create_table?" in shown.stderr
+
+
+def test_given_pages_of_folders_when_orphans_are_listed_then_each_has_its_proof(
+    run: Run, rest: Rest
+) -> None:
+    folder = {"root": "/d/9-1", "region_id": "9", "epoch": 1, "fenced_at": None}
+    orphan, waiting = {"proof": "no-table", "wait": None}, {"proof": None, "wait": "young"}
+    page: dict[str, object] = {"node_id": "dn-1", "catalog_version": 4}
+    first = {**page, "folders": [folder | orphan], "next": "10"}
+    last = {**page, "folders": [folder | waiting]}
+
+    def turn(method: str, path: str) -> None:
+        shown = last if path.endswith("?first=10") else first
+        rest.answers["GET", "/v1/nodes/dn-1/orphans"] = (200, shown)
+
+    rest.on_request = turn
+
+    done = run("node", "orphans", "dn-1", "--metasrv", rest.url)
+    listed = run("node", "orphans", "dn-1", "--json", "--metasrv", rest.url)
+
+    assert done.exit_code == 0, done.output
+    assert "no-table" in done.output
+    assert "waits: young" in done.output
+    assert json.loads(listed.output) == [folder | orphan, folder | waiting]
