@@ -97,6 +97,8 @@ class FakeMetasrv:
         return LeaseGrant(incarnation=last.incarnation, heartbeat=last.sequence, lease_ms=lease_ms)
 
     def last(self, node_id: str) -> HeartbeatRequest:
+        """The last heartbeat of a node. One that has just started may not have sent any yet."""
+        self.wait_for(lambda: any(beat.node_id == node_id for beat in self.heard))
         return next(beat for beat in reversed(self.heard) if beat.node_id == node_id)
 
     def reports(self, node_id: str, region_id: str) -> str | None:
