@@ -39,6 +39,10 @@ class RegionActions(Protocol):
         """Take the lease that came with a create or open order."""
         ...
 
+    def make_way(self, order: Order) -> None:
+        """End what another order for the region may wait for, if *order* ends its opening."""
+        ...
+
 
 class OrderExecutor:
     """The one place where orders are taken, from requests and from heartbeat answers alike."""
@@ -87,6 +91,7 @@ class OrderExecutor:
     async def execute(self, request: OrderRequest) -> OrderResponse:
         """Raises what `admit` raises; a failure of one order stands in its result."""
         self._admit(request)
+        self._make_way(request)
         async with AsyncExitStack() as held:
             for region in sorted({int(order.region_id) for order in request.orders}):
                 await held.enter_async_context(self._locks.setdefault(region, asyncio.Lock()))
@@ -96,6 +101,15 @@ class OrderExecutor:
                 results = await self._execute_wave(request, list(wave.values()))
                 by_place.update(zip(wave, results, strict=True))
         return OrderResponse(results=[by_place[number] for number in range(len(request.orders))])
+
+    def _make_way(self, request: OrderRequest) -> None:
+        """An order that waits for copies must not keep one waiting that closes the region."""
+        for order in request.orders:
+            lock = self._locks.get(int(order.region_id))
+            if lock is None or not lock.locked():
+                continue
+            if isinstance(decide(self._journal.state, request.term, order), Execute):
+                self._regions.make_way(order)
 
     def _admit(self, request: OrderRequest) -> None:
         if self._is_held:

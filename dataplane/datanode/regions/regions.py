@@ -159,6 +159,10 @@ class NodeRegionSet:
         if slot is not None and isinstance(order, ServeOrder) and slot.epoch == order.epoch:
             self._leases.granted_by_order(slot.region_id, slot.epoch, order.lease)
 
+    def make_way(self, order: Order) -> None:
+        if (slot := self._slots.get(int(order.region_id))) is not None:
+            slot.make_way(order)
+
     async def carry_out(self, order: Order) -> int | None:
         """The row version at which a floor took hold, of an order that raises one."""
         match order:

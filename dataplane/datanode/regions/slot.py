@@ -7,12 +7,13 @@ from typing import Literal
 from dataplane.datanode.copies.followed import FollowedRegion
 from dataplane.datanode.copies.led_region import LedRegion
 from dataplane.datanode.copies.members import leader_of
-from dataplane.datanode.regions.region_owner import RegionOwner
+from dataplane.datanode.regions.region_owner import CLOSED, RegionOwner
 from dataplane.region.copies.leader_silence import FollowedHere
 from dataplane.region.copies.promises import CopyHere
 from dataplane.region.disk.lost import is_lost
+from metasrv_base.errors import Conflict
 from metasrv_base.wire.node.nodes import RegionStat
-from metasrv_base.wire.node.orders import CreateRegion, OpenRegion
+from metasrv_base.wire.node.orders import CloseRegion, CreateRegion, DropRegion, OpenRegion, Order
 
 ServeOrder = CreateRegion | OpenRegion
 State = Literal["opening", "open", "lost", "restarted"]
@@ -48,6 +49,14 @@ class Slot:
         """The highest version of its copies that it knows, by an order or by its own request."""
         led_version = 0 if self.led is None else self.led.copies.version
         return max(self.copies_version, led_version)
+
+    def make_way(self, order: Order) -> None:
+        """This node leads the region no more if *order* closes it, or opens it at a later epoch:
+        what waits for its copies must not wait on, since nobody may be left to answer."""
+        closes = isinstance(order, CloseRegion | DropRegion) and order.epoch >= self.epoch
+        reopens = isinstance(order, ServeOrder) and order.epoch > self.epoch
+        if self.led is not None and (closes or reopens):
+            self.led.end(Conflict("stale-epoch", reason=CLOSED))
 
     def note_copies(self, order: ServeOrder) -> None:
         if order.copies is not None:

@@ -31,7 +31,7 @@ class Disks:
 
     def lose(self, path: str, roots: Set[str]) -> None:
         """The machine of *path* has an empty disk, and the copies of *roots* are gone."""
-        del self.stores[path.split("/")[1]]
+        self.stores.pop(path.split("/")[1], None)  # none: it was lost before, and not used since
         self.lost_roots |= roots
 
 

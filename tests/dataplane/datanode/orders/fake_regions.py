@@ -18,6 +18,7 @@ class FakeRegions:
     done: list[tuple[int, str]] = field(default_factory=list)
     durable: list[bytes] = field(default_factory=list)
     renewed: list[int] = field(default_factory=list)
+    made_way: list[int] = field(default_factory=list)
     held: asyncio.Event | None = None
 
     async def carry_out(self, order: Order) -> None:
@@ -30,6 +31,9 @@ class FakeRegions:
 
     def renew_by(self, order: Order) -> None:
         self.renewed.append(order.number)
+
+    def make_way(self, order: Order) -> None:
+        self.made_way.append(order.number)
 
 
 async def told_of_term(desk: OrderExecutor, term: int = 1) -> OrderExecutor:

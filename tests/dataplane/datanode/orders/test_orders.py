@@ -154,6 +154,23 @@ async def test_given_an_order_that_waits_when_a_higher_term_comes_then_it_is_not
     assert bench.regions.done == [(1, "close")]
 
 
+async def test_given_an_order_that_waits_when_others_come_then_the_regions_hear_of_what_is_due(
+    bench: Bench,
+) -> None:
+    """What closes a region ends what the first one waits for; a late order does not."""
+    await bench.desk.execute(request(close(2)))
+    bench.regions.held = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        waiting = [
+            group.create_task(bench.desk.execute(request(close(number)))) for number in (3, 1, 4)
+        ]
+        await asyncio.wait(waiting, timeout=0)  # all have come as far as they can
+        heard = list(bench.regions.made_way)
+        bench.regions.held.set()
+
+    assert heard == [4]
+
+
 async def test_given_many_orders_when_executed_then_two_syncs_at_most(bench: Bench) -> None:
     syncs: list[str] = []
     disk = MemoryDisk(MemoryStore(), lambda operation, _: syncs.append(operation))
