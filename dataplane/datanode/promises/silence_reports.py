@@ -52,7 +52,7 @@ class SilenceReports:
                 now_ms = clock.mono_ms()
                 stalled_ms = now_ms - last_ms - WATCH_MS
                 if stalled_ms > WATCH_MS:  # this process, not the leaders, was away
-                    silence.forgive(stalled_ms)
+                    silence.forgive(stalled_ms, now_ms)
                 last_ms = now_ms
                 if followed_ms is None or now_ms - followed_ms >= FOLLOW_MS:
                     silence.follow(self._followed(), now_ms)

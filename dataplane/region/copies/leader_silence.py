@@ -58,10 +58,11 @@ class LeaderSilence:
         heard_ms = self._heard_ms.get(leader)
         return None if heard_ms is None else now_ms - heard_ms
 
-    def forgive(self, stalled_ms: int) -> None:
-        """Excuses a time in which this process did not run: nobody could be heard."""
-        for leader in self._heard_ms:
-            self._heard_ms[leader] += stalled_ms
+    def forgive(self, stalled_ms: int, now_ms: int) -> None:
+        """Excuses a time in which this process did not run: nobody could be heard. A leader may
+        have been heard since it goes on."""
+        for leader, heard_ms in self._heard_ms.items():
+            self._heard_ms[leader] = min(heard_ms + stalled_ms, now_ms)
 
     def follow(self, followed: Iterable[FollowedHere], now_ms: int) -> None:
         """Takes the copies that there are now. A leader that is new here counts as heard just

@@ -59,14 +59,14 @@ class CopyGhost:
             self.wrong(f"copies: {about} was at {before.epoch}, {before.copies_version}")
         if now.copies != before.copies and now.copies_version != before.copies_version + 1:
             self.wrong(f"copies: {about} has others than at version {before.copies_version}")
-        was_emptied = not set(now.roots) & set(before.roots)
+        is_made = not before.announced or not set(now.roots) & set(before.roots)
         if now.leader != before.leader:
             if now.epoch == before.epoch:
                 self.wrong(f"copies: {about} has another leader at the same epoch")
             if now.leader not in before.in_sync and len(before.in_sync) > 1:
                 self.wrong(f"copies: {now.leader} leads {about}, the set was {before.in_sync}")
         changed = members_of(before) ^ members_of(now)
-        if now.epoch == before.epoch and len(changed) > 1 and not was_emptied:
+        if now.epoch == before.epoch and len(changed) > 1 and not is_made:
             self.wrong(f"copies: {about} has a set that changed by {sorted(changed)}")
 
     def _count(self, before: RegionRoute, now: RegionRoute) -> None:

@@ -66,7 +66,19 @@ def test_given_a_process_that_stood_still_then_its_leaders_are_not_silent_for_th
     watch = LeaderSilence()
     due(watch, [A], 0)
 
-    watch.forgive(5_000)
+    watch.forgive(5_000, 5_400)
 
     assert due(watch, [A], 5_500) == []
     assert len(due(watch, [A], 6_000)) == 1
+
+
+def test_given_a_leader_that_is_heard_before_a_standstill_is_excused_then_it_is_heard_now() -> None:
+    """Its request waited at the socket, and is read first when the process goes on."""
+    watch = LeaderSilence()
+    due(watch, [A], 0)
+    watch.note_request("dn-1", 5_300)
+
+    watch.forgive(5_000, 5_400)
+
+    assert watch.silent_ms("dn-1", 5_400) == 0
+    assert len(due(watch, [A], 5_400 + SILENCE_MS)) == 1
