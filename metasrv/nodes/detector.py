@@ -48,9 +48,10 @@ class PhiDetector:
         self._remember(min(interval, self._dead_after_ms()))
         self.last_ms = now_ms
 
-    def forgive(self, stalled_ms: int) -> None:
-        """Excuses a time in which this server did not run: nobody could be heard (G35)."""
-        self.last_ms += stalled_ms
+    def forgive(self, stalled_ms: int, now_ms: int) -> None:
+        """Excuses a time in which this server did not run: nobody could be heard (G35). A heartbeat
+        may have come since it goes on."""
+        self.last_ms = min(self.last_ms + stalled_ms, now_ms)
 
     def phi(self, now_ms: int) -> float:
         elapsed = now_ms - self.last_ms

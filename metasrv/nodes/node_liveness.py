@@ -385,8 +385,9 @@ class NodeLiveness:
 
     def forgive(self, stalled_ms: int) -> None:
         """Excuses *stalled_ms* in which this server did not run: that is no node's fault (G35)."""
+        now = self.clock.mono_ms()
         for entry in self._entries.values():
-            entry.detector.forgive(stalled_ms)
+            entry.detector.forgive(stalled_ms, now)
 
 
 def _disk_free(entry: NodeEntry) -> int:

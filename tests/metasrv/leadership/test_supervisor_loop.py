@@ -47,8 +47,9 @@ class Book:
         return tuple(status_of(entry, 0, now) for entry in self.entries.values())
 
     def forgive(self, stalled_ms: int) -> None:
+        now = self.clock.mono_ms()
         for entry in self.entries.values():
-            entry.detector.forgive(stalled_ms)
+            entry.detector.forgive(stalled_ms, now)
 
     async def beat(self) -> None:
         while True:

@@ -92,9 +92,21 @@ def test_given_a_dead_node_when_heard_again_then_alive_at_once() -> None:
 def test_given_this_server_stalled_when_forgiven_then_no_node_is_dead() -> None:
     detector, now = beating(PhiConfig(), [2_000] * 20)
 
-    detector.forgive(60_000)
+    detector.forgive(60_000, now + 62_000)
 
     assert not detector.is_dead(now + 62_000)
+
+
+def test_given_a_heartbeat_before_a_stall_is_forgiven_then_a_death_is_seen_as_soon_as_ever() -> (
+    None
+):
+    """It waited at the socket, and is read first when the server goes on."""
+    detector, now = beating(PhiConfig(), [2_000] * 20)
+    detector.heard(now + 61_000)
+
+    detector.forgive(60_000, now + 61_100)
+
+    assert detector.last_ms == now + 61_100
 
 
 def test_given_old_intervals_when_many_new_ones_came_then_they_are_forgotten() -> None:
