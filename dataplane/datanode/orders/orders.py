@@ -40,7 +40,7 @@ class RegionActions(Protocol):
         ...
 
     def make_way(self, order: Order) -> None:
-        """End what another order for the region may wait for, if *order* ends its opening."""
+        """End the wait of another order for the region, if it is over by *order*."""
         ...
 
 
@@ -103,7 +103,8 @@ class OrderExecutor:
         return OrderResponse(results=[by_place[number] for number in range(len(request.orders))])
 
     def _make_way(self, request: OrderRequest) -> None:
-        """An order that waits for copies must not keep one waiting that closes the region."""
+        """An order that waits for copies must not keep one waiting that ends this: it names other
+        copies, or closes the region."""
         for order in request.orders:
             lock = self._locks.get(int(order.region_id))
             if lock is None or not lock.locked():

@@ -51,11 +51,15 @@ class Slot:
         return max(self.copies_version, led_version)
 
     def make_way(self, order: Order) -> None:
-        """This node leads the region no more if *order* closes it, or opens it at a later epoch:
-        what waits for its copies must not wait on, since nobody may be left to answer."""
-        closes = isinstance(order, CloseRegion | DropRegion) and order.epoch >= self.epoch
-        reopens = isinstance(order, ServeOrder) and order.epoch > self.epoch
-        if self.led is not None and (closes or reopens):
+        """Takes what *order* says of the copies for which an order before it may wait. Those that
+        the route names no more need not answer; nobody need once *order* closes the region, or
+        opens it at a later epoch."""
+        if self.led is None or order.epoch < self.epoch:
+            return
+        if isinstance(order, ServeOrder) and is_here(self.order, order):
+            if order.copies is not None:
+                self.led.hear(order.copies)
+        elif order.epoch > self.epoch or isinstance(order, CloseRegion | DropRegion):
             self.led.end(Conflict("stale-epoch", reason=CLOSED))
 
     def note_copies(self, order: ServeOrder) -> None:

@@ -157,7 +157,7 @@ async def test_given_an_order_that_waits_when_a_higher_term_comes_then_it_is_not
 async def test_given_an_order_that_waits_when_others_come_then_the_regions_hear_of_what_is_due(
     bench: Bench,
 ) -> None:
-    """What closes a region ends what the first one waits for; a late order does not."""
+    """One that closes the region ends the wait of the first; a late one does not."""
     await bench.desk.execute(request(close(2)))
     bench.regions.held = asyncio.Event()
     async with asyncio.TaskGroup() as group:
