@@ -65,7 +65,9 @@ def reroute_plan(
         if region.region_id in target.region_ids
         and not region.unverified
         and (
-            region.leader not in alive or needs_epoch(region, nodes) or _is_to_leave(region, target)
+            region.leader not in alive
+            or needs_another(region, nodes)
+            or _is_to_leave(region, target)
         )
     ]
     promoted = [_promoted(region, nodes, target) for region in leaving if has_successors(region)]
@@ -101,6 +103,20 @@ def needs_epoch(region: RegionRoute, nodes: Sequence[NodeView]) -> bool:
     return leader.restarted.get(region.region_id) == region.epoch
 
 
+def needs_another(region: RegionRoute, nodes: Sequence[NodeView]) -> bool:
+    """Whether its leader lives and does not open the region at this epoch: its process has started
+    again, or, by the route, its disk is lost while another copy of the set lives, which has every
+    acknowledged row."""
+    is_lost = region.state is RegionState.LOST and bool(living_members(region, nodes))
+    return is_lost or needs_epoch(region, nodes)
+
+
+def living_members(region: RegionRoute, nodes: Sequence[NodeView]) -> list[RegionCopy]:
+    """The copies of the set, but the leader's, on nodes that are alive."""
+    alive = {node.node_id for node in nodes if node.alive}
+    return [copy for copy in region.copies if copy.role is CopyRole.IN_SYNC and copy.node in alive]
+
+
 def _promoted(
     region: RegionRoute, nodes: Sequence[NodeView], target: DrainTarget
 ) -> Rerouted | None:
@@ -110,10 +126,8 @@ def _promoted(
     The former leader stays as a learner with its root: it cuts back to what the new leader has. If
     it lives, and needs a new epoch, it leads again where no other node of the set is alive.
     """
-    views = {node.node_id: node for node in nodes if node.alive}
-    candidates = [
-        copy for copy in region.copies if copy.role is CopyRole.IN_SYNC and copy.node in views
-    ]
+    views = {node.node_id: node for node in nodes}
+    candidates = living_members(region, nodes)
     if not candidates:
         return _led_again(region) if needs_epoch(region, nodes) else None
 

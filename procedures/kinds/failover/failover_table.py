@@ -25,7 +25,7 @@ from metasrv_base.errors import Conflict, Refused
 from metasrv_base.wire.node.jobs import MoveJob
 from metasrv_base.wire.node.orders import AdoptFiles, DataFile
 from procedures.context import Context
-from procedures.kinds.failover.failover_plan import DrainTarget, needs_epoch, reroute_plan
+from procedures.kinds.failover.failover_plan import DrainTarget, needs_another, reroute_plan
 from procedures.locking.locks import exclusive, region_key, route_key, shared
 from procedures.machine import AdmissionLane, Done, Goto, Kind, Outcome, ProcedureState, Step
 from procedures.steps.open_and_publish import grant, open_and_announce
@@ -75,8 +75,9 @@ class FailoverTable(ProcedureState):
 async def reroute(state: FailoverTable, context: Context) -> Outcome[FailoverTable]:
     """Reroutes the regions; does nothing if the route has changed since the submission.
 
-    If it runs again because a new leader is gone, or has started again, nodes that are back keep
-    their regions, and the procedure also opens the regions that it has rerouted before.
+    If it runs again because a new leader is gone, has started again or has lost its disk, nodes
+    that are back keep their regions, and the procedure also opens the regions that it has rerouted
+    before.
     """
     info_key, key = TableInfoKey(state.table_id), TableRouteKey(state.table_id)
     snapshot = await context.snapshot(info_key, key)
@@ -253,15 +254,15 @@ async def _region(state: FailoverTable, context: Context, region_id: str) -> Reg
 
 
 async def _leader_is_gone(state: FailoverTable, context: Context) -> bool:
-    """Whether a new leader has died too, or has started again and opens nothing at the epoch of the
-    route: then those regions are rerouted once more."""
+    """Whether a new leader has died too, or opens nothing at the epoch of the route, since it has
+    started again or has lost its disk: then those regions are rerouted once more."""
     key = TableRouteKey(state.table_id)
     route = (await context.snapshot(key)).must(key)
     moving = [region for region in route.region_routes if region.region_id in state.moving]
     if leader_is_gone(context, moving):
         return True
     nodes = context.ports.placement.nodes()
-    return any(needs_epoch(region, nodes) for region in moving)
+    return any(needs_another(region, nodes) for region in moving)
 
 
 def locks(state: FailoverTable) -> tuple[Lock, ...]:

@@ -29,7 +29,12 @@ from keys.model.tables import (
 )
 from metasrv_base.errors import Conflict, NotFound, Unavailable
 from procedures.context import Context
-from procedures.kinds.failover.failover_plan import DrainTarget, reroute_plan
+from procedures.kinds.failover.failover_plan import (
+    DrainTarget,
+    living_members,
+    needs_epoch,
+    reroute_plan,
+)
 from procedures.kinds.failover.next_leader import LeaderChoice, led_by, must_be_in_set, next_leader
 from procedures.locking.locks import route_key, shared
 from procedures.machine import AdmissionLane, Back, Done, Goto, Kind, Outcome, ProcedureState, Step
@@ -141,8 +146,8 @@ async def resume(state: SwitchLeader, context: Context) -> Back | None:
 
 async def open_region(state: SwitchLeader, context: Context) -> Outcome[SwitchLeader]:
     """Orders the new leader to open and the others to follow it, all at once, and says in the route
-    that it is open. Names another copy where the node of the new leader has died, and ends where a
-    failover has done so.
+    that it is open. Names another copy where the node of the new leader has died, has started
+    again since it opened, or has lost its disk, and ends where a failover has done so.
 
     Raises Unavailable until the leader has opened.
     """
@@ -152,11 +157,14 @@ async def open_region(state: SwitchLeader, context: Context) -> Outcome[SwitchLe
     region = must_have_region(route, state.region_id)
     if region.epoch != state.epoch + 1:
         return Done(state, _result(region, is_switched=False))
-    alive = context.alive_nodes()
-    if region.leader not in alive:
+    alive, nodes = context.alive_nodes(), context.ports.placement.nodes()
+    if region.leader not in alive or needs_epoch(region, nodes):
         return _elsewhere(state, context, snapshot, route)
     targets = living(targets_of(info, [region]), alive)
     answers = await order_copies(context, targets, open_copy)
+    is_lost = answers.failed().get(region.region_id) == "region-lost"
+    if is_lost and living_members(region, nodes):
+        return _elsewhere(state, context, snapshot, route)
     if region.region_id not in answers.results or region.region_id in answers.failed():
         facts = {"regions": answers.failed(), "nodes": sorted(answers.silent)}
         raise Unavailable("not-ready", what=f"the leader {region.leader}", **facts)

@@ -124,3 +124,26 @@ async def with_dropped_copied_table(cluster: Cluster, fence: Compare) -> None:
     await drop_table_keys(cluster, fence, TABLE)
     for node in cluster.plane.nodes.values():
         node.following.clear()
+
+
+async def with_three_in_sync(cluster: Cluster, fence: Compare) -> None:
+    """Table t: dn-1 leads one region, of which dn-2 and dn-3 have copies in sync."""
+    cluster.plane.add(*NODES)
+    await reserve_ids(cluster, fence, 1100)
+    await put_schema(cluster, fence, "sales")
+    route = copied_route(TABLE, ("dn-1",), ((("dn-2", IN_SYNC), ("dn-3", IN_SYNC)),))
+    await put_copied_table(cluster, fence, copied_info(TABLE, "t", 1, 3), route)
+
+
+async def with_a_lost_disk(cluster: Cluster, fence: Compare) -> None:
+    """The disk of dn-2 is lost, which nobody has noticed."""
+    await with_three_in_sync(cluster, fence)
+    route = copied_route(TABLE, ("dn-1",), ((("dn-2", IN_SYNC),),))
+    cluster.plane.storage.lost.add(route.region_routes[0].copies[0].root)
+
+
+async def with_a_node_that_starts_again(cluster: Cluster, fence: Compare) -> None:
+    """The process of dn-2 ends when it has opened a region, and is back at once."""
+    await with_three_in_sync(cluster, fence)
+    node = cluster.plane.nodes["dn-2"]
+    node.dies_at, node.comes_back = Opening.MADE, True

@@ -230,3 +230,22 @@ def test_given_a_report_of_an_old_epoch_then_the_leader_stays() -> None:
     leader = replace(view("dn-1"), restarted={region.region_id: 1})
 
     assert reroute_plan(route, [leader, view("dn-2")], DrainTarget("dn-9", ids, moving=ids)) == ()
+
+
+def test_given_a_promoted_copy_whose_disk_is_lost_when_another_of_the_set_lives_then_that_leads() -> (  # noqa: E501
+    None
+):
+    region = replicated(("dn-2", LEARNER), ("dn-3", IN_SYNC))
+    lost = region.model_copy(update={"state": RegionState.LOST})
+    ids = (region.region_id,)
+    target = DrainTarget("dn-9", ids, moving=ids)
+    route = TableRoute(table_id=TABLE, version=1, region_routes=(lost,))
+    alive = [view("dn-1"), view("dn-2"), view("dn-3")]
+
+    (plan,) = reroute_plan(route, alive, target)
+
+    assert (plan.region.leader, plan.region.epoch) == ("dn-3", 2)
+    assert plan.region.state is RegionState.OPENING
+    assert RegionCopy(node="dn-1", root=region.root, role=LEARNER) in plan.region.copies
+    nobody = [view("dn-1"), view("dn-2"), view("dn-3", alive=False)]
+    assert reroute_plan(route, nobody, target) == (), "its disk may be back before that node"

@@ -21,9 +21,11 @@ from procedures.ports import Progress
 from tests.fakes.cluster import DEADLINE_MS, Cluster
 from tests.fakes.datanodes.plane import FakeJobs, Plane
 from tests.procedures.harness.agree import history_of
+from tests.procedures.harness.copies.copied_tables import with_a_lost_disk
 from tests.procedures.harness.ends import TABLE
 from tests.procedures.harness.scenarios import MOVED, with_dead_node, with_dropped_table
 from tests.procedures.harness.tables import rows_of
+from tests.procedures.kinds.copies.copy_lives import lives
 from tests.procedures.kinds.failover.runs import CLIENT, FIRST, ROOT, start
 from tests.procedures.kinds.runs import begun, context, finish, move_route, undrop
 from tests.sim.loop import SimLoop, run
@@ -322,3 +324,16 @@ def test_given_a_route_that_moves_while_it_is_rerouted_then_it_is_read_again_and
         assert history_of(cluster.kv._store.log_from(1)).wrong == []
 
     run(main, 1)
+
+
+def test_given_a_promoted_copy_whose_disk_is_lost_when_failed_over_then_another_of_the_set_leads() -> (  # noqa: E501
+    None
+):
+    state = MOVED.model_copy(update={"region_ids": (FIRST,), "targets": ("dn-2",)})
+
+    (end,), cluster = lives((FAILOVER_TABLE.name, state), given=with_a_lost_disk)
+
+    assert end.outcome is ProcedureOutcome.SUCCEEDED
+    assert leaders(cluster) == ["dn-3"]
+    assert states(cluster) == ["open"]
+    assert f"{FIRST}/log" in (cluster.plane.rows(FIRST) or ())

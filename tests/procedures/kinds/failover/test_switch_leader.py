@@ -8,9 +8,13 @@ from keys.model.records import ProcedureOutcome
 from keys.store.kv import Compare
 from procedures.kinds.failover.switch_leader import SWITCH_LEADER, SwitchLeader
 from tests.fakes.cluster import Cluster
-from tests.procedures.harness.copies.copied_tables import with_copied_table
+from tests.procedures.harness.copies.copied_tables import (
+    with_a_lost_disk,
+    with_a_node_that_starts_again,
+    with_copied_table,
+)
 from tests.procedures.harness.copies.switching import FIRST, SECOND, SWITCH, THIRD
-from tests.procedures.kinds.copies.copy_lives import code_of, lives, regions, roles
+from tests.procedures.kinds.copies.copy_lives import Given, code_of, lives, regions, roles
 
 SWITCHES = SWITCH_LEADER.name
 
@@ -89,3 +93,16 @@ def test_given_two_switches_of_one_epoch_then_the_second_finds_another_leader() 
     assert [code_of(end) for end in ends] == [None, "stale-epoch"]
     assert regions(cluster)[1]["leader"] == "dn-3"
     assert regions(cluster)[1]["epoch"] == 2
+
+
+@pytest.mark.parametrize("given", [with_a_lost_disk, with_a_node_that_starts_again])
+def test_given_a_next_leader_that_cannot_open_when_switched_then_another_of_the_set_leads(
+    given: Given,
+) -> None:
+    (end,), cluster = lives((SWITCHES, switch(region_id=FIRST, to_node="dn-2")), given=given)
+
+    assert code_of(end) is None
+    (region,) = regions(cluster)
+    assert (region["leader"] != "dn-2", region["state"], region["epoch"]) == (True, "open", 3)
+    assert ("dn-2", "learner") in roles(cluster, 0)
+    assert f"{FIRST}/log" in (cluster.plane.rows(FIRST) or ())
