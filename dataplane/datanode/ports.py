@@ -6,7 +6,14 @@ from typing import Any, Protocol
 from dataplane.region.engines.engine import ServedRegion
 from dataplane.region.following.copy_region import CopyRegion
 from dataplane.region.following.leading import LedOpening
-from metasrv_base.wire.node.orders import CreateRegion, DiscardRoot, DropRegion, OpenRegion
+from metasrv_base.wire.node.orders import (
+    CreateRegion,
+    DeleteQuarantined,
+    DiscardRoot,
+    DropRegion,
+    OpenRegion,
+    QuarantineRoot,
+)
 
 Spawn = Callable[[Coroutine[Any, Any, None]], object]
 """Start a task of the process's task group (main.py owns it)."""
@@ -45,6 +52,7 @@ class RegionStore(Protocol):
         """Delete a folder that `region` had borrowed; done if there is none."""
         ...
 
-    def delete_left(self, order: DiscardRoot) -> None:
-        """Delete the folder of a copy that has left the region; done if there is none."""
+    def remove_folder(self, order: DiscardRoot | QuarantineRoot | DeleteQuarantined) -> None:
+        """Delete the folder of a copy that has left the region, put a folder into quarantine, or
+        delete it there; done if there is none."""
         ...

@@ -27,7 +27,7 @@ class OrderLane(StrEnum):
 REQUESTS_AT_ONCE = {OrderLane.QUICK: 1, OrderLane.SLOW: 4}
 """The most requests in flight to one node. Slow orders go beside each other: one may take until its
 deadline."""
-_SLOW = frozenset({"open", "adopt", "discard", "drop", "hand-over"})
+_SLOW = frozenset({"open", "adopt", "delete-quarantined", "discard", "drop", "hand-over"})
 """Orders that may read, write or delete many files, or wait for a copy."""
 
 

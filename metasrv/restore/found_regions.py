@@ -46,8 +46,9 @@ class FoundRegions:
 
     def take(self, page: Inventory) -> None:
         self.nodes.add(page.node_id)
-        self.folders += len(page.roots)
-        for root in page.roots:
+        roots = page.every_root
+        self.folders += len(roots)
+        for root in roots:
             self._held.setdefault(root.region_id, []).append(HeldRoot(page.node_id, root))
             self._roots.setdefault(_table(root.region_id), []).append(root)
             self._numbers.setdefault(_table(root.region_id), FoundNumbers()).take(root)

@@ -6,7 +6,13 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from dataplane.datanode.answers import NodeRegions, RegionBody
-from metasrv_base.wire.node.adoption import AdoptAnswer, AdoptRequest, FoundRoot, Inventory
+from metasrv_base.wire.node.adoption import (
+    AdoptAnswer,
+    AdoptRequest,
+    FoundRoot,
+    Inventory,
+    QuarantinedRoot,
+)
 from metasrv_base.wire.node.appends import AppendAnswer
 from metasrv_base.wire.node.batches import (
     BatchHeader,
@@ -23,6 +29,7 @@ from metasrv_base.wire.node.orders import (
     AdoptFiles,
     CloseRegion,
     CreateRegion,
+    DeleteQuarantined,
     DiscardRoot,
     DropRegion,
     IngestFiles,
@@ -30,6 +37,7 @@ from metasrv_base.wire.node.orders import (
     OrderRequest,
     OrderResponse,
     OrderSender,
+    QuarantineRoot,
     SetSchema,
 )
 from metasrv_base.wire.node.promises import PromiseAnswer, PromiseRequest, RefusedPromise
@@ -73,6 +81,8 @@ CALLS: Mapping[str, ProtocolCall] = {
             AdoptFiles,
             IngestFiles,
             DiscardRoot,
+            QuarantineRoot,
+            DeleteQuarantined,
         ),
         OrderResponse,
         "A repeat of the last order of a region, by (term, number), gets the stored answer, also "
@@ -187,7 +197,9 @@ CALLS: Mapping[str, ProtocolCall] = {
         (), None, "A session that has ended is none.", LOOK, BOUNDS
     ),
     "GET /node/v1/copies/heard": ProtocolCall((), LeaderHeard, READ_REPEATS, LOOK, BOUNDS),
-    "GET /node/v1/inventory": ProtocolCall((FoundRoot,), Inventory, READ_REPEATS, LOOK, BOUNDS),
+    "GET /node/v1/inventory": ProtocolCall(
+        (FoundRoot, QuarantinedRoot), Inventory, READ_REPEATS, LOOK, BOUNDS
+    ),
     "GET /node/v1/regions": ProtocolCall((), NodeRegions, READ_REPEATS, LOOK, BOUNDS),
     "GET /node/v1/regions/{region_id}": ProtocolCall(
         (), RegionBody, READ_REPEATS, LOOK, (*BOUNDS, "not-found")

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import structlog
 
+from dataplane.datanode.folders.inventory import inventory
 from dataplane.datanode.membership.heartbeat import HeartbeatLoop
 from dataplane.datanode.membership.membership import Membership
 from dataplane.datanode.orders.journal import NodeJournal
 from dataplane.datanode.orders.journal_format import Adopted
 from dataplane.datanode.orders.orders import OrderExecutor
-from dataplane.datanode.regions.inventory import inventory
 from dataplane.datanode.regions.regions import NodeRegionSet
 from dataplane.region.disk.disk import Disk
 from metasrv_base.errors import Conflict
@@ -70,8 +70,8 @@ class NodeAdoption:
 
     async def inventory(self, first: int, last: int) -> Inventory:
         me = self.membership.identity
-        roots, following = await asyncio.to_thread(inventory, self.disk, me.root, first, last)
-        end = last if following is None else following - 1
+        page = await asyncio.to_thread(inventory, self.disk, me.root, first, last)
+        end = last if page.following is None else page.following - 1
         tombstones = self.journal.state.tombstones
         dropped = sorted(region for region in tombstones if first <= region <= end)
         return Inventory(
@@ -79,7 +79,8 @@ class NodeAdoption:
             cluster_id=self.journal.state.cluster_id,
             first=str(first),
             last=str(last),
-            roots=roots,
+            roots=page.roots,
             dropped=[str(region) for region in dropped],
-            next=None if following is None else str(following),
+            quarantined=page.quarantined,
+            next=None if page.following is None else str(page.following),
         )

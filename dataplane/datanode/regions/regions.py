@@ -24,6 +24,7 @@ from dataplane.datanode.regions.slot import (
     copy_of,
     is_here,
     is_reported,
+    must_be_unused,
     stat_of,
 )
 from dataplane.datanode.regions.store import change_of, publish, schema_of
@@ -39,12 +40,14 @@ from metasrv_base.wire.node.orders import (
     AdoptFiles,
     CloseRegion,
     CreateRegion,
+    DeleteQuarantined,
     DiscardRoot,
     DropRegion,
     HandOver,
     IngestFiles,
     OpenRegion,
     Order,
+    QuarantineRoot,
     SetSchema,
 )
 
@@ -181,8 +184,8 @@ class NodeRegionSet:
                 await owner.change(lambda: adopt(owner.region, order))
             case IngestFiles():
                 await self._ingest(order)
-            case DiscardRoot(left=True):
-                await self._delete_left(order)
+            case DiscardRoot(left=True) | QuarantineRoot() | DeleteQuarantined():
+                await self._remove_folder(order)
             case DiscardRoot():
                 owner = self._owner_at(order)
                 await owner.change(lambda: self._store.discard(order, owner.region))
@@ -357,16 +360,11 @@ class NodeRegionSet:
             del self._slots[slot.region_id]
         self._leases.forget(slot.region_id, slot.epoch)
 
-    async def _delete_left(self, order: DiscardRoot) -> None:
-        """Deletes the folder of a copy that has left the region. Raises Conflict for the folder of
-        the copy that is here."""
-        slot = self._slots.get(int(order.region_id))
-        used = set[str]()
-        if slot is not None:
-            used = {slot.order.root, *(slot.owner.region.borrowed_roots if slot.owner else ())}
-        if order.root in used:
-            raise Conflict("action-not-allowed", action="discard", state="in use", root=order.root)
-        await asyncio.to_thread(self._store.delete_left, order)
+    async def _remove_folder(self, order: DiscardRoot | QuarantineRoot | DeleteQuarantined) -> None:
+        """Removes a folder that the region may not use. Raises as `must_be_unused`."""
+        if not isinstance(order, DeleteQuarantined):
+            must_be_unused(order, self._slots.get(int(order.region_id)))
+        await asyncio.to_thread(self._store.remove_folder, order)
 
     def _owner_at(self, order: Order) -> RegionOwner:
         """Raises Unavailable for a region that is not open here: it must be opened first."""

@@ -13,7 +13,15 @@ from dataplane.region.copies.promises import CopyHere
 from dataplane.region.disk.lost import is_lost
 from metasrv_base.errors import Conflict
 from metasrv_base.wire.node.nodes import RegionStat
-from metasrv_base.wire.node.orders import CloseRegion, CreateRegion, DropRegion, OpenRegion, Order
+from metasrv_base.wire.node.orders import (
+    CloseRegion,
+    CreateRegion,
+    DiscardRoot,
+    DropRegion,
+    OpenRegion,
+    Order,
+    QuarantineRoot,
+)
 
 ServeOrder = CreateRegion | OpenRegion
 State = Literal["opening", "open", "lost", "restarted"]
@@ -85,6 +93,20 @@ def copy_of(slot: Slot | None) -> CopyHere | None:
     followed = 0 if slot.followed is None else slot.followed.copy.epoch
     is_leader = slot.order.role == "leader"
     return CopyHere(slot.order.root, max(slot.epoch, followed), is_leader=is_leader)
+
+
+def must_be_unused(order: DiscardRoot | QuarantineRoot, slot: Slot | None) -> None:
+    """Raises Conflict `action-not-allowed` if the region is here, and lives in the folder that an
+    order removes, or reads it. No other region reads it: its fences are of one region."""
+    if slot is None:
+        return
+    used = [slot.order.root]
+    if slot.owner is not None:
+        used += slot.owner.region.borrowed_roots
+    elif isinstance(slot.order, OpenRegion):
+        used += slot.order.borrows
+    if order.root in used:
+        raise Conflict("action-not-allowed", action=order.op, state="in use", root=order.root)
 
 
 def is_reported(slot: Slot) -> bool:

@@ -4,8 +4,11 @@ import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import structlog
+
 from dataplane.datanode.copies.members import is_in_sync, is_learner
-from dataplane.datanode.regions.deletion import delete_region_root, is_below
+from dataplane.datanode.folders.deletion import delete_region_root, is_below
+from dataplane.datanode.folders.quarantine import Quarantine
 from dataplane.region.disk.disk import Disk
 from dataplane.region.engine.region_changes import RegionChange
 from dataplane.region.engines.engine import RegionEngine, ServedRegion
@@ -15,6 +18,7 @@ from dataplane.region.files.block_cache import BlockCache
 from dataplane.region.following.copy_region import CopyRegion
 from dataplane.region.following.leading import LedOpening, lead, lead_alone, lead_new
 from dataplane.region.format.columns import RegionSpec, columns_told
+from dataplane.region.format.names import Opening
 from dataplane.region.format.schema import RegionSchema
 from dataplane.region.memory.budget import MemoryBudget
 from dataplane.region.place import OpenOrder, RegionLimits, RegionPlace
@@ -22,11 +26,15 @@ from metasrv_base.clock import Clock
 from metasrv_base.errors import Conflict, Refused
 from metasrv_base.wire.node.orders import (
     CreateRegion,
+    DeleteQuarantined,
     DiscardRoot,
     DropRegion,
     OpenRegion,
+    QuarantineRoot,
     SetSchema,
 )
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +62,7 @@ class DiskStore:
     def open(self, order: OpenRegion) -> ServedRegion:
         """Raises Refused as `engine_of`."""
         engine = engine_of(self.engines, order.engine, order.engine_options)
-        region_place = self._place(checked_root(order.root))
+        region_place = self._existing(order)
         return engine.open(region_place, _open_order(order), order.engine_options)
 
     def lead(self, order: CreateRegion | OpenRegion) -> LedOpening:
@@ -65,7 +73,7 @@ class DiskStore:
             new_place, spec = self._new(order)
             region_place = limited(new_place, order.engine_options)
             return lead_new(region_place, spec, order.epoch, _replaced(order))
-        region_place = limited(self._place(checked_root(order.root)), order.engine_options)
+        region_place = limited(self._existing(order), order.engine_options)
         if not order.borrows:
             return lead(region_place, _open_order(order))
         if is_in_sync(order.copies):
@@ -82,8 +90,8 @@ class DiskStore:
             return CopyRegion.create(
                 region_place, spec, order.epoch, replaced, is_learner=is_learner(order)
             )
-        region_place = self._place(checked_root(order.root))
-        return CopyRegion(limited(region_place, order.engine_options), int(order.region_id))
+        region_place = limited(self._existing(order), order.engine_options)
+        return CopyRegion(region_place, int(order.region_id))
 
     def drop(self, order: DropRegion) -> None:
         self._delete(checked_root(order.root), int(order.region_id))
@@ -95,9 +103,26 @@ class DiskStore:
             raise Conflict("action-not-allowed", action="discard", state="in use", root=root)
         self._delete(root, int(order.region_id))
 
-    def delete_left(self, order: DiscardRoot) -> None:
-        """Deletes the folder of a copy that the region does not have any more. Raises as `drop`."""
-        self._delete(checked_root(order.root), int(order.region_id))
+    def remove_folder(self, order: DiscardRoot | QuarantineRoot | DeleteQuarantined) -> None:
+        """Raises as `drop`, `Quarantine.take` and `Quarantine.delete`."""
+        root, region_id = checked_root(order.root), int(order.region_id)
+        quarantine = Quarantine(self.disk, self.node_root)
+        match order:
+            case DiscardRoot():
+                self._delete(root, region_id)
+            case QuarantineRoot():
+                fence = Opening(order.fence_epoch, order.fence_opening)
+                quarantine.take(root, region_id, fence, order.at_ms)
+            case DeleteQuarantined():
+                quarantine.delete(root, region_id, order.at_ms)
+
+    def _existing(self, order: OpenRegion) -> RegionPlace:
+        """The place of a region that is to be opened, with its folders out of quarantine."""
+        quarantine = Quarantine(self.disk, self.node_root)
+        for root in (checked_root(order.root), *map(checked_root, order.borrows)):
+            if quarantine.put_back(root):
+                log.warning("folder_put_back", region_id=order.region_id, root=root)
+        return self._place(order.root)
 
     def _new(self, order: CreateRegion) -> tuple[RegionPlace, RegionSpec]:
         root = checked_root(order.root)

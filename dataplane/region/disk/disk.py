@@ -58,6 +58,11 @@ class Disk(Protocol):
         """Within one folder; never replaces a target."""
         ...
 
+    def move_folder(self, source: str, target: str) -> None:
+        """A folder with all below it, on one file system; never replaces a target. One step, also
+        across a crash: as soon as one of the two folders above is synced, both have changed."""
+        ...
+
     def walk(self, folder: str) -> list[str]:
         """Everything below a folder, as paths relative to it, sorted; those of folders end in `/`.
         A link is listed like a file and never followed."""

@@ -161,6 +161,14 @@ class LocalDisk:
             os.link(source, target)
             os.unlink(source)
 
+    def move_folder(self, source: str, target: str) -> None:
+        """Journalled file systems write a rename as one transaction. An empty folder would be
+        replaced, so one that is there is looked for: this process alone moves folders there."""
+        with translated(target, "write"):
+            if os.path.lexists(target):
+                raise Conflict("already-exists", path=target)
+            os.rename(source, target)
+
     def walk(self, folder: str) -> list[str]:
         with translated(folder, "read"):
             return sorted(_below(folder, ""))

@@ -50,6 +50,9 @@ class MemoryStore:
         self.durable_folders: dict[str, Folder] = {"/": root}
         """Their own names are on stable storage, in the folder above. What is below one that is
         not goes with it."""
+        self.moved: list[tuple[str, str]] = []
+        """Folders that were moved, with their new paths: a crash puts them back until a folder
+        above is synced."""
 
     def __deepcopy__(self, memo: dict[int, object]) -> "MemoryStore":
         """A medium with the same on it, and a lock of its own."""
@@ -80,6 +83,7 @@ class MemoryStore:
         self.live = {path: copies[id(inode)] for path, inode in survivors.items()}
         self.durable = dict(self.live)
         self.folders, self.durable_folders = folders, dict(folders)
+        self.moved = []
 
     def inode(self, path: str) -> Inode:
         if path not in self.live:
@@ -93,9 +97,19 @@ class MemoryStore:
             drop_below(self.folders, path)
             del self.folders[path]
 
+    def move_folder(self, source: str, target: str) -> None:
+        move_below(self.live, source, target)
+        move_below(self.folders, source, target)
+        self.moved.append((source, target))
+
     def sync_folder(self, path: str) -> None:
         """Names in the folder become durable as they are; of a folder that is gone, or another by
         now, all that was below it goes."""
+        for move in list(self.moved):
+            if path in map(posixpath.dirname, move):
+                move_below(self.durable, *move)
+                move_below(self.durable_folders, *move)
+                self.moved.remove(move)
         for name, folder in _in(path, self.durable_folders).items():
             if self.folders.get(name) is not folder:
                 drop_below(self.durable, name)
@@ -134,6 +148,12 @@ def _in(folder: str, names: Mapping[str, T]) -> dict[str, T]:
 def drop_below(names: dict[str, T], folder: str) -> None:
     for name in [name for name in names if name.startswith(folder + "/")]:
         del names[name]
+
+
+def move_below(names: dict[str, T], folder: str, target: str) -> None:
+    """Renames a folder, and all that is below it."""
+    for name in [name for name in names if f"{name}/".startswith(f"{folder}/")]:
+        names[target + name.removeprefix(folder)] = names.pop(name)
 
 
 class MemoryFile:
@@ -207,6 +227,17 @@ class MemoryDisk:
                 raise Conflict("already-exists", path=target)
             del self.store.live[source]
             self.store.live[target] = inode
+
+    def move_folder(self, source: str, target: str) -> None:
+        self._hook("move_folder", target)
+        with self.store.lock:
+            if source not in self.store.folders:
+                raise NotFound("not-found", path=source)
+            if target in self.store.folders:
+                raise Conflict("already-exists", path=target)
+            if posixpath.dirname(target) not in self.store.folders:
+                raise NotFound("not-found", path=target)
+            self.store.move_folder(source, target)
 
     def walk(self, folder: str) -> list[str]:
         self._hook("list", folder)

@@ -39,6 +39,9 @@ class ReadOnlyDisk:
     def rename(self, source: str, target: str) -> None:
         _refuse(source)
 
+    def move_folder(self, source: str, target: str) -> None:
+        _refuse(source)
+
     def remove(self, path: str) -> None:
         _refuse(path)
 

@@ -107,6 +107,9 @@ class VolatileDisk:
                 raise NotFound("not-found", path=source)
             self._files[target] = self._files.pop(source)
 
+    def move_folder(self, source: str, target: str) -> None:
+        raise AssertionError("no region moves folders")
+
     def walk(self, folder: str) -> list[str]:
         prefix = f"{folder}/"
         with self._lock:

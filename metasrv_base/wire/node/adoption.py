@@ -64,6 +64,19 @@ class FoundRoot(WireModel):
     """Reason for which its manifest cannot be read."""
 
 
+class QuarantinedRoot(WireModel):
+    """A folder of a region that the node keeps in quarantine, by order of the leader."""
+
+    folder: FoundRoot
+    """The folder as it is, with the root that it was: an order to open that root puts it back."""
+    path: str
+    """The folder's path in quarantine."""
+    at_ms: Int64
+    """Time of the order that put it there, by the leader's clock."""
+    bytes: Int64
+    """Size of all its files."""
+
+
 class Inventory(WireModel):
     """Answer of `GET /node/v1/inventory?first=&last=`: folders of regions in a range of ids."""
 
@@ -77,5 +90,13 @@ class Inventory(WireModel):
     """Roots by region, then by name."""
     dropped: list[RegionId]
     """Regions of the range that it was ordered to drop."""
+    quarantined: list[QuarantinedRoot] | None = None
+    """Folders of the range that are in quarantine; null: the node knows of no quarantine."""
     next: RegionId | None = None
     """The region with which the next page begins; null: this is the last one."""
+
+    @property
+    def every_root(self) -> list[FoundRoot]:
+        """All folders that the node has, by the roots that they are or were."""
+        roots = {held.folder.root: held.folder for held in self.quarantined or ()}
+        return [*({**roots, **{root.root: root for root in self.roots}}).values()]

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, JsonValue
 
 from metasrv_base.engines import LSM
-from metasrv_base.wire.model import Int32, Int64, RegionId, WireModel
+from metasrv_base.wire.model import Int32, Int64, PositiveInt64, RegionId, WireModel
 from metasrv_base.wire.node.copies import OrderedRole, RegionCopies
 
 HOLD_MS_MAX = 10_000
@@ -232,6 +232,37 @@ class DiscardRoot(OrderBase):
     region, and refuses with 409 `action-not-allowed` if it uses this very folder."""
 
 
+class QuarantineRoot(OrderBase):
+    """Put the folder of a region that no route names into quarantine: `quarantine/{name}@{at_ms}`
+    under the node's root. Done if there is no such folder.
+
+    Refused with 409 `action-not-allowed` if the region lives in it here, or reads it; with 409
+    `stale-epoch` if its highest fence is not the one that the leader has judged; with 422
+    `invalid-request` if it is not directly below the node's folder of regions. Orders given before
+    this one are late from then on, so that none makes the folder again. An order to open the region
+    in that root, or over it, puts the folder back first.
+    """
+
+    op: Literal["quarantine"] = "quarantine"
+    root: str
+    fence_epoch: PositiveInt64
+    """Epoch of its highest fence, not above `epoch`."""
+    fence_opening: PositiveInt64
+    at_ms: Int64
+    """Time of the order, by the leader's clock."""
+
+
+class DeleteQuarantined(OrderBase):
+    """Delete a folder from quarantine. Done if it is not there, or was put back. Refused with 422
+    `invalid-request`, as an order to drop, if it holds what no region makes."""
+
+    op: Literal["delete-quarantined"] = "delete-quarantined"
+    root: str
+    """The root that it was."""
+    at_ms: Int64
+    """Time of the order that put it there."""
+
+
 class HandOver(OrderBase):
     """Make ready that another copy of the set leads next (docs/protocols.md P5.11). The leader
     stays the leader: another order names the next one.
@@ -285,6 +316,8 @@ Order = Annotated[
     | AdoptFiles
     | IngestFiles
     | DiscardRoot
+    | QuarantineRoot
+    | DeleteQuarantined
     | HandOver,
     Field(discriminator="op"),
 ]

@@ -1,10 +1,15 @@
 """Contents of the nodes' disks: region folders with a fence, files, attempts and a manifest."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from metasrv_base.errors import Conflict, Unavailable
-from metasrv_base.wire.node.orders import RegionColumn
+from metasrv_base.wire.node.orders import (
+    DeleteQuarantined,
+    DiscardRoot,
+    QuarantineRoot,
+    RegionColumn,
+)
 
 Rows = frozenset[str]
 
@@ -102,6 +107,30 @@ class Storage:
     folders: dict[str, Folder] = field(default_factory=dict)
     lost: set[str] = field(default_factory=set)
     """Folders that cannot be read: the `region-lost` switch."""
+
+    quarantined: dict[tuple[str, int], Folder] = field(default_factory=dict)
+    """Folders in quarantine, by the root that they were and the time."""
+
+    def remove(
+        self, order: DiscardRoot | QuarantineRoot | DeleteQuarantined, used: Collection[str]
+    ) -> None:
+        """Raises Conflict for a folder that is *used*, or has another fence than was judged."""
+        if isinstance(order, DeleteQuarantined):
+            self.quarantined.pop((order.root, order.at_ms), None)
+            return
+        if order.root in used:
+            raise Conflict("action-not-allowed", root=order.root, state="in use")
+        folder = self.folders.get(order.root)
+        if folder is not None and isinstance(order, QuarantineRoot):
+            if folder.fence != order.fence_epoch:
+                raise Conflict("stale-epoch", root=order.root)
+            self.quarantined[order.root, order.at_ms] = folder
+        self.folders.pop(order.root, None)
+
+    def put_back(self, *roots: str) -> None:
+        for root, at_ms in sorted(self.quarantined):
+            if root in roots and root not in self.folders:
+                self.folders[root] = self.quarantined.pop((root, at_ms))
 
     def read(self, root: str) -> Folder:
         """Raises Unavailable("region-lost") where there is nothing to read."""

@@ -15,6 +15,7 @@ from metasrv_base.wire.node.orders import (
     AdoptFiles,
     CloseRegion,
     CreateRegion,
+    DeleteQuarantined,
     DiscardRoot,
     DropRegion,
     HandOver,
@@ -22,6 +23,7 @@ from metasrv_base.wire.node.orders import (
     OpenRegion,
     Order,
     OrderResult,
+    QuarantineRoot,
     SetSchema,
 )
 from tests.fakes.datanodes.disk import Folder, Rows, Storage
@@ -143,8 +145,8 @@ class FakeNode:
                 self._adopt(order)
             case IngestFiles():
                 self._ingest(order)
-            case DiscardRoot():
-                self._discard(order)
+            case DiscardRoot() | QuarantineRoot() | DeleteQuarantined():
+                self._remove(order)
             case HandOver(phase="hold" | "resume"):
                 self._folder_at(order)
                 self.serving[order.region_id].hand_over(order)
@@ -194,7 +196,7 @@ class FakeNode:
         if copy is not None:
             at = (copy.epoch, copy.root)
         folders = {root: folder.copied() for root, folder in self.storage.folders.items()}
-        return (at, region_id in self.tombstones, folders)
+        return (at, region_id in self.tombstones, folders, set(self.storage.quarantined))
 
     def _create(self, order: CreateRegion) -> None:
         serving = self._not_above(order)
@@ -223,6 +225,7 @@ class FakeNode:
             self.restarted[order.region_id] = Serving(order.epoch, order.root)
             raise Unavailable("not-ready", region_id=order.region_id, reason="it started again")
         self._die_at(Opening.ASKED)
+        self.storage.put_back(order.root, *order.borrows)
         inherits = [root for root in order.borrows if root not in order.unannounced]
         borrowed = {root: self.storage.read(root) for root in inherits}
         if not borrowed or order.root in self.storage.folders:
@@ -324,12 +327,10 @@ class FakeNode:
         folder.attempts.pop(order.attempt, None)
         folder.adopted.append(name)
 
-    def _discard(self, order: DiscardRoot) -> None:
-        if order.left:
+    def _remove(self, order: DiscardRoot | QuarantineRoot | DeleteQuarantined) -> None:
+        if not isinstance(order, DiscardRoot) or order.left:
             here = (self.serving.get(order.region_id), self.following.get(order.region_id))
-            if order.root in [each.root for each in here if each is not None]:
-                raise Conflict("action-not-allowed", root=order.root, state="in use")
-            self.storage.folders.pop(order.root, None)
+            self.storage.remove(order, [each.root for each in here if each is not None])
             return
         folder = self._folder_at(order)
         used = {root for root, _ in folder.inputs} | {self.serving[order.region_id].root}

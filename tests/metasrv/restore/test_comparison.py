@@ -6,7 +6,7 @@ from keys.model.tables import Index, TableInfoKey, TableRouteKey
 from metasrv.restore.comparison import BackupComparison, compared
 from metasrv.restore.found_regions import FoundRegions
 from metasrv_base.elements.states import ElementState
-from metasrv_base.wire.node.adoption import FoundRoot, Inventory
+from metasrv_base.wire.node.adoption import FoundRoot, Inventory, QuarantinedRoot
 from tests.metasrv.check.cluster import CLUSTER_ID, FLIGHTS, WEATHER
 from tests.metasrv.restore.backups import Backup, pieces
 
@@ -58,6 +58,30 @@ def test_given_folders_when_compared_then_each_region_that_is_elsewhere_is_told(
     }
     assert said.fates == {"kept": 1, "moved": 1, "dropped": 1}
     assert (said.unknown_tables, said.unknown_total) == ([UNKNOWN], 1)
+
+
+def test_given_a_folder_in_quarantine_when_compared_then_it_counts_as_where_it_was(
+    backup: Backup,
+) -> None:
+    """The node that opens the region there puts it back."""
+    first, _ = backup.value(TableRouteKey(FLIGHTS)).region_routes
+    here = root(first.region_id, first.root)
+    held = [
+        QuarantinedRoot(folder=folder, path=f"/q/{number}", at_ms=7, bytes=1)
+        for number, folder in enumerate(
+            [here.model_copy(update={"fence_epoch": 9}), root(str(UNKNOWN << 32), "/x")]
+        )
+    ]
+    page = inventory("dn-1", here)
+
+    there = compare(backup, page.model_copy(update={"quarantined": held[1:]}))
+    both = compare(backup, page.model_copy(update={"quarantined": held}))
+    alone = compare(backup, inventory("dn-1").model_copy(update={"quarantined": held[:1]}))
+    gone = compare(backup, inventory("dn-1"))
+
+    assert there.unknown_tables == [UNKNOWN]
+    assert there.fates == both.fates == compare(backup, page).fates
+    assert alone.fates["missing"] < gone.fates["missing"]
 
 
 def test_given_no_folder_then_every_region_is_missing(backup: Backup) -> None:

@@ -90,6 +90,9 @@ class ProcessDisk:
     def rename(self, source: str, target: str) -> None:
         self._at(source).rename(source, target)
 
+    def move_folder(self, source: str, target: str) -> None:
+        self._at(source).move_folder(source, target)
+
     def walk(self, folder: str) -> list[str]:
         return self._at(folder).walk(folder)
 

@@ -108,6 +108,47 @@ def test_given_folders_when_listed_then_files_and_folders_show_in_order(
     assert disk.list(folder) == []
 
 
+def test_given_a_folder_when_moved_then_all_below_it_goes_and_no_folder_is_replaced(
+    disk_and_folder: tuple[Disk, str],
+) -> None:
+    disk, folder = disk_and_folder
+    for name in ("a/deep", "b", "into"):
+        disk.make_folder(f"{folder}/{name}")
+    disk.create(f"{folder}/a/deep/f").close()
+
+    with pytest.raises(Conflict):
+        disk.move_folder(f"{folder}/a", f"{folder}/b")
+    with pytest.raises(NotFound):
+        disk.move_folder(f"{folder}/none", f"{folder}/into/a")
+    with pytest.raises(NotFound):
+        disk.move_folder(f"{folder}/a", f"{folder}/nowhere/a")
+    disk.move_folder(f"{folder}/a", f"{folder}/into/a")
+
+    assert disk.list(folder) == ["b", "into"]
+    assert disk.walk(f"{folder}/into") == ["a/", "a/deep/", "a/deep/f"]
+
+
+@pytest.mark.parametrize("synced", [None, "/disk/one", "/disk/two"])
+def test_given_a_moved_folder_when_the_power_is_lost_then_it_is_whole_in_one_place(
+    synced: str | None,
+) -> None:
+    """A sync of either folder above it is enough: a file system logs a rename as one change."""
+    store = MemoryStore()
+    disk = MemoryDisk(store)
+    for name in ("one/a", "two"):
+        disk.make_folder(f"/disk/{name}")
+    disk.create("/disk/one/a/f").close()
+    disk.sync_folder("/disk/one/a")
+
+    disk.move_folder("/disk/one/a", "/disk/two/a")
+    if synced is not None:
+        disk.sync_folder(synced)
+    store.crash()
+
+    place = "one" if synced is None else "two"
+    assert disk.walk("/disk") == sorted(["one/", f"{place}/a/", f"{place}/a/f", "two/"])
+
+
 def test_given_nothing_when_asked_for_then_it_is_not_found(
     disk_and_folder: tuple[Disk, str],
 ) -> None:

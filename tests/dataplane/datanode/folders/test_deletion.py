@@ -1,56 +1,26 @@
 """Orders to delete a folder: it must be the region's, whole, and where the node may delete."""
 
-import posixpath
 from pathlib import Path
 
 import pytest
 
-from dataplane.datanode.regions.store import DiskStore
-from dataplane.region.disk.disk import Disk
 from dataplane.region.disk.local_disk import LocalDisk
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
 from metasrv_base.errors import NotFound, Refused
-from metasrv_base.wire.node.orders import CreateRegion, DropRegion, RegionColumn
-from tests.fakes.clock import FakeClock
+from metasrv_base.wire.node.orders import DropRegion
+from tests.dataplane.datanode.folders.folders import (
+    REGION,
+    PowerLossError,
+    created,
+    put,
+    store_of,
+)
 
-REGION, OTHER = 1024 << 32 | 1, 1024 << 32 | 2
-COLUMNS = [RegionColumn(id=1, type="int64", nullable=False)]
-
-
-class PowerLossError(Exception):
-    """The process ends between two operations."""
-
-
-def store_of(disk: Disk, node_root: str = "/n", *shared: str) -> DiskStore:
-    return DiskStore(disk, FakeClock(), node_root, shared_roots=shared)
-
-
-def created(store: DiskStore, root: str, region: int = REGION) -> None:
-    order = CreateRegion(
-        number=1,
-        region_id=str(region),
-        epoch=1,
-        root=root,
-        table_id=1024,
-        schema_version=1,
-        schema_floor=1,
-        columns=COLUMNS,
-        key_columns=[1],
-    )
-    store.create(order).close()
+OTHER = REGION + 1
 
 
 def drop(root: str, region: int = REGION) -> DropRegion:
     return DropRegion(number=2, region_id=str(region), epoch=1, root=root)
-
-
-def put(disk: Disk, path: str, data: bytes = b"precious") -> None:
-    disk.make_folder(posixpath.dirname(path))
-    file = disk.create(path)
-    file.append(data)
-    file.sync()
-    file.close()
-    disk.sync_folder(posixpath.dirname(path))
 
 
 def test_given_a_region_when_dropped_then_nothing_of_it_is_left() -> None:
