@@ -9,6 +9,7 @@ from itertools import islice
 
 import pyarrow as pa
 
+from dataplane.region.compaction.flush import stored_position
 from dataplane.region.engine.content import RegionContent
 from dataplane.region.engine.current_manifest import CurrentManifest
 from dataplane.region.engine.reading import RegionReader
@@ -73,19 +74,25 @@ class FileIngest:
         self._content = content
         self._reader = reader
         self._writer = writer
+        self._log = writer.log
 
     def adopt(self, procedure: str, attempt: str, files: Sequence[DataFile]) -> bool:
         """Exchanges all borrowed inputs for `files`, in one manifest that names the procedure.
 
         False: that manifest exists; it was done before. `attempt` is `attempts/{name}`.
+
+        The records of borrowed logs are retained no more: a copy that lacks them needs files.
         """
         with self._manifest.changing() as manifest:
             if procedure in manifest.adopted:
                 return False
-            new_manifest = adopted(manifest, procedure, attempt, files)
+            borrowed_to = stored_position(self._log.borrowed_to)
+            new_manifest = adopted(manifest, procedure, attempt, files, borrowed_to)
             sync_attempt(self._place.disk, self._place.root, attempt, files)
             self._manifest.publish(new_manifest, replaced=map(entry_of, files))
-            return True
+        with self._log.writing:
+            self._log.give_back()
+        return True
 
     def prepare(self, source: Ingest) -> Prepared:
         """The long part of an ingest: the files are durable then, and what stands in the way of

@@ -64,6 +64,8 @@ class OpenedRegion:
     awaited: Mapping[int, frozenset[str]] = field(default_factory=dict)
     """Names of files in the own root that changes of the log name, and that have not taken effect:
     by the sequence of the change."""
+    borrowed_sequence: int = 0
+    """The last record of the logs that it borrows; 0: it borrows none with records to replay."""
 
 
 def create_or_open(
@@ -198,6 +200,7 @@ def _open_over(
             replay.share,
             replay.statement_share,
             history,
+            borrowed_sequence=replay.borrowed_sequence,
         )
 
 

@@ -75,6 +75,7 @@ class Region:
             opened.mine,
             opened.history,
         )
+        log.borrowed_sequence = opened.borrowed_sequence
         self.reader = RegionReader(serving, content)
         self.maintenance = RegionMaintenance(
             serving, manifest, content, log, opened.statement_files

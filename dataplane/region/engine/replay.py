@@ -50,6 +50,8 @@ class Replay:
         self.statements = StatementMemory(region_place.limits.statements, base.forgotten_ms)
         self.version = base.version
         self.sequence = base.sequence
+        self.borrowed_sequence = 0
+        """The last record of the logs of other roots."""
         self._history = LogHistory()
         if base.in_files is not None:
             reached = LogPosition(base.in_files.epoch, base.in_files.sequence)
@@ -72,6 +74,8 @@ class Replay:
             if held > self._place.limits.memtable_bytes or not self.share.claim(held):
                 self._spill()
         self.sequence = max(self.sequence, log.sequence)
+        if log.entry.root is not None:
+            self.borrowed_sequence = self.sequence
         for run in log.runs():
             self._history = self._history.with_run(*run)
         self._sealed.append(log.entry)

@@ -46,7 +46,7 @@ class RegionWriter:
     ) -> None:
         self._serving = serving
         self._content = content
-        self._log = log
+        self.log = log
         self._reader = reader
         self._maintenance = maintenance
         self._shape: BatchShape | None = None
@@ -64,7 +64,7 @@ class RegionWriter:
         self._maintenance.make_room()
         self._maintenance.forget_statements()
         wall_ms = self._serving.place.clock.wall_ms()
-        with self._log.writing:
+        with self.log.writing:
             group, record, failure = self._written(batches, wall_ms)
             if record is not None:
                 self._content.add(record.content, wall_ms)
@@ -77,10 +77,10 @@ class RegionWriter:
         self._maintenance.make_room()
         self._maintenance.forget_statements()
         wall_ms = self._serving.place.clock.wall_ms()
-        with self._log.writing:
+        with self.log.writing:
             assert not self._has_unsettled, "one group at a time waits for the copies"
             group, record, failure = self._written(batches, wall_ms)
-            position = LogPosition(self._serving.opening.epoch, self._log.history.end)
+            position = LogPosition(self._serving.opening.epoch, self.log.history.end)
             return OrderedGroup(group, wall_ms, record, position, failure)
 
     def settle(
@@ -88,20 +88,20 @@ class RegionWriter:
     ) -> list[Applied | MetaError]:
         """The second half: every copy that is required has the group. Returns the answers.
         *failure*: the group counts, but may not be acknowledged (P5.12)."""
-        with self._log.writing:
+        with self.log.writing:
             if ordered.record is not None:
                 self._content.add(ordered.record.content, ordered.wall_ms)
             return ordered.group.results(ordered.failure or failure)
 
     def add_logged(self, group: LoggedGroup, wall_ms: int) -> None:
         """Makes the next group of the log readable, which an earlier opening has written."""
-        with self._log.writing:
+        with self.log.writing:
             self._content.add(group, wall_ms)
 
     @property
     def _has_unsettled(self) -> bool:
         """Whether the log has a group that is not in memory."""
-        return self._log.history.end > self._content.sequence
+        return self.log.history.end > self._content.sequence
 
     def _written(
         self, batches: Sequence[tuple[BatchHeader, pa.RecordBatch]], wall_ms: int
@@ -134,7 +134,7 @@ class RegionWriter:
         error for the group."""
         try:
             with self._serving.in_doubt():
-                self._log.append(record.payload, record.schemas, self._content.sequence + 1)
+                self.log.append(record.payload, record.schemas, self._content.sequence + 1)
                 self._serving.look()
         except Unavailable as error:
             if error.code == "storage-full":

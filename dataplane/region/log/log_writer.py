@@ -57,6 +57,8 @@ class LogWriter:
         """Bytes in finished segments that may still be needed."""
         self.history = history
         """The positions of what is durable, through all openings."""
+        self.borrowed_sequence = 0
+        """The last record that is in the log of another root; 0: none is."""
 
     @property
     def size_bytes(self) -> int:
@@ -100,6 +102,15 @@ class LogWriter:
         self.closed_bytes -= size_bytes
         if self.history.at(sequence) is not None:
             self.history = self.history.flushed_to(sequence)
+
+    @property
+    def borrowed_to(self) -> LogPosition | None:
+        """The last record of the logs that are borrowed; None: none of them is retained."""
+        return self.history.at(self.borrowed_sequence)
+
+    def give_back(self) -> None:
+        """Forgets the records of borrowed logs, which a manifest has let go."""
+        self.cut(0, self.borrowed_sequence)
 
     def rotate(self) -> None:
         """Closes the current segment, when its rows are to be flushed or nobody writes.

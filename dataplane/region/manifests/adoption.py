@@ -9,7 +9,7 @@ from dataplane.region.format.columns import columns_to_tell
 from dataplane.region.format.families import ROWS
 from dataplane.region.format.names import ATTEMPTS, attempt_of
 from dataplane.region.manifests.floor import check_index
-from dataplane.region.manifests.manifest import FileEntry, Manifest
+from dataplane.region.manifests.manifest import FileEntry, Manifest, StoredPosition
 from dataplane.region.manifests.marks import version_of_mark
 from metasrv_base.errors import Conflict, NotFound, Refused
 from metasrv_base.wire.node.inputs import Borrowed, BorrowedFile, SealedSegment, Snapshot
@@ -84,12 +84,18 @@ def snapshot_files(
 
 
 def adopted(
-    manifest: Manifest, procedure: str, attempt: str, files: Sequence[DataFile]
+    manifest: Manifest,
+    procedure: str,
+    attempt: str,
+    files: Sequence[DataFile],
+    borrowed_to: StoredPosition | None,
 ) -> Manifest:
     """The manifest without anything borrowed and with the job's files, but for indexes that died
     meanwhile; its number is the caller's.
 
-    `attempt` and the names of `files` are relative to the root: `attempts/{attempt}/{name}`.
+    *borrowed_to*: the last record of the borrowed logs; None: it is not known, or was in files
+    before. `attempt` and the names of `files` are relative to the root:
+    `attempts/{attempt}/{name}`.
     """
     entries = (_entry(attempt, file) for file in files)
     living = [entry for entry in entries if entry.family not in manifest.dead_indexes]
@@ -98,6 +104,7 @@ def adopted(
             "files": (*(e for e in manifest.files if e.root is None), *living),
             "sealed": tuple(e for e in manifest.sealed if e.root is None),
             "adopted": (*manifest.adopted, procedure)[-ADOPTED_KEPT:],
+            "in_files": borrowed_to or manifest.in_files,
         }
     )
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from dataplane.region.compaction.flush import stored_position
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
 from dataplane.region.engine.region import Region
 from dataplane.region.place import RegionLimits
@@ -94,6 +95,25 @@ def test_given_borrowed_inputs_when_adopted_then_the_dead_root_may_go(
     assert not again.file_ingest.adopt("procedure-1", "attempts/p-1", files)
     still_named = Region.open(place(disk, B), order(3, A))
     assert still_named.reader.digest() == before
+
+
+def test_given_an_adoption_then_the_log_is_retained_from_the_own_part_on(disk: MemoryDisk) -> None:
+    """A copy that lacks the records of the dead leader must see that it needs files."""
+    region = Region.open(place(disk, B), order(2, A))
+    borrowed_to = region.log_history.end
+    write(region, "s-3", {b"new": (3, None)})
+    region = Region.open(place(disk, B), order(2, A))
+    write(region, "s-4", {b"newer": (4, None)})
+    before = region.log_history
+
+    files = bring(disk, region, "attempts/p-1")
+    region.file_ingest.adopt("procedure-1", "attempts/p-1", files)
+
+    assert before.base.sequence < borrowed_to
+    assert region.log_history == before.flushed_to(borrowed_to)
+    assert region.manifest.in_files == stored_position(before.at(borrowed_to))
+    again = Region.open(place(disk, B), order(2))
+    assert again.log_history == region.log_history
 
 
 def test_given_a_borrowing_leader_when_it_dies_too_then_the_next_borrows_both(
