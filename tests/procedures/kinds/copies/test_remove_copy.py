@@ -4,10 +4,21 @@ from typing import Any
 
 import pytest
 
+from keys.store.kv import Compare
 from procedures.kinds.copies.add_copy import ADD_COPY
 from procedures.kinds.copies.remove_copy import REMOVE_COPY, RemoveCopy
 from procedures.kinds.failover.change_copies import CHANGE_COPIES, ChangeCopies
-from tests.procedures.harness.copies.copied_scenarios import ADD, FIRST, JOIN, REMOVE
+from tests.fakes.cluster import Cluster
+from tests.fakes.datanodes.disk import Folder
+from tests.procedures.harness.copies.copied_scenarios import ADD, FIRST, JOIN, REMOVE, THIRD
+from tests.procedures.harness.copies.copied_tables import (
+    COPIES,
+    copied_info,
+    copied_route,
+    put_copied_table,
+)
+from tests.procedures.harness.ends import TABLE
+from tests.procedures.harness.tables import NODES, put_schema, reserve_ids
 from tests.procedures.kinds.copies.copy_lives import code_of, lives, roles
 
 REMOVES = REMOVE_COPY.name
@@ -43,6 +54,33 @@ def test_given_a_replacement_that_has_joined_when_removed_then_it_goes_with_its_
     assert roles(cluster, 0) == [("dn-3", "in-sync")]
     assert IN_SYNC.root not in cluster.plane.storage.folders
     assert FIRST not in cluster.plane.nodes["dn-2"].following
+
+
+BORROWED = f"/disks/dn-1/regions/{THIRD}-0"
+
+
+async def with_a_borrowed_root(cluster: Cluster, fence: Compare) -> None:
+    """dn-2 leads the third region, and reads the root of its former leader still."""
+    cluster.plane.add(*NODES)
+    await reserve_ids(cluster, fence, 1100)
+    await put_schema(cluster, fence, "sales")
+    route = copied_route(TABLE, ("dn-1", "dn-1", "dn-2"), COPIES)
+    *others, third = route.region_routes
+    regions = (*others, third.model_copy(update={"borrows": (BORROWED,)}))
+    cluster.plane.storage.folders[BORROWED] = Folder(fence=1, files={})
+    borrowing = route.model_copy(update={"region_routes": regions})
+    await put_copied_table(cluster, fence, copied_info(TABLE, "t", 3), borrowing)
+
+
+def test_given_a_root_that_the_leader_reads_still_when_removed_then_its_folder_stays() -> None:
+    """As of a copy that led, whose failover came before the removal: that deletes the folder."""
+    state = IN_SYNC.model_copy(update={"region_id": THIRD, "node": "dn-1", "root": BORROWED})
+
+    (end,), cluster = lives((REMOVES, state), given=with_a_borrowed_root)
+
+    assert code_of(end) is None
+    assert (end.result or {})["stays"] == [BORROWED]
+    assert BORROWED in cluster.plane.storage.folders
 
 
 def test_given_the_last_copy_of_a_set_when_an_operator_removes_it_then_it_goes() -> None:
