@@ -61,7 +61,8 @@ class HandOvers:
 
     async def carry_out(self, order: HandOver) -> None:
         """Raises Conflict `stale-epoch` for a former leader, `action-not-allowed` where the region
-        is not led here or the copy is not in the set; Unavailable if the copy lacks records."""
+        is not led here or the copy is not in the set; Unavailable if the copy lacks records, or a
+        leader that prepares takes no writes yet."""
         region_id = int(order.region_id)
         slot = self._slot_of(region_id)
         if slot is None:
@@ -71,10 +72,19 @@ class HandOvers:
             raise Conflict("stale-epoch", region_id=order.region_id, **facts)
         if order.phase == "prepare":
             await _write_to_files(slot)
+            await self._must_take_writes(slot.region_id, order.epoch)
         elif order.phase == "hold":
             await self._hold(slot, order)
         elif self._holds.get(region_id, WriteHold(0, 0)).epoch == order.epoch:
             del self._holds[region_id]
+
+    async def _must_take_writes(self, region_id: int, epoch: int) -> None:
+        """Waits until the region takes writes, if it is led here. Raises Unavailable."""
+        serves = self._rights.may_begin_to_write
+        await self._until_it_leads(region_id, epoch, serves)
+        if self._comes(region_id, epoch, serves):
+            reason = "it does not take writes yet"
+            raise Unavailable("not-ready", what=f"region {region_id}", reason=reason)
 
     async def _hold(self, slot: Slot, order: HandOver) -> None:
         owner, led, copy = _led_with(slot, order)

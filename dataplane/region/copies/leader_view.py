@@ -102,6 +102,8 @@ class LeaderView:
     _asked_version: int = 0
     """The version of the route that this request was computed from."""
     _copies: dict[CopyName, CopyProgress] = field(default_factory=dict)
+    _left: set[CopyName] = field(default_factory=set)
+    """Copies that have followed this epoch, and that the route names no more."""
 
     @classmethod
     def open(
@@ -130,9 +132,10 @@ class LeaderView:
 
     @property
     def following(self) -> frozenset[CopyName]:
-        """The other copies that have followed this epoch: none of them leads an older one any
-        more."""
-        return frozenset(name for name in self._copies if self.durable_at(name) != NOTHING)
+        """The other copies that have followed this epoch, those that have left the region too: none
+        of them leads an older one any more."""
+        here = (name for name in self._copies if self.durable_at(name) != NOTHING)
+        return frozenset({*here, *self._left})
 
     @property
     def has_minimum(self) -> bool:
@@ -299,6 +302,7 @@ class LeaderView:
         for copy in receivers - self._copies.keys():
             self._copies[copy] = CopyProgress(moved_ms=now_ms, heard_ms=now_ms)
         for copy in self._copies.keys() - receivers:
-            del self._copies[copy]
+            if self._copies.pop(copy).durable != NOTHING:
+                self._left.add(copy)
         others = [self.durable_at(copy) for copy in self.required - {self.name}]
         self.common = max(self.common, min([self.end, *others]))

@@ -35,6 +35,7 @@ from procedures.kinds.moves.move_back import lead_back, remove_added
 from procedures.locking.locks import copies_key, exclusive
 from procedures.machine import AdmissionLane, Done, Goto, Kind, Outcome, Step
 from procedures.quorum import minimum_of
+from procedures.steps.copies.copy_orders import takes_writes
 from procedures.steps.copies.copy_routes import must_have_region
 from procedures.steps.paged_children import rest_before_again
 
@@ -105,16 +106,18 @@ async def switch(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
 
 
 async def settle(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
-    """Waits until the region can do without the source. Its commit is the point of no return.
-    Raises Conflict where the route names no copy at the destination any more: one that was made
-    anew meanwhile has another root."""
+    """Waits until the region can do without the source: a new leader serves once the former one has
+    followed it. Its commit is the point of no return. Raises Conflict where the route names no copy
+    at the destination any more: one that was made anew meanwhile has another root."""
     while True:
         state = state.model_copy(update={"to_root": _root_there(state, context)})
         info, region = applied_region(state, context)
-        refusal = refusal_of(info, region, removal(state))
-        is_gone = state.root not in region.roots
-        if refusal is None or is_gone or region.root == state.root:
+        if state.root not in region.roots or region.root == state.root:
             return Goto("remove", state)
+        refusal = refusal_of(info, region, removal(state))
+        if refusal is None and await takes_writes(context, info, region):
+            return Goto("remove", state)
+        refusal = refusal or f"{region.leader}, which leads, does not take writes yet"
         with context.waiting_for("copy", f"{state.from_node}: {refusal}"):
             await context.live.rest(LOOK_MS)
 

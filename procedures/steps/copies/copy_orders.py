@@ -149,6 +149,15 @@ async def order_copies(
     return OrderAnswers(results, silent)
 
 
+async def takes_writes(context: Context, info: TableInfo, region: RegionRoute) -> bool:
+    """Whether the leader of the region answers that it takes writes; it waits for that for some
+    seconds. A node that does not know the order is not waited for."""
+    leader = CopyTarget(info, region, region.leader, region.root)
+    answers = await order_copies(context, living([leader], context.alive_nodes()), prepare_copy)
+    code = answers.failed().get(leader.name)
+    return leader.name in answers.results and code in (None, "invalid-request")
+
+
 async def tell_copies(context: Context, info: TableInfo, regions: Iterable[RegionRoute]) -> None:
     """Tells the copies of *regions*, on living nodes, which leader and epoch they follow. What they
     answer changes nothing: the leader requires them, and a copy that was not reached is told by the

@@ -50,7 +50,8 @@ class FakeNode:
     silent: bool = False
     """Its heartbeats are heard, yet nobody reaches it."""
     refuses: dict[str, MetaError] = field(default_factory=dict)
-    """Kind of order, or `prepare` -> what it is answered."""
+    """Kind of order, or `prepare` -> what it is answered; `lead`: a hand-over of a region it
+    leads."""
     dies_at: "Opening | None" = None
     """The stage in the opening of the next region at which the node dies; None: it does not die."""
     comes_back: bool = False
@@ -122,6 +123,8 @@ class FakeNode:
     def _must_take(self, order: Order) -> None:
         prepares = isinstance(order, IngestFiles) and order.prepares
         asked = "prepare" if prepares else order.op
+        if asked == "hand-over" and order.region_id in self.serving and "lead" in self.refuses:
+            raise self.refuses["lead"]
         if asked in self.refuses:
             raise self.refuses[asked]
         if order.region_id in self.tombstones and order.op in ("create", "open"):

@@ -116,3 +116,18 @@ def test_given_a_former_leader_when_ordered_to_hand_over_then_stale(start_node: 
 
     assert result.error is not None
     assert result.error.code == "stale-epoch"
+
+
+def test_given_a_new_leader_whom_nobody_follows_when_prepared_then_not_ready(
+    start_node: StartNode,
+) -> None:
+    region = of_two(start_node)
+    region.name_next("dn-2")
+    region.tell("dn-2")
+
+    (result,) = region.nodes["dn-2"].order(region.hand_over_order("prepare")).results
+
+    assert result.error is not None
+    assert result.error.code == "not-ready"
+    region.tell("dn-1")
+    region.take("dn-2", region.hand_over_order("prepare"))

@@ -281,3 +281,14 @@ def test_given_the_route_of_another_leader_when_read_then_this_one_leads_no_more
 
     with pytest.raises(Conflict):
         view.read_route(CopySet(2, 3, frozenset({B}), frozenset({A})), 0)
+
+
+def test_given_a_former_leader_that_has_followed_when_it_leaves_then_it_still_leads_no_more() -> (
+    None
+):
+    view = leader(members(A, B, C), end=3, common=3)
+    view.acknowledged(B, 2, 3, 0)
+
+    view.read_route(members(A, version=2), 0)
+
+    assert view.following == {B}, "C has left before it had answered"

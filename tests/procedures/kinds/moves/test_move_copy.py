@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from keys.model.records import ClientRequirements, ProcedureHistory, ProcedureOutcome
-from metasrv_base.errors import Refused
+from metasrv_base.errors import Refused, Unavailable
 from procedures.engine.control import Command, Control
 from procedures.engine.submit import SubmitRequest
 from procedures.kinds.copies.add_copy import ADD_COPY
@@ -190,6 +190,26 @@ def test_given_a_source_that_cannot_hand_over_then_it_leads_on_until_it_can() ->
 
         assert code_of(await ended(cluster, procedure)) is None
         assert set(nodes_of(cluster, 0)) == {"dn-2", "dn-3"}
+
+    lived(main, with_joining_copies)
+
+
+def test_given_a_new_leader_that_takes_no_writes_yet_then_the_source_stays_until_it_does() -> None:
+    """It waits for its own promise: once the former leader is gone, nobody tells it to wait no
+    more."""
+
+    async def main(cluster: Cluster) -> None:
+        cluster.plane.nodes["dn-2"].refuses["lead"] = Unavailable("not-ready")
+        procedure = await submitted(cluster, move(THIRD, "dn-1", "dn-2"))
+        await cluster.clock.sleep_ms(60_000)
+        assert nodes_of(cluster, 2) == ["dn-2", "dn-1"]
+        holder = "dn-1: dn-2, which leads, does not take writes yet"
+        assert await waits_for(cluster, procedure, "copy") == holder
+
+        cluster.plane.nodes["dn-2"].refuses.clear()
+
+        assert code_of(await ended(cluster, procedure)) is None
+        assert nodes_of(cluster, 2) == ["dn-2"]
 
     lived(main, with_joining_copies)
 
