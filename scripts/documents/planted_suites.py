@@ -42,9 +42,9 @@ SUITES: Mapping[str, Suite] = {
     "copies under changes": Suite(
         "In failovers, in changes of a set and in a leader that asks for them; found by drawn lives"
         " in which a copy of a set lacks an acknowledged row.",
-        "tests/sim/plots/test_copied.py"
+        "tests/sim/plots/copies/test_copied.py"
         "::test_given_a_planted_bug_when_lives_are_drawn_then_one_of_them_finds_it",
-        ("tests/sim/plots/test_copied.py::PLANTED",),
+        ("tests/sim/plots/copies/test_copied.py::PLANTED",),
     ),
     "fetched files": Suite(
         "In how a copy fetches the files of its leader; found by copies that lose power at each"

@@ -72,6 +72,7 @@ SUITES = frozenset(
         "tests/sim",
         "tests/sim/planted",
         "tests/sim/plots",
+        "tests/sim/plots/copies",
         "tests/takeover",
         "tests/walks",
     }

@@ -9,9 +9,10 @@ from tests.sim.cluster.outage import OUTAGE, Outage
 from tests.sim.length import LONG, SHORT, Length, Life
 from tests.sim.planted.mistakes import Bugs
 from tests.sim.plots.compacted import COMPACTED, Compacted
+from tests.sim.plots.copies.drained import DRAINED, Drained
+from tests.sim.plots.copies.replicated import REPLICATED, Replicated
 from tests.sim.plots.large_batches import LARGE_BATCHES, LargeBatches
 from tests.sim.plots.placed import PLACED, Placed
-from tests.sim.plots.replicated import REPLICATED, Replicated
 from tests.sim.plots.restored import RESTORED, Restored
 from tests.sim.scenario import Outcome, Plot, live
 
@@ -25,6 +26,7 @@ PLOTS: Mapping[str, type[Plot]] = {
     PLACED.name: Placed,
     COMPACTED.name: Compacted,
     REPLICATED.name: Replicated,
+    DRAINED.name: Drained,
     RESTORED.name: Restored,
     LARGE_BATCHES.name: LargeBatches,
 }
@@ -33,7 +35,7 @@ LENGTHS: Mapping[str, Length] = {
     one.name: one
     for one in (
         *(LONG, SHORT, OUTAGE, QUEUE, SHORT_QUEUE, LONG_QUEUE, LOG, SHORT_LOG),
-        *(PLACED, COMPACTED, REPLICATED, RESTORED, LARGE_BATCHES),
+        *(PLACED, COMPACTED, REPLICATED, DRAINED, RESTORED, LARGE_BATCHES),
     )
 }
 """The lengths that `make sim` lives."""

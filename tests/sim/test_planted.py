@@ -9,9 +9,9 @@ from tests.sim.clients.logs import SHORT_LOG
 from tests.sim.clients.queues import SHORT_QUEUE
 from tests.sim.cluster.outage import OUTAGE
 from tests.sim.length import FIRST_SHORT, SHORT, Life
+from tests.sim.plots.copies.replicated import REPLICATED
 from tests.sim.plots.large_batches import LARGE_BATCHES
 from tests.sim.plots.placed import PLACED
-from tests.sim.plots.replicated import REPLICATED
 from tests.sim.runs import Hunt, Processes
 
 pytestmark = [pytest.mark.sim, pytest.mark.timeout(2_400)]

@@ -103,8 +103,8 @@ def plan_node(request: FailoverRequest, situation: Situation) -> Turns[Leaving]:
 
 
 def plan_drain(node_id: str, request: DrainRequest, situation: Situation) -> Turns[Leaving]:
-    """A node that lives is left in order: its leases are waited for, and no guard applies, for it
-    is a person who asks. Raises NotFound; Conflict("node-not-eligible") if there is nowhere to go,
+    """A node that lives is left in order, copy by copy, and no guard applies, for it is a person
+    who asks. Raises NotFound; Conflict("node-not-eligible") if there is nowhere to go,
     for all of them, for the tables of a placement, or for one of the copies of a region."""
     must_be_registered([node_id, *request.targets], situation)
     failover = FailoverRequest(
@@ -119,13 +119,9 @@ def plan_drain(node_id: str, request: DrainRequest, situation: Situation) -> Tur
     room = Room(situation.views, node_id, request.targets)
     yield from must_take_all(room, situation.catalog)
     copied = yield from copied_tables(situation.catalog, node_id)
-    if copied:
-        yield from must_take_copies(room, situation.catalog, copied)
-        drain = DrainNode(node=node_id, reason=request.reason, targets=request.targets)
-        return Leaving(DRAIN_NODE, drain)
+    yield from must_take_copies(room, situation.catalog, copied)
     return Leaving(
-        FAILOVER_NODE,
-        FailoverNode(node=node_id, reason=request.reason, targets=request.targets),
+        DRAIN_NODE, DrainNode(node=node_id, reason=request.reason, targets=request.targets)
     )
 
 

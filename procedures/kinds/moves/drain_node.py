@@ -1,24 +1,24 @@
-"""drain_node: moves all copies from a node that lives, and then the regions with one copy.
+"""drain_node: moves every copy from a node that lives, and adds each elsewhere before it goes.
 
-Each copy of a region with copies moves by a child (move_copy), to a node that its placement allows
-and that has none of that region; a region that the node leads is led by another copy first, by a
-planned switch. So no write is refused, and no copy in sync is missing meanwhile. A few move at
-once, and fewer to one node.
+Each copy of a region moves by a child (move_copy), to a node that its placement allows and that
+has none of that region; a region that the node leads is led by another copy first, by a planned
+switch. An only copy moves in the same way: the region has two meanwhile, and its minimum stays one.
+So no write is refused, and no copy in sync is missing meanwhile (docs/decisions/0403). A few move
+at once, and fewer to one node.
 
-What the node leads then is moved by a failover, in order: tables with one copy
-(docs/decisions/0049), and regions whose copies could not move. A cancel begins no more moves; those
-that were begun go on by themselves, and can be cancelled each.
+Regions that could not move in any of the rounds fail over in the end, each with a pause. Rows in
+the memory of the node stay there. A cancel begins no more moves; those that were begun go on by
+themselves, and can be cancelled each.
 """
 
 from collections.abc import Mapping
-from itertools import islice
 
 from keys.model.records import Lock, Resource
 from metasrv_base.concurrency.turns import by_turns
 from procedures.context import Context
 from procedures.kinds.failover.failover_node import FAILOVER_NODE, FailoverNode
 from procedures.kinds.moves.copy_move import MoveCopy
-from procedures.kinds.moves.drain_plan import DrainRules, copied_tables, leaving, moves_due
+from procedures.kinds.moves.drain_plan import DrainRules, left, moves_due
 from procedures.kinds.moves.move_copy import MOVE_COPY
 from procedures.machine import AdmissionLane, Done, Goto, Kind, Outcome, ProcedureState, Step
 from procedures.steps.paged_children import at_most, child_id, rest_before_again
@@ -64,21 +64,18 @@ async def _due(
     """The moves to begin now; none while as many are under way as may be."""
     living = set(await context.children.under_way())
     arriving = [node for child, node in begun.values() if child in living]
-    rules = DrainRules(state.node, state.targets, begun.keys(), arriving)
+    going = {region: node for region, (_, node) in begun.items()}
+    rules = DrainRules(state.node, state.targets, going, arriving)
     nodes = context.ports.placement.nodes()
     return await by_turns(moves_due(context.ports.applied(), nodes, rules, state.reason))
 
 
 async def _left(state: DrainNode, context: Context) -> list[str]:
-    """The first regions of which the node has a copy that is to move."""
-    catalog = context.ports.applied()
-    numbers = await by_turns(copied_tables(catalog, state.node))
-    copies = islice(leaving(catalog, state.node, numbers), LEFT_TOLD_MAX)
-    return [copy.region.region_id for copy in copies]
+    return await by_turns(left(context.ports.applied(), state.node, LEFT_TOLD_MAX))
 
 
 async def fail_over(state: DrainNode, context: Context) -> Outcome[DrainNode]:
-    """Has a child move the regions that the node leads still."""
+    """Has a child move the regions that the node leads still, by a failover."""
     if context.ports.applied().led_by(state.node):
         change = FailoverNode(node=state.node, reason=state.reason, targets=state.targets)
         child = child_id(context.procedure, state.rounds, 0)

@@ -2,19 +2,22 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from immutables import Map
 
 from keys.catalog.catalog import Catalog
 from keys.catalog.tables.catalog_table import CatalogTable
 from keys.catalog.tables.heads import HeldRegions
+from keys.model.placing.placements import NodeFilter
 from keys.model.tables import RegionRoute, RegionState
 from metasrv_base.concurrency.turns import Turns, slices
+from metasrv_base.errors import Unavailable
 from metasrv_base.values.frozen import frozen
 from procedures.kinds.moves.copy_move import MoveCopy, root_on
 from procedures.ports import NodeView
 from procedures.steps.copies.copy_placing import one_more
+from procedures.steps.placing import place_in_groups
 
 MOVES_MAX = 32
 """Moves of one drain at once."""
@@ -39,8 +42,8 @@ class DrainRules:
     node: str
     targets: Collection[str]
     """Nodes that may get copies; empty: any."""
-    begun: Collection[str]
-    """Regions that are not begun again."""
+    begun: Mapping[str, str]
+    """Regions that are not begun again -> the nodes that get them."""
     arriving: Sequence[str]
     """The node of each copy that is on its way."""
 
@@ -59,6 +62,12 @@ def copied_tables(catalog: Catalog, node: str) -> Turns[list[int]]:
     return tables
 
 
+def tables_on(catalog: Catalog, node: str) -> Iterable[int]:
+    """Ids of the tables of which *node* has a region, in an order that changes only by what comes
+    and goes."""
+    return catalog.nodes.get(node, Map[int, HeldRegions]())
+
+
 def leaving(catalog: Catalog, node: str, numbers: Iterable[int]) -> Iterator[LeavingCopy]:
     """The copies that *node* has of regions of these tables. Those of tables that are being dropped
     stay, and so do rows that are in the memory of one process."""
@@ -72,41 +81,120 @@ def leaving(catalog: Catalog, node: str, numbers: Iterable[int]) -> Iterator[Lea
                 yield LeavingCopy(table, region, root)
 
 
+@dataclass(slots=True)
+class Arrivals:
+    """The nodes that get copies, as they are chosen."""
+
+    catalog: Catalog
+    rules: DrainRules
+    views: dict[str, NodeView]
+    arriving: Counter[str]
+    """Node -> copies that are on their way to it."""
+    gone_to: dict[tuple[int, int], Counter[str]] = field(default_factory=dict)
+    """Tablespace and number of a region -> the nodes that get regions of that group."""
+
+    @property
+    def full(self) -> set[str]:
+        return {node for node, count in self.arriving.items() if count >= ARRIVALS_MAX}
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing may begin before something has arrived."""
+        able = {node for node, view in self.views.items() if view.alive and not view.cordoned}
+        able -= {self.rules.node}
+        able &= set(self.rules.targets) or able
+        return self.arriving.total() >= MOVES_MAX or (bool(able) and able <= self.full)
+
+    def chosen(self, copy: LeavingCopy) -> str | None:
+        """The node that gets the copy; None: none may now."""
+        node = self._only_copy(copy) if len(copy.region.nodes) == 1 else self._one_more(copy)
+        if node is not None:
+            self.views[node] = replace(self.views[node], regions=self.views[node].regions + 1)
+            self.arriving[node] += 1
+            self.note(copy, node)
+        return node
+
+    def note(self, copy: LeavingCopy, node: str) -> None:
+        """The other regions of its partition group follow it."""
+        space = copy.table.info.tablespace_id
+        if space is not None:
+            self.gone_to.setdefault((space, copy.region.number), Counter())[node] += 1
+
+    def _one_more(self, copy: LeavingCopy) -> str | None:
+        """A node that the placement allows, in a zone without another copy where there is one."""
+        info = copy.table.info
+        staying = [node for node in copy.region.nodes if node != self.rules.node]
+        excluded = {*self._excluded(), *self.full}
+        return one_more(staying, self.views.values(), excluded, info.engine, self._filter_of(copy))
+
+    def _only_copy(self, copy: LeavingCopy) -> str | None:
+        """The node where most of the region's partition group is led, or will be: the region waits
+        while that one is full."""
+        info, number = copy.table.info, copy.region.number
+        if info.tablespace_id is None:
+            return self._one_more(copy)
+        group = Counter(self.catalog.partition_groups(info).get(number, {}))
+        group += self.gone_to.get((info.tablespace_id, number), Counter())
+        views, node_filter = self.views.values(), self._filter_of(copy)
+        try:
+            (node,) = place_in_groups(views, [group], self._excluded(), info.engine, node_filter)
+        except Unavailable:
+            return None
+        return None if node.node_id in self.full else node.node_id
+
+    def _excluded(self) -> set[str]:
+        targets = self.rules.targets
+        return {self.rules.node, *(self.views.keys() - set(targets) if targets else ())}
+
+    def _filter_of(self, copy: LeavingCopy) -> NodeFilter:
+        return self.catalog.placing.placement_of(copy.table.info).node_filter
+
+
 def moves_due(
     catalog: Catalog, views: Iterable[NodeView], rules: DrainRules, reason: str
 ) -> Turns[list[MoveCopy]]:
     """The moves that may begin now. A region for which no node has room waits, as does one that is
-    not open."""
+    not open, or whose files a failover is still bringing over."""
     by_id = {view.node_id: view for view in views}
-    arriving, due = Counter(rules.arriving), list[MoveCopy]()
-    numbers = yield from copied_tables(catalog, rules.node)
-    for copy in leaving(catalog, rules.node, numbers):
-        if arriving.total() >= MOVES_MAX:
-            break
+    arrivals, due = Arrivals(catalog, rules, by_id, Counter(rules.arriving)), list[MoveCopy]()
+    for number in tables_on(catalog, rules.node):
         yield
-        region = copy.region
-        if region.region_id in rules.begun or region.state is not RegionState.OPEN:
-            continue
-        to_node = member_left(copy, rules.node)
-        if to_node is None:
-            full = {node for node, count in arriving.items() if count >= ARRIVALS_MAX}
-            to_node = destination(catalog, copy, by_id, rules, full)
-            if to_node is None:
+        for copy in leaving(catalog, rules.node, (number,)):
+            if arrivals.is_over:
+                return due
+            region = copy.region
+            if region.region_id in rules.begun:
+                arrivals.note(copy, rules.begun[region.region_id])
                 continue
-            by_id[to_node] = replace(by_id[to_node], regions=by_id[to_node].regions + 1)
-            arriving[to_node] += 1
-        due.append(
-            MoveCopy(
-                table_id=copy.table.info.table_id,
-                name=copy.table.info.full_name,
-                region_id=region.region_id,
-                from_node=rules.node,
-                root=copy.root,
-                to_node=to_node,
-                reason=reason,
-            )
-        )
+            if region.state is not RegionState.OPEN or region.borrows:
+                continue
+            to_node = member_left(copy, rules.node) or arrivals.chosen(copy)
+            if to_node is not None:
+                due.append(_move(copy, rules.node, to_node, reason))
     return due
+
+
+def left(catalog: Catalog, node: str, limit: int) -> Turns[list[str]]:
+    """The first regions of which the node has a copy that is to move."""
+    regions = list[str]()
+    for number in tables_on(catalog, node):
+        yield
+        regions += (copy.region.region_id for copy in leaving(catalog, node, (number,)))
+        if len(regions) >= limit:
+            break
+    return regions[:limit]
+
+
+def _move(copy: LeavingCopy, from_node: str, to_node: str, reason: str) -> MoveCopy:
+    return MoveCopy(
+        table_id=copy.table.info.table_id,
+        name=copy.table.info.full_name,
+        region_id=copy.region.region_id,
+        from_node=from_node,
+        root=copy.root,
+        to_node=to_node,
+        reason=reason,
+    )
 
 
 def member_left(copy: LeavingCopy, node: str) -> str | None:
@@ -114,19 +202,3 @@ def member_left(copy: LeavingCopy, node: str) -> str | None:
     that of *node*: it goes, and none is added. None: one is."""
     others = [name for name in copy.region.in_sync if name != node]
     return min(others) if len(others) >= copy.table.info.replicas else None
-
-
-def destination(
-    catalog: Catalog,
-    copy: LeavingCopy,
-    views: Mapping[str, NodeView],
-    rules: DrainRules,
-    full: Collection[str] = (),
-) -> str | None:
-    """The node that gets the copy: one that the placement allows, in a zone without another copy
-    where there is one. None: none may."""
-    unwanted = views.keys() - set(rules.targets) if rules.targets else set[str]()
-    node_filter = catalog.placing.placement_of(copy.table.info).node_filter
-    staying = [node for node in copy.region.nodes if node != rules.node]
-    excluded = {rules.node, *unwanted, *full}
-    return one_more(staying, views.values(), excluded, copy.table.info.engine, node_filter)

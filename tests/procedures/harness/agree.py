@@ -212,8 +212,10 @@ class Agreement:
                 route = self.logged[entry["table_id"]]["route"]
                 new = {region["region_id"]: region for region in entry["regions"]}
                 routes = [new.get(r["region_id"], r) for r in route["region_routes"]]
+                has_copies = any(r.get("copies") or r.get("copies_version") for r in routes)
                 self.logged[entry["table_id"]]["route"] = {
                     **route,
+                    "format": 2 if has_copies else 1,
                     "version": entry["version"],
                     "region_routes": routes,
                 }

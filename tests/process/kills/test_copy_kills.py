@@ -7,7 +7,7 @@ import pytest
 
 from tests.process.harness.copies.altered_copies import two_copies_altered
 from tests.process.harness.copies.copy_outages import copies_killed, stopped_leader_read
-from tests.process.harness.copies.drained_copies import leader_drained
+from tests.process.harness.copies.drained_copies import leader_drained, only_copies_drained
 from tests.process.harness.copies.filled_copies import copies_filled
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
@@ -44,6 +44,15 @@ async def test_given_writers_when_a_node_that_leads_is_drained_then_no_write_is_
     tmp_path: Path,
 ) -> None:
     seen = await leader_drained(tmp_path)
+
+    print(seen)
+    assert seen.wrong == ()
+
+
+async def test_given_writers_when_a_node_with_only_copies_is_drained_then_no_write_is_refused(
+    tmp_path: Path,
+) -> None:
+    seen = await only_copies_drained(tmp_path)
 
     print(seen)
     assert seen.wrong == ()

@@ -89,6 +89,7 @@ class FilterGhost:
                 procedure = ProcedureKey.parse(key).procedure
                 if procedure not in self._records:
                     self._judge_create(entry.revision, value)
+                    self._judge_move(value)
                 self._records[procedure], self._since[procedure] = value, before
         self._moments.append(before)
         while self._moments[0].at_s < before.at_s - 2 * CREATES_JUDGED_S:
@@ -126,7 +127,8 @@ class FilterGhost:
 
     def _judge_route(self, revision: int, route: TableRoute, procedure: str | None) -> None:
         """A new table is judged when its create is submitted. One that is undropped keeps its
-        nodes, and so does one that is truncated, where they live."""
+        nodes, and so does one that is truncated, where they live. A copy is judged when it is
+        added, and not when it comes to lead."""
         old, record = self._routes.get(route.table_id), self._records.get(procedure or "")
         if old is None:
             return
@@ -134,13 +136,20 @@ class FilterGhost:
         for region in route.region_routes:
             before = led[region.region_id]
             is_moved = region.leader != before.leader
+            for copy in region.copies if record is not None else ():
+                if copy.root not in before.roots:
+                    since = self._since[procedure or ""]
+                    self._judge(self._infos[route.table_id], region, copy.node, since, revision)
+            if is_moved and region.root in before.roots:
+                continue
             if region.epoch == before.epoch or record is None or procedure is None:
                 if is_moved:
                     self.wrong(f"filter: nobody moved {region.region_id} to {region.leader}")
                 continue
             if is_moved or record.kind == "failover_table":
-                self._judge(self._infos[route.table_id], region, self._since[procedure], revision)
-                self._judge_target(region, record)
+                info, since = self._infos[route.table_id], self._since[procedure]
+                self._judge(info, region, region.leader, since, revision)
+                self._judge_target(region.region_id, region.leader, record)
 
     def _judge_create(self, revision: int, record: ProcedureRecord) -> None:
         if record.kind != "create_table":
@@ -151,28 +160,36 @@ class FilterGhost:
         since = next((one for one in self._moments if one.at_s >= from_s), None)
         if since is not None:
             for region in route.region_routes:
-                self._judge(info, region, since, revision)
+                self._judge(info, region, region.leader, since, revision)
 
-    def _judge_target(self, region: RegionRoute, record: ProcedureRecord) -> None:
+    def _judge_move(self, record: ProcedureRecord) -> None:
+        """A drain chooses the node of each copy."""
+        drain = self._records.get(record.parent or "")
+        if record.kind == "move_copy" and drain is not None:
+            self._judge_target(record.state["region_id"], record.state["to_node"], drain)
+
+    def _judge_target(self, region_id: str, node: str, record: ProcedureRecord) -> None:
         targets = record.state.get("targets") or ()
-        if targets and region.leader not in targets:
-            self.wrong(f"filter: {region.region_id} went to {region.leader}, not to {targets}")
+        if targets and node not in targets:
+            self.wrong(f"filter: {region_id} went to {node}, not to {targets}")
         self.sometimes[TARGETED] += bool(targets)
 
-    def _judge(self, info: TableInfo, region: RegionRoute, since: Moment, revision: int) -> None:
+    def _judge(
+        self, info: TableInfo, region: RegionRoute, node_id: str, since: Moment, revision: int
+    ) -> None:
         """*since*: before the choice; *revision*: after it."""
         placed = self._placements.get(info.placement_id or DEFAULT_PLACEMENT_ID, ())
         filters = list(_standing(placed, since.catalog, revision)) or [NodeFilter()]
-        known = [node for node in since.nodes if node.node_id == region.leader]
-        nodes = [*known, *_standing(self._nodes.get(region.leader, ()), since.revision, revision)]
+        known = [node for node in since.nodes if node.node_id == node_id]
+        nodes = [*known, *_standing(self._nodes.get(node_id, ()), since.revision, revision)]
         if not any(_allows(one, node) for one in filters for node in nodes):
             where = [(node.zone, node.labels) for node in nodes]
             self.wrong(
-                f"filter: region {region.region_id} of {info.name} went to {region.leader} {where},"
+                f"filter: region {region.region_id} of {info.name} went to {node_id} {where},"
                 f" which {filters} excludes"
             )
         if not any(info.engine in node.engines for node in nodes):
-            self.wrong(f"filter: {region.leader} lacks {info.engine} of {info.name}")
+            self.wrong(f"filter: {node_id} lacks {info.engine} of {info.name}")
         others = [known[-1].value for known in self._nodes.values()]
         self.sometimes[BY_ENGINE] += any(info.engine not in node.engines for node in others)
         is_excluding = any(not _allows(filters[0], node) for node in others)

@@ -185,6 +185,8 @@ class Placed(Plot):
     def __init__(self, world: World, life: Life) -> None:
         super().__init__(world, life)
         self.placer = Placer(world.session("placer"), tuple(node.name for node in world.nodes))
+        for node in world.nodes:
+            node.has_copies = True  # a drain gives a region two for a while
         for node in world.nodes[::2]:
             node.engines = (LSM, MEMORY)
         ghost = FilterGhost(

@@ -1,4 +1,4 @@
-"""Cordon, uncordon and drain over HTTP; that a drain waits for leases is in test_drain.py."""
+"""Cordon, uncordon and drain over HTTP; a drain to its end is in test_drains_copies.py."""
 
 from typing import Any
 
@@ -58,21 +58,6 @@ async def test_given_a_cordoned_node_when_it_starts_again_then_it_is_cordoned_st
         assert (shown["incarnation"], shown["cordon"]["reason"]) == ("i-2", "a new disk")
 
 
-async def test_given_a_living_node_when_drained_then_it_leads_nothing_and_stays() -> None:
-    async with leader(nodes=3) as one:
-        await one.make(partition=THREE)
-        long_after(one)
-
-        done = await post(one, "dn-1/drain", WHY, **WAIT)
-
-        assert done.status_code == 200, done.text
-        assert done.json()["result"]["left"] == []
-        assert await leaders(one) == {"dn-2", "dn-3"}
-        shown = (await one.client.get("/v1/nodes/dn-1")).json()
-        assert (shown["state"], shown["leads"]) == ("alive", 0)
-        assert shown["cordon"]["reason"] == "a new disk"
-
-
 async def test_given_a_drain_when_repeated_then_it_is_one_procedure() -> None:
     async with leader(nodes=2) as one:
         await one.make()
@@ -107,5 +92,5 @@ async def test_given_a_dry_run_when_draining_then_a_plan_and_no_cordon() -> None
         plan = await one.client.post("/v1/nodes/dn-1/drain?dry_run=true", json=WHY)
 
         assert plan.status_code == 200, plan.text
-        assert plan.json()["kind"] == "failover_node"
+        assert plan.json()["kind"] == "drain_node"
         assert (await one.client.get("/v1/nodes/dn-1")).json()["cordon"] is None

@@ -1,4 +1,4 @@
-"""POST /v1/nodes/{id}/drain of a node that has copies: they move, or the drain is refused."""
+"""POST /v1/nodes/{id}/drain: the copies of the node move, or the drain is refused."""
 
 from typing import Any
 
@@ -25,11 +25,18 @@ async def drain(server: Server, node: str, *, dry_run: bool = False, **body: Any
 
 async def copy_on(server: Server, region: RegionRoute, node: str) -> RegionCopy:
     """The copy of *node*, once it was added."""
+    while (copy := await next_copy(server, region)).node != node:
+        await server.term.manager.changed(deadline_ms=1_000)
+    return copy
+
+
+async def next_copy(server: Server, region: RegionRoute) -> RegionCopy:
+    """The last copy beside the leader, once no other is being added."""
     while True:
         kinds = [entry.held.record.kind for _, entry in server.term.manager.living()]
-        copies = [copy for copy in region_now(server, region).copies if copy.node == node]
+        copies = region_now(server, region).copies
         if copies and "add_copy" not in kinds:
-            return copies[0]
+            return copies[-1]
         await server.term.manager.changed(deadline_ms=1_000)
 
 
@@ -59,6 +66,31 @@ async def test_given_a_node_with_a_copy_when_drained_then_it_moves_and_a_repeat_
         assert end.result is not None
         assert (end.result["moves"], end.result["left"]) == (1, [])
         assert roles(region_now(server, region)) == {learner.node: "learner", "dn-4": "in-sync"}
+
+
+async def test_given_only_copies_when_drained_then_others_lead_and_the_node_stays() -> None:
+    async with leader(nodes=3) as server:
+        await server.make(partition={"by": "hash", "columns": ["id"], "count": 3})
+        (table,) = server.state.follower.catalog.tables.values()
+        drained = [each for each in table.route.region_routes if each.leader == "dn-1"]
+
+        started = await drain(server, "dn-1")
+        for region in drained:
+            copy = await next_copy(server, region)
+            (joined,) = await results(server, "dn-1", change_of(region_now(server, region), copy))
+            assert joined["error"] is None
+        end = await server.term.manager.wait(started.json()["id"], deadline_ms=60_000)
+
+        assert isinstance(end, ProcedureHistory)
+        facts = {"node": "dn-1", "moves": len(drained), "left": [], "failover": None}
+        assert end.result == facts
+        assert {region_now(server, each).nodes for each in table.route.region_routes} == {
+            ("dn-2",),
+            ("dn-3",),
+        }
+        shown = (await server.client.get("/v1/nodes/dn-1")).json()
+        assert (shown["state"], shown["leads"]) == ("alive", 0)
+        assert is_cordoned(server, "dn-1")
 
 
 @pytest.mark.parametrize(

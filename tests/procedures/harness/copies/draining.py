@@ -1,11 +1,14 @@
 """Lives of drains of a node with copies, and how they may end."""
 
+from collections.abc import Sequence
+
 from keys.store.kv import Compare
 from procedures.kinds.moves.drain_node import DrainNode
 from tests.fakes.cluster import Cluster
 from tests.procedures.harness.copies.copied_ends import following, roles, told
 from tests.procedures.harness.copies.copied_tables import (
     IN_SYNC,
+    Copies,
     copied_info,
     copied_route,
     put_copied_table,
@@ -13,12 +16,13 @@ from tests.procedures.harness.copies.copied_tables import (
 from tests.procedures.harness.copies.switching import held
 from tests.procedures.harness.ends import TABLE, End, is_true, no_rest, serving_at
 from tests.procedures.harness.scenario import FULL, Scenario
-from tests.procedures.harness.tables import NODES, put_schema, region_ids, reserve_ids
+from tests.procedures.harness.tables import NODES, put_schema, region_ids, reserve_ids, table_info
 
 DRAINED = "dn-1"
 LEADERS = ("dn-1", "dn-2", "dn-1")
 COPIES = ((("dn-2", IN_SYNC),), (("dn-1", IN_SYNC),), ())
 """Copies beside the leaders of three regions."""
+ALONE: tuple[Copies, ...] = ((), (), ())
 
 
 async def with_room_for_copies(cluster: Cluster, fence: Compare) -> None:
@@ -32,16 +36,26 @@ async def with_room_for_copies(cluster: Cluster, fence: Compare) -> None:
     cluster.plane.joining |= set(region_ids(TABLE, 3))
 
 
-def sound(end: End) -> list[str]:
+async def with_only_copies(cluster: Cluster, fence: Compare) -> None:
+    """dn-1 leads two regions of one copy each, dn-2 a third. Learners join."""
+    cluster.plane.add(*NODES)
+    await reserve_ids(cluster, fence, 1100)
+    await put_schema(cluster, fence, "sales")
+    route = copied_route(TABLE, LEADERS, ALONE)
+    await put_copied_table(cluster, fence, table_info(TABLE, "t", 3), route)
+    cluster.plane.joining |= set(region_ids(TABLE, 3))
+
+
+def sound(end: End, before: Sequence[Copies] = COPIES) -> list[str]:
     """Every region is led by a copy in sync with all rows, and no fewer are in sync than before."""
     regions = end.regions(TABLE)
     in_sync = [[role for _, role in some].count("in-sync") for some in roles(end, TABLE)]
-    before = [len(some) for some in COPIES]
+    least = [len(some) for some in before]
     return [
         *serving_at(end, TABLE, [region["epoch"] for region in regions]),
         *following(end, TABLE),
         *told(end, TABLE),
-        *is_true(all(map(int.__ge__, in_sync, before)), f"copies {roles(end, TABLE)}"),
+        *is_true(all(map(int.__ge__, in_sync, least)), f"copies {roles(end, TABLE)}"),
         *is_true(not held(end), f"writes wait: {held(end)}"),
         *no_rest(end),
     ]
@@ -49,11 +63,25 @@ def sound(end: End) -> list[str]:
 
 def drained(end: End) -> list[str]:
     """No copy is on the node."""
+    return [*sound(end), *_is_empty(end)]
+
+
+def sound_alone(end: End) -> list[str]:
+    return sound(end, ALONE)
+
+
+def drained_of_only_copies(end: End) -> list[str]:
+    """No copy is on the node, and each region has one."""
+    copies = roles(end, TABLE)
+    return [*sound_alone(end), *_is_empty(end), *is_true(not any(copies), f"copies {copies}")]
+
+
+def _is_empty(end: End) -> list[str]:
     copies = [[node for node, _ in some] for some in roles(end, TABLE)]
     nodes = [
         {region["leader"], *some} for region, some in zip(end.regions(TABLE), copies, strict=True)
     ]
-    return [*sound(end), *is_true(not any(DRAINED in some for some in nodes), f"on {nodes}")]
+    return is_true(not any(DRAINED in some for some in nodes), f"on {nodes}")
 
 
 DRAINING_SCENARIOS = (
@@ -65,5 +93,14 @@ DRAINING_SCENARIOS = (
         {FULL: drained},
         awaits_heartbeats=True,
         undone=sound,
+    ),
+    Scenario(
+        "drain_node, with only copies",
+        "drain_node",
+        DrainNode(node=DRAINED, reason="a new kernel"),
+        with_only_copies,
+        {FULL: drained_of_only_copies},
+        awaits_heartbeats=True,
+        undone=sound_alone,
     ),
 )

@@ -1,4 +1,4 @@
-"""A node that leads regions with copies, drained under writers."""
+"""A node that leads regions, with copies and without, drained under writers."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -7,9 +7,12 @@ from metasrv.sdk.client import AsyncClient
 from tests.process.harness.copies.copy_outages import copied, leader_of_first
 from tests.process.harness.node_outages import PATIENT_MS, acknowledged_again, rows_of, writing
 from tests.process.harness.probes import Seen, must
+from tests.process.harness.rig import running, table_spec
 from tests.process.harness.writer import Writer, wrong_rows
 
 WAIT_S = 240
+GAP_MS_MAX = 5_000
+"""A failover takes no writes for 11.5 s: whoever leads next must wait for a lease."""
 
 
 async def leader_drained(folder: Path) -> Seen:
@@ -40,6 +43,45 @@ async def leader_drained(folder: Path) -> Seen:
     kept = must(
         it_succeeded=ended.state == "succeeded",
         no_write_refused=not any(writer.codes for writer in writers),
+        no_copy_is_left_there=drained not in nodes,
+    )
+    return Seen(numbers, (*kept, *wrong_rows(rows, writers), *checked))
+
+
+async def only_copies_drained(folder: Path) -> Seen:
+    """The only copies of the regions of a node move to other nodes: no write is refused, and none
+    waits for a lease. The node is then empty, and is removed from the cluster."""
+    async with running(folder, datanodes=3, flags={}) as rig, rig.client() as db:
+        await db.tables.create(table_spec("t", regions=6))
+        firsts = (0, 1_000_000)
+        writers = [Writer(db.table("t"), first, statement_ms=PATIENT_MS) for first in firsts]
+        async with writing(writers):
+            await acknowledged_again(rig, writers)
+            drained = await leader_of_first(db)
+            began_ms = rig.clock.mono_ms()
+            started = await db.nodes.drain(drained, "a new kernel")
+            ended = await db.procedures.wait(started.id, wait_s=WAIT_S)
+            drained_ms = rig.clock.mono_ms() - began_ms
+            await acknowledged_again(rig, writers)
+        copies = [len(each.copies) for each in (await db.tables.route("t")).regions]
+        nodes = await nodes_of_copies(db)
+        await db.nodes.decommission(drained, "it is empty")
+        rows = await rows_of(db, "t")
+        checked = await rig.check()
+    gap_ms = longest_gap_ms(writers, began_ms)
+    numbers = {
+        "result": ended.result,
+        "drained_ms": drained_ms,
+        "longest_gap_ms": gap_ms,
+        "rows": len(rows),
+        "refused": [dict(writer.codes) for writer in writers],
+    }
+    kept = must(
+        it_succeeded=ended.state == "succeeded",
+        nothing_failed_over=(ended.result or {}).get("failover") is None,
+        no_write_refused=not any(writer.codes for writer in writers),
+        no_write_waited_for_a_lease=gap_ms < GAP_MS_MAX,
+        each_region_has_one_copy=not any(copies),
         no_copy_is_left_there=drained not in nodes,
     )
     return Seen(numbers, (*kept, *wrong_rows(rows, writers), *checked))

@@ -11,7 +11,7 @@ from procedures.kinds.failover import change_copies, failover_plan
 from procedures.kinds.failover.change_copies import ChangeCopies
 from procedures.kinds.failover.failover_plan import DrainTarget, Rerouted
 from procedures.ports import NodeView
-from tests.sim.plots.copied import CopiedWorld, LeaderView, lived
+from tests.sim.plots.copies.copied import CopiedWorld, LeaderView, lived
 
 pytestmark = [pytest.mark.sim, pytest.mark.timeout(900)]
 

@@ -16,7 +16,7 @@ from tests.sim.clients.ddl import Known, Owner
 from tests.sim.clients.writers import Writer, read_all
 from tests.sim.cluster.world import World
 from tests.sim.length import SHORT, Life
-from tests.sim.plots.copy_faults import COPY_FAULTS, regions_of
+from tests.sim.plots.copies.copy_faults import COPY_FAULTS, regions_of
 from tests.sim.scenario import SETTLE_MS_MAX, Plot
 
 NEVER_FLUSHED = RegionLimits(memtable_bytes=64 << 20, flush_age_ms=1 << 40)

@@ -7,8 +7,8 @@ import pytest
 
 from tests.sim.checks.copy_invariants import ADDED, JOINED, PROMOTED, REMOVED
 from tests.sim.length import Life
-from tests.sim.plots.copy_faults import CUT_ONE_WAY, DISK_LOST
-from tests.sim.plots.replicated import LED_AT_THE_END, REPLICATED, WHOLE, WIDENED
+from tests.sim.plots.copies.copy_faults import CUT_ONE_WAY, DISK_LOST
+from tests.sim.plots.copies.replicated import LED_AT_THE_END, REPLICATED, WHOLE, WIDENED
 from tests.sim.report import shown
 from tests.sim.runs import Processes
 
