@@ -185,6 +185,8 @@ class NodeView:
     restarted: Mapping[str, int] = field(default_factory=dict)
     """Regions with copies that it led before its process started again, with their epochs: it opens
     them at none of these (docs/protocols.md P3.5)."""
+    lost: Mapping[str, int] = field(default_factory=dict)
+    """Regions whose files it has lost, as it reports them, with the epochs of its last orders."""
 
 
 class Placement(Protocol):

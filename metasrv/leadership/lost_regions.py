@@ -1,16 +1,18 @@
-"""Regions that a node lost with its process, as nodes report them and routes do not say yet: the
-rows of those in memory, and the lead of those with copies. Pure."""
+"""Regions that living nodes do not serve, as they report them and routes do not say yet: the rows
+of those in memory ended with a process, and those with copies need another leader. Pure."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
 
 from keys.catalog.catalog import Catalog
-from keys.model.tables import RegionState
+from keys.model.tables import RegionRoute, RegionState
 from metasrv.nodes.status import GONE, NodeStatus
 from metasrv_base.ids import RegionId, table_of
 from procedures.kinds.failover.failover_table import FailoverTable
 from procedures.kinds.failover.lose_regions import LoseRegions
 
 STARTED_AGAIN = "its leader has started again"
+LOST = "its leader has lost its files"
 
 
 def lost_regions(
@@ -47,26 +49,41 @@ def _of_node(
             )
 
 
-def restarted_leaders(
-    statuses: Iterable[NodeStatus], catalog: Catalog, skipped: Collection[tuple[int, str]]
+def failing_leaders(
+    statuses: Collection[NodeStatus], catalog: Catalog, skipped: Collection[tuple[int, str]]
 ) -> tuple[FailoverTable, ...]:
-    """Returns a procedure for each node and table, which has another copy lead the regions with
-    copies whose leader has started again (docs/protocols.md P3.5). *skipped*: ids of tables,
-    with nodes, for which it was begun a moment ago. A node that is dead says nothing: its failover
-    does."""
+    """Returns procedures that have another copy lead the regions with copies which their living
+    leaders do not serve: one for each node, table and reason. A leader has started again
+    (docs/protocols.md P3.5), or has lost the files of a region that another living copy of the set
+    has. *skipped*: ids of tables, with nodes, for which one was begun a moment ago. A node that is
+    dead says nothing: its failover does."""
+    living = {each.node.node_id: each for each in statuses if each.state not in GONE}
     return tuple(
         procedure
-        for status in statuses
-        if status.restarted and status.state not in GONE
-        for procedure in _moving_of_node(status, catalog, skipped)
+        for status in living.values()
+        for reported, reason in ((status.restarted, STARTED_AGAIN), (status.lost, LOST))
+        if reported
+        for procedure in _moving_of_node(
+            status.node.node_id, _Reported(reported, reason), catalog, living, skipped
+        )
     )
 
 
+class _Reported(NamedTuple):
+    """Regions of one state that a node reports, with their epochs."""
+
+    epochs: Mapping[str, int]
+    reason: str
+
+
 def _moving_of_node(
-    status: NodeStatus, catalog: Catalog, skipped: Collection[tuple[int, str]]
+    node: str,
+    reported: _Reported,
+    catalog: Catalog,
+    living: Mapping[str, NodeStatus],
+    skipped: Collection[tuple[int, str]],
 ) -> Iterable[FailoverTable]:
-    node = status.node.node_id
-    for table_id in sorted({table_of(RegionId(int(region))) for region in status.restarted}):
+    for table_id in sorted({table_of(RegionId(int(region))) for region in reported.epochs}):
         table = catalog.tables.get(table_id)
         if table is None or table.dropped_at_ms is not None or (table_id, node) in skipped:
             continue
@@ -75,7 +92,8 @@ def _moving_of_node(
             for region in table.route.region_routes
             if region.state is RegionState.OPEN
             and region.leader == node
-            and status.restarted.get(region.region_id) == region.epoch
+            and reported.epochs.get(region.region_id) == region.epoch
+            and (reported.reason == STARTED_AGAIN or _has_successor(region, living))
         )
         if region_ids:
             yield FailoverTable(
@@ -83,5 +101,12 @@ def _moving_of_node(
                 name=table.info.full_name,
                 source=node,
                 region_ids=region_ids,
-                reason=STARTED_AGAIN,
+                reason=reported.reason,
             )
+
+
+def _has_successor(region: RegionRoute, living: Mapping[str, NodeStatus]) -> bool:
+    """Whether a copy of the set is on a living node that has not lost it, too."""
+    return any(
+        node in living and region.region_id not in living[node].lost for node in region.in_sync[1:]
+    )

@@ -12,7 +12,7 @@ import structlog
 
 from keys.catalog.follower import Follower
 from keys.model.records import ClientRequirements as Client
-from metasrv.leadership.lost_regions import lost_regions, restarted_leaders
+from metasrv.leadership.lost_regions import failing_leaders, lost_regions
 from metasrv.nodes.guard import guard
 from metasrv.nodes.node_liveness import NodeLiveness
 from metasrv.nodes.status import GONE, HeldBack, Hold, NodeState, NodeStatus
@@ -80,8 +80,8 @@ class Supervisor:
     _told_lost: dict[int, int] = field(default_factory=dict)
     """Table id -> when regions of it were last said to be lost, monotonic ms."""
     _begun_tables: dict[tuple[int, str], int] = field(default_factory=dict)
-    """Table id and node -> when a leader that started again was last replaced there, monotonic
-    ms."""
+    """Table id and node -> when leaders that live and do not serve were last replaced there,
+    monotonic ms."""
 
     async def run(self) -> None:
         """Submits beside its own loop: a store that is slow or full delays neither the next look
@@ -102,7 +102,7 @@ class Supervisor:
                 for lost in self._lost(now):
                     self._told_lost[lost.table_id] = now
                     tasks.create_task(self._tell_lost(lost))
-                for moving in self._restarted(now):
+                for moving in self._failing(now):
                     self._begun_tables[moving.table_id, moving.source] = now
                     tasks.create_task(self._move(moving))
 
@@ -126,14 +126,14 @@ class Supervisor:
         }
         return lost_regions(self.book.statuses(), self.follower.catalog, self._told_lost)
 
-    def _restarted(self, now: int) -> tuple[FailoverTable, ...]:
-        """Regions whose leaders have started again: they serve nothing until another one leads, so
-        neither maintenance nor the grace after an election holds this back. A failover of the table
-        that is not over yet does."""
+    def _failing(self, now: int) -> tuple[FailoverTable, ...]:
+        """Regions whose leaders have started again, or have lost their files: they serve nothing
+        until another one leads, so neither maintenance nor the grace after an election holds this
+        back. A failover of the table that is not over yet does."""
         self._begun_tables = {
             key: at_ms for key, at_ms in self._begun_tables.items() if at_ms > now - AGAIN_MS
         }
-        due = restarted_leaders(
+        due = failing_leaders(
             self.book.statuses(), self.follower.catalog, self._begun_tables.keys()
         )
         moving = self._resources_of(FAILOVER_TABLE.name) if due else ()

@@ -353,6 +353,7 @@ class NodeLiveness:
                 memory_bytes=entry.node.resources.memory_bytes,
                 labels=entry.node.labels,
                 restarted=entry.restarted,
+                lost=entry.lost,
             )
             for node_id, entry in sorted(self._entries.items())
         )

@@ -103,6 +103,7 @@ def beat(plane: Plane, node: FakeNode, book: NodeLiveness, clock: Clock) -> bool
             for state, regions in (
                 ("open", {**node.serving, **node.following}),
                 ("restarted", node.restarted),
+                ("lost", node.lost),
             )
             for region_id, held in regions.items()
         ),

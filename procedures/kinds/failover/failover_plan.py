@@ -82,9 +82,18 @@ def reroute_plan(
     moved = [_onto(region, node) for region, node in zip(alone, chosen, strict=True)]
     plan = {rerouted.region.region_id: rerouted for rerouted in (*promoted, *moved) if rerouted}
     if leaving and not plan:
-        reasons = {name: "not alive" for region in leaving for name in region.in_sync}
+        reasons = {
+            name: _why_not(region, name, alive) for region in leaving for name in region.in_sync
+        }
         raise Unavailable("node-not-eligible", reasons=reasons)
     return tuple(plan[region.region_id] for region in leaving if region.region_id in plan)
+
+
+def _why_not(region: RegionRoute, node: str, alive: Collection[str]) -> str:
+    """The reason for which a node of the set does not lead the region next."""
+    if node not in alive:
+        return "not alive"
+    return "it is to lead no more" if node == region.leader else "its copy is lost"
 
 
 def has_successors(region: RegionRoute) -> bool:
@@ -104,24 +113,36 @@ def needs_epoch(region: RegionRoute, nodes: Sequence[NodeView]) -> bool:
 
 
 def needs_another(region: RegionRoute, nodes: Sequence[NodeView]) -> bool:
-    """Whether its leader lives and does not open the region at this epoch: its process has started
-    again, or, by the route, its disk is lost while another copy of the set lives, which has every
-    acknowledged row."""
-    is_lost = region.state is RegionState.LOST and bool(living_members(region, nodes))
-    return is_lost or needs_epoch(region, nodes)
+    """Whether its leader lives and does not serve the region at this epoch: its process has started
+    again, or, by the route or its own report, its files are lost while another copy of the set has
+    every acknowledged row."""
+    if needs_epoch(region, nodes):
+        return True
+    is_lost = region.state is RegionState.LOST or _has_lost(region, nodes)
+    return is_lost and bool(living_members(region, nodes))
+
+
+def _has_lost(region: RegionRoute, nodes: Sequence[NodeView]) -> bool:
+    """Whether its leader lives, and reports the region as lost at this epoch."""
+    leader = next((node for node in nodes if node.node_id == region.leader), None)
+    if leader is None or not leader.alive:
+        return False
+    return leader.lost.get(region.region_id) == region.epoch
 
 
 def living_members(region: RegionRoute, nodes: Sequence[NodeView]) -> list[RegionCopy]:
-    """The copies of the set, but the leader's, on nodes that are alive."""
-    alive = {node.node_id for node in nodes if node.alive}
-    return [copy for copy in region.copies if copy.role is CopyRole.IN_SYNC and copy.node in alive]
+    """The copies of the set, but the leader's, on nodes that are alive and do not report them as
+    lost."""
+    able = {node.node_id for node in nodes if node.alive and region.region_id not in node.lost}
+    return [copy for copy in region.copies if copy.role is CopyRole.IN_SYNC and copy.node in able]
 
 
 def _promoted(
     region: RegionRoute, nodes: Sequence[NodeView], target: DrainTarget
 ) -> Rerouted | None:
-    """The region under the copy of its set that leads next; None: no node of them is alive, and the
-    region stays. Wanted targets and nodes that are not cordoned go first, then the least loaded.
+    """The region under the copy of its set that leads next; None: no node of them is alive and has
+    its files, and the region stays. Wanted targets and nodes that are not cordoned go first, then
+    the least loaded.
 
     The former leader stays as a learner with its root: it cuts back to what the new leader has. If
     it lives, and needs a new epoch, it leads again where no other node of the set is alive.

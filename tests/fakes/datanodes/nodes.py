@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from dataplane.region.format.families import ROWS
 from metasrv_base.engines import is_volatile
 from metasrv_base.errors import Conflict, MetaError, NotFound, Refused, Unavailable, Unknown
-from metasrv_base.wire.node.inputs import Borrowed, BorrowedFile, SealedSegment, Snapshot
+from metasrv_base.wire.node.inputs import Borrowed, BorrowedFile, Snapshot
 from metasrv_base.wire.node.orders import (
     AdoptFiles,
     CloseRegion,
@@ -29,10 +29,10 @@ from metasrv_base.wire.node.orders import (
 from tests.fakes.datanodes.disk import Folder, Rows, Storage
 from tests.fakes.datanodes.index_rows import offenders
 from tests.fakes.datanodes.serving import (
-    LOG,
     Executed,
     Opening,
     Serving,
+    borrowed_by,
     data_file,
     refuse_lost_leaders,
     result_of,
@@ -64,6 +64,8 @@ class FakeNode:
     """Regions of which it has a copy that is open."""
     restarted: dict[str, Serving] = field(default_factory=dict)
     """Regions that this process led never, and a former one led at the epoch of the last order."""
+    lost: dict[str, Serving] = field(default_factory=dict)
+    """Regions whose files were not there at the last order to open them, or since."""
     tombstones: set[str] = field(default_factory=set)
     executed: dict[str, Executed] = field(default_factory=dict)
     deaths: int = 0
@@ -94,6 +96,7 @@ class FakeNode:
         self.serving.clear()
         self.following.clear()
         self.restarted.clear()
+        self.lost.clear()
         self.sequence, self.sent_ms = 0, {}
 
     def execute(self, term: int, orders: Sequence[Order]) -> tuple[OrderResult, ...]:
@@ -157,6 +160,17 @@ class FakeNode:
             self.effects.append(f"{order.op} {order.region_id} {order.epoch}")
 
     def _serve(self, order: CreateRegion | OpenRegion) -> None:
+        self.lost.pop(order.region_id, None)
+        try:
+            self._bring_up(order)
+        except Unavailable as error:
+            if error.code == "region-lost":
+                self.serving.pop(order.region_id, None)
+                self.following.pop(order.region_id, None)
+                self.lost[order.region_id] = Serving(order.epoch, order.root)
+            raise
+
+    def _bring_up(self, order: CreateRegion | OpenRegion) -> None:
         if order.role == "copy":
             self._follow(order)
             return
@@ -167,6 +181,7 @@ class FakeNode:
         self._lead(order)
 
     def _close(self, order: CloseRegion | DropRegion) -> None:
+        self.lost.pop(order.region_id, None)
         self.serving.pop(order.region_id, None)
         self.following.pop(order.region_id, None)
 
@@ -353,24 +368,7 @@ class FakeNode:
         serving = self.serving.get(region_id)
         if serving is None:
             raise NotFound(what="region", name=region_id)
-        inputs = self.storage.read(serving.root).inputs
-        return Borrowed(
-            region_id=region_id,
-            epoch=serving.epoch,
-            root=serving.root,
-            columns=[],
-            marks=[],
-            files=[
-                BorrowedFile(root=root, file=data_file(name, rows))
-                for (root, name), rows in inputs.items()
-                if name != LOG
-            ],
-            segments=[
-                SealedSegment(root=root, name=name, bytes=len(rows), checksum="0" * 8)
-                for (root, name), rows in inputs.items()
-                if name == LOG
-            ],
-        )
+        return borrowed_by(region_id, serving, self.storage.read(serving.root))
 
     def snapshot(self, region_id: str, mark: str, *, whole: bool = False) -> Snapshot:
         serving = self.serving.get(region_id)

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from metasrv_base.errors import MetaError, Unavailable
 from metasrv_base.wire.node.copies import RegionCopies
+from metasrv_base.wire.node.inputs import Borrowed, BorrowedFile, SealedSegment
 from metasrv_base.wire.node.orders import (
     DataFile,
     HandOver,
@@ -104,3 +105,24 @@ def was_led_before(order: OpenRegion, folder: Folder | None) -> bool:
     at the epoch of the order."""
     has_others = order.copies is not None and len(order.copies.members) > 1
     return has_others and folder is not None and folder.epoch == order.epoch
+
+
+def borrowed_by(region_id: str, serving: Serving, folder: Folder) -> Borrowed:
+    """The inputs of other roots that the region in *folder* reads still."""
+    return Borrowed(
+        region_id=region_id,
+        epoch=serving.epoch,
+        root=serving.root,
+        columns=[],
+        marks=[],
+        files=[
+            BorrowedFile(root=root, file=data_file(name, rows))
+            for (root, name), rows in folder.inputs.items()
+            if name != LOG
+        ],
+        segments=[
+            SealedSegment(root=root, name=name, bytes=len(rows), checksum="0" * 8)
+            for (root, name), rows in folder.inputs.items()
+            if name == LOG
+        ],
+    )

@@ -2,13 +2,19 @@
 
 from keys.model.log import RouteChanged, TableCreated
 from keys.model.tables import RegionState
-from metasrv.leadership.lost_regions import lost_regions, restarted_leaders
+from metasrv.leadership.lost_regions import failing_leaders, lost_regions
 from metasrv.nodes.heartbeats.region_report import RegionReport
 from metasrv.nodes.status import NodeState, NodeStatus
 from metasrv_base.engines import LSM, MEMORY
 from metasrv_base.wire.node.nodes import RegionColumns, RegionStat
 from tests.metasrv.nodes.catalogs import catalog_of
 from tests.metasrv.nodes.samples import node
+from tests.procedures.harness.copies.copied_tables import (
+    IN_SYNC,
+    LEARNER,
+    copied_info,
+    copied_route,
+)
 from tests.procedures.harness.tables import region_ids, table_info, table_route
 
 TABLE, OTHER = 1024, 1025
@@ -82,7 +88,7 @@ def test_given_regions_that_need_a_new_epoch_then_one_procedure_for_each_table()
     (other,) = region_ids(OTHER, 1)
     restarted = {FIRST: 1, SECOND: 1, THIRD: 1, other: 1}
 
-    first, second = restarted_leaders([started_again(restarted)], catalog_of(*entries()), ())
+    first, second = failing_leaders([started_again(restarted)], catalog_of(*entries()), ())
 
     assert (first.table_id, first.source) == (TABLE, "dn-1")
     assert first.region_ids == (FIRST, SECOND), "the third is led elsewhere"
@@ -96,8 +102,45 @@ def test_given_what_needs_no_new_epoch_then_nothing_is_begun() -> None:
     opening = region.model_copy(update={"state": RegionState.OPENING})
     moving = catalog_of(*entries(), RouteChanged(table_id=TABLE, version=2, regions=(opening,)))
 
-    assert restarted_leaders([started_again({FIRST: 2})], catalog, ()) == (), "of another epoch"
-    assert restarted_leaders([started_again(restarted)], catalog, {(TABLE, "dn-1")}) == ()
-    assert restarted_leaders([started_again(restarted, NodeState.DEAD)], catalog, ()) == ()
-    assert restarted_leaders([started_again(restarted)], moving, ()) == (), "a procedure opens it"
-    assert restarted_leaders([started_again({"4294967296000": 1})], catalog, ()) == ()
+    assert failing_leaders([started_again({FIRST: 2})], catalog, ()) == (), "of another epoch"
+    assert failing_leaders([started_again(restarted)], catalog, {(TABLE, "dn-1")}) == ()
+    assert failing_leaders([started_again(restarted, NodeState.DEAD)], catalog, ()) == ()
+    assert failing_leaders([started_again(restarted)], moving, ()) == (), "a procedure opens it"
+    assert failing_leaders([started_again({"4294967296000": 1})], catalog, ()) == ()
+
+
+def copied() -> list[TableCreated | RouteChanged]:
+    """Table t of lsm: dn-1 leads three regions, the second and the third have copies in sync."""
+    copies = ((), (("dn-2", IN_SYNC),), (("dn-2", LEARNER), ("dn-3", IN_SYNC)))
+    route = copied_route(TABLE, ("dn-1",) * 3, copies)
+    return [TableCreated(info=copied_info(TABLE, "t", 3), route=route)]
+
+
+def reporting(name: str, *regions: str, state: NodeState = NodeState.ALIVE) -> NodeStatus:
+    """A node that has lost *regions*."""
+    return NodeStatus(node(name), state, 0.0, 0, 0, None, {}, lost=dict.fromkeys(regions, 1))
+
+
+def test_given_a_leader_that_lost_its_files_when_a_copy_has_them_then_that_one_is_to_lead() -> None:
+    """Its process lives and answers, so nobody takes it for dead or silent."""
+    nodes = [reporting("dn-1", FIRST, SECOND, THIRD), reporting("dn-2"), reporting("dn-3")]
+
+    (moved,) = failing_leaders(nodes, catalog_of(*copied()), ())
+
+    assert (moved.table_id, moved.source) == (TABLE, "dn-1")
+    assert moved.region_ids == (SECOND, THIRD), "of the first there is no copy"
+    assert moved.reason == "its leader has lost its files"
+
+
+def test_given_lost_files_that_no_other_living_copy_has_then_nothing_is_begun() -> None:
+    catalog = catalog_of(*copied())
+    dead = NodeState.DEAD
+
+    def begun(*others: NodeStatus) -> list[tuple[str, ...]]:
+        nodes = [reporting("dn-1", SECOND, THIRD), *others]
+        return [moved.region_ids for moved in failing_leaders(nodes, catalog, ())]
+
+    assert begun() == []
+    assert begun(reporting("dn-2"), reporting("dn-3", state=dead)) == [(SECOND,)]
+    assert begun(reporting("dn-2", SECOND), reporting("dn-3")) == [(THIRD,)]
+    assert failing_leaders([reporting("dn-1", SECOND, state=dead)], catalog, ()) == ()

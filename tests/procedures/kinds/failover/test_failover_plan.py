@@ -249,3 +249,43 @@ def test_given_a_promoted_copy_whose_disk_is_lost_when_another_of_the_set_lives_
     assert RegionCopy(node="dn-1", root=region.root, role=LEARNER) in plan.region.copies
     nobody = [view("dn-1"), view("dn-2"), view("dn-3", alive=False)]
     assert reroute_plan(route, nobody, target) == (), "its disk may be back before that node"
+
+
+def lost(node: str, region: RegionRoute, epoch: int = 1) -> NodeView:
+    """A living node that reports the region as lost."""
+    return replace(view(node), lost={region.region_id: epoch})
+
+
+def test_given_a_leader_that_has_lost_its_files_then_a_copy_that_has_them_leads() -> None:
+    region = replicated(("dn-2", IN_SYNC), ("dn-3", IN_SYNC))
+    ids = (region.region_id,)
+    route = TableRoute(table_id=TABLE, version=1, region_routes=(region,))
+    moved = DrainTarget("dn-9", ids, moving=ids)
+
+    (plan,) = reroute_plan(route, [lost("dn-1", region), lost("dn-2", region), view("dn-3")], moved)
+
+    assert (plan.region.leader, plan.region.epoch, plan.is_promoted) == ("dn-3", 2, True)
+    assert ("dn-1", LEARNER) in [(copy.node, copy.role) for copy in plan.region.copies]
+
+
+def test_given_lost_files_that_no_other_living_copy_has_then_the_leader_stays() -> None:
+    """It opens the region again once its storage is back."""
+    region = replicated(("dn-2", IN_SYNC), ("dn-3", LEARNER))
+    ids = (region.region_id,)
+    route = TableRoute(table_id=TABLE, version=1, region_routes=(region,))
+    moved = DrainTarget("dn-9", ids, moving=ids)
+    leader, learner = lost("dn-1", region), view("dn-3")
+
+    assert reroute_plan(route, [leader, lost("dn-2", region), learner], moved) == ()
+    assert reroute_plan(route, [leader, view("dn-2", alive=False), learner], moved) == ()
+    old = lost("dn-1", region, epoch=7)
+    assert reroute_plan(route, [old, view("dn-2"), learner], moved) == (), "of another epoch"
+
+
+def test_given_a_dead_leader_and_a_copy_that_is_lost_then_the_region_waits_and_says_why() -> None:
+    region = replicated(("dn-2", IN_SYNC))
+
+    with pytest.raises(Unavailable) as raised:
+        replaced(region, DEAD, lost("dn-2", region))
+
+    assert raised.value.facts["reasons"] == {"dn-1": "not alive", "dn-2": "its copy is lost"}
