@@ -3,7 +3,7 @@
 Regions whose node is gone go through failover before the undrop ends.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from pydantic import Field
@@ -12,15 +12,17 @@ from keys.catalog.catalog import Catalog
 from keys.model.records import Lock, Resource
 from keys.model.records import ProcedureOutcome as Ended
 from keys.model.removed import RemovedTableNameKey, RemovedTableRouteKey
-from keys.model.tables import RegionState, TableInfoKey, TableNameKey, TableRouteKey
+from keys.model.tables import RegionRoute, RegionState, TableInfoKey, TableNameKey, TableRouteKey
 from keys.value import is_none
 from procedures.commands.command import change_of
 from procedures.commands.table_commands import UndropTableCommand
 from procedures.commands.table_placing import TablePlacingNames
 from procedures.context import Context
+from procedures.kinds.failover.failover_plan import needs_another
 from procedures.kinds.failover.failover_table import FAILOVER_TABLE, FailoverTable
 from procedures.locking.locks import placing_of_table, whole_table
 from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
+from procedures.ports import NodeView
 from procedures.steps.open_and_publish import grant, open_and_announce
 from procedures.steps.paged_children import rest_before_again
 from procedures.steps.region_orders import not_gone
@@ -66,17 +68,17 @@ async def publish(state: UndropTable, context: Context) -> Outcome[UndropTable]:
 
 
 async def open_regions(state: UndropTable, context: Context) -> Outcome[UndropTable]:
-    """Opens the regions. Those on nodes that are gone fail over first, also if a node goes
-    meanwhile. Those of a volatile engine are lost: their rows ended when the drop closed them."""
+    """Opens the regions. Those on nodes that are gone fail over first, also if a node goes, or
+    starts again and needs another epoch, meanwhile. Those of a volatile engine are lost: their rows
+    ended when the drop closed them."""
     info_key, key = TableInfoKey(state.table_id), TableRouteKey(state.table_id)
     snapshot = await context.snapshot(info_key, key)
     route = snapshot.must(key)
-    alive = context.alive_nodes()
+    nodes = context.ports.placement.nodes()
     living = not_gone(snapshot.must(info_key), route)
     closed = [region for region in living if region.state is not RegionState.OPEN]
-    gone = sorted({r.leader for r in closed if r.leader not in alive})
-    if gone:
-        moves = {node: context.ports.ids.procedure_id() for node in gone}
+    if gone := _to_move(closed, nodes):
+        moves = {node: context.ports.ids.procedure_id() for node in sorted(gone)}
         return Goto("fail_over", state.model_copy(update={"moves": moves}))
     announcement = await open_and_announce(context, state.table_id, {r.region_id for r in closed})
     return Goto("open" if announcement.closed else "serve", state, announcement.txn)
@@ -92,10 +94,14 @@ async def fail_over(state: UndropTable, context: Context) -> Outcome[UndropTable
         await rest_before_again(context, state.failed)
     key = TableRouteKey(state.table_id)
     route = (await context.snapshot(key)).must(key)
+    to_move = _to_move(route.region_routes, context.ports.placement.nodes())
+    begun = []
     for node, child in state.moves.items():
-        led = tuple(r.region_id for r in route.region_routes if r.leader == node)
-        if not led:  # the child has rerouted them, before a crash of ours
+        led = tuple(to_move.get(node, ()))
+        if not led:  # the child has rerouted them, before a crash of ours, or the node is back
+            begun += [child] if await _is_begun(child, context) else []
             continue
+        begun.append(child)
         move = FailoverTable(
             table_id=state.table_id,
             name=f"{state.catalog}.{state.schema_name}.{state.new_name}",
@@ -104,11 +110,26 @@ async def fail_over(state: UndropTable, context: Context) -> Outcome[UndropTable
             reason="undrop",
         )
         await context.children.submit(child, FAILOVER_TABLE.name, move.model_dump(mode="json"))
-    with context.waiting_for("child", ", ".join(state.moves.values())):
-        ends = await context.children.wait(tuple(state.moves.values()))
+    with context.waiting_for("child", ", ".join(begun)):
+        ends = await context.children.wait(begun)
     done = all(end.outcome is Ended.SUCCEEDED for end in ends)
     failed = 0 if done else state.failed + 1
     return Goto("open", state.model_copy(update={"moves": {}, "failed": failed}))
+
+
+def _to_move(regions: Iterable[RegionRoute], nodes: Sequence[NodeView]) -> dict[str, list[str]]:
+    """Ids of the regions that need a failover, by the node that leads them."""
+    alive = {node.node_id for node in nodes if node.alive}
+    to_move: dict[str, list[str]] = {}
+    for region in regions:
+        if region.leader not in alive or needs_another(region, nodes):
+            to_move.setdefault(region.leader, []).append(region.region_id)
+    return to_move
+
+
+async def _is_begun(child: str, context: Context) -> bool:
+    under_way = await context.children.under_way()
+    return child in under_way or await context.children.end_of(child) is not None
 
 
 async def serve(state: UndropTable, context: Context) -> Outcome[UndropTable]:
