@@ -2,8 +2,8 @@
 
 A failover that it submits opens the node's regions elsewhere. Regions whose files were only on that
 disk are lost, and stay lost. Copies on that disk are removed from their regions, also those of a
-set, since no other procedure knows that they are gone. Then one transaction deletes the
-registration and stores the removal.
+set, since no other procedure knows that they are gone, and a failover waits for them. Then one
+transaction deletes the registration and stores the removal.
 """
 
 from collections.abc import Iterator
@@ -51,12 +51,13 @@ async def fail_over(state: DecommissionNode, context: Context) -> Outcome[Decomm
 
 async def await_lost(state: DecommissionNode, context: Context) -> Outcome[DecommissionNode]:
     """Waits until the node leads only lost regions. The failover may continue: it retries lost
-    regions for as long as they are lost."""
+    regions for as long as they are lost. Copies of regions that others lead are removed meanwhile:
+    another lost node may lead one, and wait for that copy as this one waits for another."""
     child = child_id(context.procedure, state.rounds, 0)
     while True:
         end = await context.children.end_of(child)
         await _until_dead(state, context)
-        if not _leads(state, context):
+        if not _leads(state, context) or next(_copies(state, context), None) is not None:
             return Goto("release", state)
         if end is not None:
             await rest_before_again(context, state.rounds + 1)
@@ -71,7 +72,7 @@ async def release(state: DecommissionNode, context: Context) -> Outcome[Decommis
     await _until_dead(state, context)
     copies = tuple(islice(_copies(state, context), COPIES_AT_ONCE))
     if not copies:
-        return Goto("remove", state)
+        return Goto("await_lost" if _leads(state, context) else "remove", state)
     for copy in copies:
         child = _child_of(copy, state, context)
         await context.children.submit(child, REMOVE_COPY.name, copy.model_dump(mode="json"))
@@ -174,7 +175,7 @@ DECOMMISSION_NODE = Kind(
     steps={
         "fail_over": Step(fail_over, to=frozenset({"await_lost"}), waits=True),
         "await_lost": Step(await_lost, to=frozenset({"fail_over", "release"}), waits=True),
-        "release": Step(release, to=frozenset({"release", "remove"}), waits=True),
+        "release": Step(release, to=frozenset({"await_lost", "release", "remove"}), waits=True),
         "remove": Step(remove, to=frozenset({"release", "tell"}), waits=True),
         "tell": Step(tell),
     },

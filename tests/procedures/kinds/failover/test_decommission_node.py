@@ -3,18 +3,27 @@
 import pytest
 
 from keys.model.records import ProcedureHistory, ProcedureOutcome
+from keys.store.kv import Compare
 from procedures.kinds.failover import decommission_node
 from procedures.kinds.failover.decommission_node import DecommissionNode
 from tests.fakes.cluster import Cluster
+from tests.procedures.harness.copies.copied_tables import (
+    IN_SYNC,
+    copied_info,
+    copied_route,
+    put_copied_table,
+)
 from tests.procedures.harness.copies.leaving import with_copies_on_a_dead_node
 from tests.procedures.harness.ends import OTHER, TABLE
 from tests.procedures.harness.scenarios import with_two_tables, with_two_tables_and_dead_node
+from tests.procedures.harness.tables import NODES, put_schema, reserve_ids
 from tests.procedures.kinds.failover.runs import ROOT, start
 from tests.procedures.kinds.runs import begun, finish
 from tests.sim.loop import SimLoop, run
 
 STATE = DecommissionNode(node="dn-1", reason="its disk is gone", by="anna")
 LONG_MS = 60_000
+GONE = ("dn-1", "dn-2")
 
 
 def nodes(cluster: Cluster) -> set[str]:
@@ -94,5 +103,32 @@ def test_given_more_copies_than_leave_at_once_when_decommissioned_then_page_by_p
         tables = cluster.leader.ports.applied().tables
         regions = [region for one in (TABLE, OTHER) for region in tables[one].route.region_routes]
         assert {node for region in regions for node in region.nodes} == {"dn-2", "dn-3"}
+
+    run(main, 1)
+
+
+async def with_two_dead_nodes(cluster: Cluster, fence: Compare) -> None:
+    """Each has the only other copy of what the other leads."""
+    cluster.plane.add(*NODES)
+    await reserve_ids(cluster, fence, 1100)
+    await put_schema(cluster, fence, "sales")
+    for table, name, (leader, copy) in ((TABLE, "t", GONE), (OTHER, "u", GONE[::-1])):
+        route = copied_route(table, (leader,), (((copy, IN_SYNC),),))
+        await put_copied_table(cluster, fence, copied_info(table, name, 1), route)
+    for node in GONE:
+        cluster.plane.nodes[node].die()
+
+
+def test_given_two_nodes_that_are_lost_when_both_are_removed_then_neither_waits_for_the_other() -> (
+    None
+):
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_two_dead_nodes, {})
+
+        for node in GONE:
+            await start(cluster, "decommission_node", STATE.model_copy(update={"node": node}))
+
+        assert await cluster.quiet()
+        assert nodes(cluster) == {"dn-3"}
 
     run(main, 1)
