@@ -129,15 +129,23 @@ class Supervisor:
     def _failing(self, now: int) -> tuple[FailoverTable, ...]:
         """Regions whose leaders have started again, or have lost their files: they serve nothing
         until another one leads, so neither maintenance nor the grace after an election holds this
-        back. A failover of the table that is not over yet does."""
+        back. A failover of the same regions that is not over yet does; one of other regions of the
+        table may be under way for as long as their files are lost."""
         self._begun_tables = {
             key: at_ms for key, at_ms in self._begun_tables.items() if at_ms > now - AGAIN_MS
         }
         due = failing_leaders(
             self.book.statuses(), self.follower.catalog, self._begun_tables.keys()
         )
-        moving = self._resources_of(FAILOVER_TABLE.name) if due else ()
-        return tuple(each for each in due if str(each.table_id) not in moving)
+        moving = self._moving() if due else set[str]()
+        rest = (each.without(moving) for each in due)
+        return tuple(each for each in rest if each.region_ids)
+
+    def _moving(self) -> set[str]:
+        """Ids of the regions of living failovers of tables."""
+        records = (entry.held.record for _, entry in self.manager.living())
+        moves = (record.state for record in records if record.kind == FAILOVER_TABLE.name)
+        return {region_id for state in moves for region_id in state["region_ids"]}
 
     async def _move(self, state: FailoverTable) -> None:
         statement = {"automatic": "failover", "node": state.source}

@@ -11,6 +11,7 @@ A region of a volatile engine has no files to open: the new leaders fence the ol
 says `lost`, and the procedure ends. A truncate gives empty regions (docs/decisions/0236).
 """
 
+from collections.abc import Collection
 from dataclasses import replace
 from operator import not_
 
@@ -70,6 +71,10 @@ class FailoverTable(ProcedureState):
     rows_in: int = 0
     rows_out: int = 0
     bytes_moved: int = 0
+
+    def without(self, regions: Collection[str]) -> "FailoverTable":
+        left = tuple(region for region in self.region_ids if region not in regions)
+        return self.model_copy(update={"region_ids": left})
 
 
 async def reroute(state: FailoverTable, context: Context) -> Outcome[FailoverTable]:

@@ -1,5 +1,6 @@
 """The loop of the supervisor: its own waiting for the store is no stall, and delays nobody."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -16,7 +17,7 @@ from metasrv.leadership.supervisor import AGAIN_MS, Supervisor
 from metasrv.nodes.detector import PhiConfig, PhiDetector
 from metasrv.nodes.status import HeldBack, NodeEntry, NodeStatus, status_of
 from metasrv.settings.tunables import Maintenance
-from procedures.kinds.failover.failover_table import FAILOVER_TABLE
+from procedures.kinds.failover.failover_table import FAILOVER_TABLE, FailoverTable
 from tests.metasrv.nodes.catalogs import catalog_of
 from tests.metasrv.nodes.samples import node
 from tests.procedures.harness.tables import region_ids, table_info, table_route
@@ -66,12 +67,12 @@ class SlowManager:
     takes_ms: int
     began: dict[str, int] = field(default_factory=dict)
     stored: set[str] = field(default_factory=set)
-    moved: list[int] = field(default_factory=list)
-    """Tables whose regions were to move; none of these procedures ends."""
+    moved: list[FailoverTable] = field(default_factory=list)
+    """Failovers of tables; none of them ends."""
 
     async def submit(self, kind: Any, state: Any, attempt: Any) -> None:
         if kind is FAILOVER_TABLE:
-            self.moved.append(state.table_id)
+            self.moved.append(state)
             return
         assert state.node not in self.began, "a second failover of a node"
         self.began[state.node] = self.clock.mono_ms()
@@ -79,13 +80,16 @@ class SlowManager:
         self.stored.add(state.node)
 
     def living(self) -> tuple[Any, ...]:
-        tables = [_entry(str(table), "failover_table") for table in self.moved]
+        tables = [
+            _entry(str(move.table_id), "failover_table", move.model_dump(mode="json"))
+            for move in self.moved
+        ]
         entries = (*(_entry(name, "failover_node") for name in self.stored), *tables)
         return tuple((str(number), entry) for number, entry in enumerate(entries))
 
 
-def _entry(name: str, kind: str) -> Any:
-    record = SimpleNamespace(kind=kind, resource=SimpleNamespace(id=name))
+def _entry(name: str, kind: str, state: Mapping[str, Any] | None = None) -> Any:
+    record = SimpleNamespace(kind=kind, resource=SimpleNamespace(id=name), state=state or {})
     return SimpleNamespace(held=SimpleNamespace(record=record))
 
 
@@ -203,10 +207,33 @@ def test_given_a_leader_that_started_again_when_its_failover_waits_then_there_is
         at.book.entries["dn-1"].restarted = {region_ids(1024, 1)[0]: 1}
         await at.clock.sleep_ms(10 * AGAIN_MS)
 
-        assert at.manager.moved == [1024]
+        assert [move.region_ids for move in at.manager.moved] == [region_ids(1024, 1)]
         at.manager.moved.clear()  # it is over, and has changed nothing
         await at.clock.sleep_ms(AGAIN_MS)
-        assert at.manager.moved == [1024]
+        assert [move.region_ids for move in at.manager.moved] == [region_ids(1024, 1)]
+
+    run(main, 1)
+
+
+def test_given_a_lost_region_whose_failover_never_ends_when_another_needs_one_then_it_begins() -> (
+    None
+):
+    """Both are of one table; that of the lost region waits for its storage."""
+    lost, other = region_ids(1024, 2)
+    route = table_route(1024, ("dn-2", "dn-1"))
+    tables = catalog_of(TableCreated(info=table_info(1024, "t", 2), route=route))
+
+    async def main(loop: SimLoop) -> None:
+        at = Scene(loop, tables=tables)
+        at.manager.moved.append(
+            FailoverTable(
+                table_id=1024, name="t", source="dn-2", region_ids=(lost,), reason="no heartbeat"
+            )
+        )
+        at.book.entries["dn-1"].restarted = {other: 1}
+        await at.clock.sleep_ms(AGAIN_MS)
+
+        assert [move.region_ids for move in at.manager.moved] == [(lost,), (other,)]
 
     run(main, 1)
 
