@@ -29,7 +29,6 @@ from metasrv_base.errors import MetaError, NotFound, Unavailable
 from metasrv_base.wire.node.silences import SilenceAnswer, SilenceReport
 from metasrv_base.wire.problem.problems import FieldError, refuse
 from procedures.engine.submit import SubmitRequest
-from procedures.kinds.failover.failover_node import FAILOVER_NODE
 from procedures.kinds.failover.failover_table import FAILOVER_TABLE, FailoverTable
 
 HEARD_MS_MAX = 1_000
@@ -117,15 +116,14 @@ class _Look:
         return reported
 
     def _moving(self) -> set[str]:
-        """Regions of living failovers of tables; all that are reported, if the node is failed
-        over as a whole."""
+        """Regions of living failovers of tables. That the node is failed over as a whole says
+        nothing of them: this may last for as long as the files of one table are lost, and a child
+        that comes later moves nothing."""
         moving = set[str]()
         for _, entry in self.term.manager.living():
             record = entry.held.record
             if record.kind == FAILOVER_TABLE.name:
-                moving.update(FailoverTable.model_validate(record.state).region_ids)
-            elif record.kind == FAILOVER_NODE.name and record.resource.id == self.request.leader:
-                moving.update(self.request.region_id)
+                moving.update(record.state["region_ids"])
         return moving
 
     def _alive(self) -> set[str]:

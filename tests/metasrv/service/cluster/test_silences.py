@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from keys.model.records import ClientRequirements
 from keys.model.tables import CopyRole, RegionRoute
 from metasrv.nodes.silent_leaders import CUT_OFF_MS
 from metasrv_base.errors import Refused, Unavailable
 from metasrv_base.wire.node.silences import LeaderHeard
+from procedures.engine.submit import SubmitRequest
+from procedures.kinds.failover.failover_node import FAILOVER_NODE, FailoverNode
 from procedures.kinds.failover.failover_table import FAILOVER_TABLE
 from tests.metasrv.api.rig import CLUSTER, Server, leader
 from tests.metasrv.service.cluster.copied import copied_region, region_now
@@ -171,6 +174,22 @@ async def test_given_a_look_under_way_when_reported_again_then_one_look_is_made(
         assert first.result()["verdict"] == "promote"
         assert probe.asked == [region.leader]
         assert await failovers(server) == 1
+
+
+async def test_given_a_failover_of_the_node_that_does_not_end_then_the_copy_leads_next() -> None:
+    """It waits for the files of a table that were lost when the node died before."""
+    async with leader(nodes=3) as server:
+        region = await copied_region(server)
+        Probe(server, NOBODY)
+        server.term.ports.gate.close("test")
+        earlier = FailoverNode(node=region.leader, reason="test")
+        client = ClientRequirements(submitted_by="test", request_id="", statement={})
+        request = SubmitRequest(server.state.ids.procedure_id(), client, "")
+        await server.term.manager.submit(FAILOVER_NODE, earlier, request)
+
+        answer = await report(server, report_of(region, region.copies[0].node))
+
+        assert (answer["verdict"], len(answer["procedure_ids"])) == ("promote", 1)
 
 
 async def test_given_a_process_of_before_when_it_reports_then_it_is_not_heard() -> None:
