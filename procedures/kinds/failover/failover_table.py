@@ -18,19 +18,19 @@ from operator import not_
 from pydantic import Field
 
 from keys.commit.change import change, route_changed
-from keys.commit.txn import Txn
+from keys.commit.txn import Snapshot, Txn
 from keys.model.records import Lock, Resource
 from keys.model.tables import RegionRoute, TableInfoKey, TableRouteKey
 from metasrv_base.engines import LSM
-from metasrv_base.errors import Conflict, Refused
+from metasrv_base.errors import Conflict, Refused, Unavailable
 from metasrv_base.wire.node.jobs import MoveJob
 from metasrv_base.wire.node.orders import AdoptFiles, DataFile
 from procedures.context import Context
-from procedures.kinds.failover.failover_plan import DrainTarget, needs_another, reroute_plan
+from procedures.kinds.failover.failover_plan import DrainTarget, Rerouted, reroute_plan
 from procedures.locking.locks import exclusive, region_key, route_key, shared
 from procedures.machine import AdmissionLane, Done, Goto, Kind, Outcome, ProcedureState, Step
 from procedures.steps.open_and_publish import grant, open_and_announce
-from procedures.steps.region_cleanup import discard_roots, leader_is_gone, leaving, outwait_leases
+from procedures.steps.region_cleanup import discard_roots, leaving, outwait_leases
 from procedures.steps.region_orders import UNNUMBERED, order_one
 
 
@@ -86,19 +86,12 @@ async def reroute(state: FailoverTable, context: Context) -> Outcome[FailoverTab
     """
     info_key, key = TableInfoKey(state.table_id), TableRouteKey(state.table_id)
     snapshot = await context.snapshot(info_key, key)
-    info, route = snapshot.get(info_key), snapshot.get(key)
-    engine = LSM if info is None else info.engine
-    nodes = context.ports.placement.nodes()
+    route = snapshot.get(key)
     if state.expected_epoch is not None and not state.moving and route is not None:
         epochs = [r.epoch for r in route.region_routes if r.region_id in state.region_ids]
         if any(epoch != state.expected_epoch for epoch in epochs):
             raise Conflict("epoch-mismatch", expected=state.expected_epoch, found=epochs)
-    target = DrainTarget(state.source, state.region_ids, state.targets, state.moving, engine)
-    if info is not None:
-        catalog = context.ports.applied()
-        node_filter = catalog.placing.placement_of(info).node_filter
-        target = replace(target, node_filter=node_filter, groups=catalog.partition_groups(info))
-    plan = reroute_plan(route, nodes, target)
+    plan = _plan(state, context, snapshot)
     if route is None or not (plan or state.moving):
         return Done(state, {"table_id": state.table_id, "regions": []})
     changed = tuple(rerouted.region for rerouted in plan)
@@ -125,6 +118,20 @@ async def reroute(state: FailoverTable, context: Context) -> Outcome[FailoverTab
     return Goto("await_lease" if _leased(new) else "open", new, txn)
 
 
+def _plan(state: FailoverTable, context: Context, snapshot: Snapshot) -> tuple[Rerouted, ...]:
+    """The regions that can be rerouted now. *snapshot*: of TableInfo and route. Raises as
+    `reroute_plan`."""
+    info = snapshot.get(TableInfoKey(state.table_id))
+    engine = LSM if info is None else info.engine
+    target = DrainTarget(state.source, state.region_ids, state.targets, state.moving, engine)
+    if info is not None:
+        catalog = context.ports.applied()
+        node_filter = catalog.placing.placement_of(info).node_filter
+        target = replace(target, node_filter=node_filter, groups=catalog.partition_groups(info))
+    nodes = context.ports.placement.nodes()
+    return reroute_plan(snapshot.get(TableRouteKey(state.table_id)), nodes, target)
+
+
 def _leased(state: FailoverTable) -> tuple[str, ...]:
     """Regions whose old leaders may hold leases: those that were promoted are read by none."""
     return tuple(region for region in state.moving if region not in state.promoted)
@@ -139,7 +146,7 @@ async def await_lease(state: FailoverTable, context: Context) -> Outcome[Failove
 
 async def open_regions(state: FailoverTable, context: Context) -> Outcome[FailoverTable]:
     """Orders the new leaders to open, and writes each result into the route, until all are open."""
-    if await _leader_is_gone(state, context):
+    if await _can_reroute(state, context):
         return Goto("reroute", state)
     announcement = await open_and_announce(context, state.table_id, state.moving)
     if announcement.lost and not announcement.closed:
@@ -150,7 +157,7 @@ async def open_regions(state: FailoverTable, context: Context) -> Outcome[Failov
 
 async def serve(state: FailoverTable, context: Context) -> Outcome[FailoverTable]:
     """Grants their leases at once, rather than with the next heartbeat."""
-    if await _leader_is_gone(state, context):
+    if await _can_reroute(state, context):
         return Goto("reroute", state)
     return Goto("move", state, await grant(context, state.table_id, state.moving))
 
@@ -158,7 +165,7 @@ async def serve(state: FailoverTable, context: Context) -> Outcome[FailoverTable
 async def move(state: FailoverTable, context: Context) -> Outcome[FailoverTable]:
     """Copies the borrowed input of one region by Spark. Each attempt writes to a folder of its
     own, also the first one after a pause."""
-    if await _leader_is_gone(state, context):
+    if await _can_reroute(state, context):
         return Goto("reroute", state)
     if not state.to_move:
         return Goto("release", state)
@@ -195,7 +202,7 @@ async def move(state: FailoverTable, context: Context) -> Outcome[FailoverTable]
 async def adopt(state: FailoverTable, context: Context) -> Outcome[FailoverTable]:
     """Orders the leader to exchange the borrowed inputs for those files, in one manifest."""
     assert state.adoption is not None
-    if await _leader_is_gone(state, context):
+    if await _can_reroute(state, context):
         return Goto("reroute", state)
     region = await _region(state, context, state.adoption.region_id)
     order = AdoptFiles(
@@ -217,7 +224,7 @@ async def adopt(state: FailoverTable, context: Context) -> Outcome[FailoverTable
 
 async def release(state: FailoverTable, context: Context) -> Outcome[FailoverTable]:
     """Records that the regions borrow nothing any more; the old folders are then unused."""
-    if await _leader_is_gone(state, context):
+    if await _can_reroute(state, context):
         return Goto("reroute", state)
     key = TableRouteKey(state.table_id)
     snapshot = await context.snapshot(key)
@@ -258,16 +265,16 @@ async def _region(state: FailoverTable, context: Context, region_id: str) -> Reg
     return next(region for region in route.region_routes if region.region_id == region_id)
 
 
-async def _leader_is_gone(state: FailoverTable, context: Context) -> bool:
-    """Whether a new leader has died too, or opens nothing at the epoch of the route, since it has
-    started again or has lost its disk: then those regions are rerouted once more."""
-    key = TableRouteKey(state.table_id)
-    route = (await context.snapshot(key)).must(key)
-    moving = [region for region in route.region_routes if region.region_id in state.moving]
-    if leader_is_gone(context, moving):
-        return True
-    nodes = context.ports.placement.nodes()
-    return any(needs_another(region, nodes) for region in moving)
+async def _can_reroute(state: FailoverTable, context: Context) -> bool:
+    """Whether a region needs another leader and can have one: a new leader has died too, has
+    started again and opens nothing at the epoch of the route, or has lost what another copy has.
+    One that nobody can lead now holds up no other region: it is looked for at the next attempt."""
+    keys = TableInfoKey(state.table_id), TableRouteKey(state.table_id)
+    snapshot = await context.snapshot(*keys)
+    try:
+        return bool(_plan(state, context, snapshot))
+    except Unavailable:
+        return False
 
 
 def locks(state: FailoverTable) -> tuple[Lock, ...]:

@@ -20,11 +20,18 @@ from procedures.machine import Goto, Outcome
 from procedures.ports import Progress
 from tests.fakes.cluster import DEADLINE_MS, Cluster
 from tests.fakes.datanodes.plane import FakeJobs, Plane
+from tests.fakes.datanodes.serving import Opening
 from tests.procedures.harness.agree import history_of
-from tests.procedures.harness.copies.copied_tables import with_a_lost_disk
+from tests.procedures.harness.copies.copied_tables import (
+    IN_SYNC,
+    copied_info,
+    copied_route,
+    put_copied_table,
+    with_a_lost_disk,
+)
 from tests.procedures.harness.ends import TABLE
 from tests.procedures.harness.scenarios import MOVED, with_dead_node, with_dropped_table
-from tests.procedures.harness.tables import rows_of
+from tests.procedures.harness.tables import put_schema, region_ids, reserve_ids, rows_of
 from tests.procedures.kinds.copies.copy_lives import lives
 from tests.procedures.kinds.failover.runs import CLIENT, FIRST, ROOT, start
 from tests.procedures.kinds.runs import begun, context, finish, move_route, undrop
@@ -337,3 +344,37 @@ def test_given_a_promoted_copy_whose_disk_is_lost_when_failed_over_then_another_
     assert leaders(cluster) == ["dn-3"]
     assert states(cluster) == ["open"]
     assert f"{FIRST}/log" in (cluster.plane.rows(FIRST) or ())
+
+
+async def with_sets_of_three(cluster: Cluster, fence: Compare) -> None:
+    """dn-1, which leads both regions, is dead, and so is dn-3; dn-2 dies in its first opening."""
+    cluster.plane.add("dn-1", "dn-2", "dn-3", "dn-4")
+    await reserve_ids(cluster, fence, 1100)
+    await put_schema(cluster, fence, "sales")
+    copies = [(("dn-2", IN_SYNC), (other, IN_SYNC)) for other in ("dn-3", "dn-4")]
+    route = copied_route(TABLE, ("dn-1", "dn-1"), copies)
+    await put_copied_table(cluster, fence, copied_info(TABLE, "t", 2, 3), route)
+    for node in ("dn-1", "dn-3"):
+        cluster.plane.nodes[node].die()
+    cluster.plane.nodes["dn-2"].dies_at = Opening.ASKED
+
+
+def test_given_a_region_of_whose_set_nobody_lives_then_the_others_of_its_table_open() -> None:
+    state = MOVED.model_copy(update={"region_ids": region_ids(TABLE, 2), "targets": ("dn-2",)})
+
+    def led(cluster: Cluster) -> list[tuple[str, str]]:
+        return [(region["leader"], region["state"]) for region in routes(cluster)]
+
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_sets_of_three, {})
+        await cluster.detected()
+        await start(cluster, "failover_table", state)
+
+        await cluster.clock.sleep_ms(120_000)
+        assert led(cluster) == [("dn-2", "opening"), ("dn-4", "open")]
+
+        cluster.plane.nodes["dn-3"].alive = True
+        assert await cluster.quiet()
+        assert led(cluster) == [("dn-3", "open"), ("dn-4", "open")]
+
+    run(main, 1)
