@@ -5,6 +5,7 @@ from keys.store.kv import Compare
 from metasrv_base.errors import Refused, Unavailable
 from procedures.kinds.failover.switch_leader import SwitchLeader
 from tests.fakes.cluster import Cluster
+from tests.fakes.datanodes.serving import Opening
 from tests.procedures.harness.copies.copied_ends import BEFORE, following, roles, told
 from tests.procedures.harness.copies.copied_tables import with_copied_table
 from tests.procedures.harness.ends import TABLE, End, effects, is_true, no_rest, serving_at
@@ -26,6 +27,13 @@ async def with_a_leader_that_refuses(cluster: Cluster, fence: Compare) -> None:
 async def with_a_copy_that_lacks_records(cluster: Cluster, fence: Compare) -> None:
     await with_copied_table(cluster, fence)
     cluster.plane.nodes["dn-1"].refuses["hand-over"] = Unavailable("not-ready")
+
+
+async def with_a_next_leader_that_restarts(cluster: Cluster, fence: Compare) -> None:
+    """The process of dn-3 ends behind its first opening, and is started again at once."""
+    await with_copied_table(cluster, fence)
+    next_leader = cluster.plane.nodes["dn-3"]
+    next_leader.dies_at, next_leader.comes_back = Opening.MADE, True
 
 
 def held(end: End) -> list[str]:
@@ -54,6 +62,21 @@ def switched(end: End) -> list[str]:
     ]
 
 
+def led_again(end: End) -> list[str]:
+    """The former leader leads again, one epoch on; the copy that started again is a learner."""
+    leaders = [region["leader"] for region in end.regions(TABLE)]
+    copies = [BEFORE[0], [("dn-2", "learner"), ("dn-3", "learner")], BEFORE[2]]
+    return [
+        *serving_at(end, TABLE, (1, 3, 1)),
+        *following(end, TABLE),
+        *told(end, TABLE),
+        *is_true(leaders == ["dn-1"] * 3, f"led by {leaders}"),
+        *is_true([sorted(some) for some in roles(end, TABLE)] == copies, f"{roles(end, TABLE)}"),
+        *is_true(not held(end), f"writes wait: {held(end)}"),
+        *no_rest(end),
+    ]
+
+
 def led_on(end: End) -> list[str]:
     """Nothing has changed, and no write waits."""
     return [
@@ -72,6 +95,15 @@ SWITCHING_SCENARIOS = (
         SWITCH,
         with_copied_table,
         {FULL: switched},
+        awaits_heartbeats=True,
+        undone=led_on,
+    ),
+    Scenario(
+        "switch_leader, the next leader starts again",
+        "switch_leader",
+        SWITCH,
+        with_a_next_leader_that_restarts,
+        {FULL: led_again},
         awaits_heartbeats=True,
         undone=led_on,
     ),
