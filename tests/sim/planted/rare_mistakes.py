@@ -105,6 +105,6 @@ PATCHES: dict[str, Iterable[Patch]] = {
     "a replay that ends at a bound": ((SealedLog, "records", _not_all),),
     "a failover ignores the node filter": ((failover_plan, "place_in_groups", _any_node),),
     "keys of a large version are left": ((leadership, "keys_left", _nothing_left),),
-    "a new leader is waited for": ((failover_table, "_leader_is_gone", _never_gone),),
+    "a new leader is waited for": ((failover_table, "_can_reroute", _never_gone),),
 }
 """By name."""
