@@ -107,6 +107,9 @@ class ConnectOptions(TypedDict, total=False):
     wait_s: float
     """Seconds for one `execute`, by default 60; then OutcomeUnknownError is raised, and a change of
     the catalog goes on."""
+    max_lag: int | None
+    """The age in ms that rows of queries may have, 1 to 3,600,000, so that copies may answer.
+    Default, and None: leaders answer, with all rows."""
 
 
 def connect(url: str | Sequence[str], **options: Unpack[ConnectOptions]) -> Connection:

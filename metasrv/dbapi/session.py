@@ -27,6 +27,8 @@ class ConnectionTarget:
     """The time for which a request waits for a service that is silent, in ms."""
     wait_s: float = 60.0
     """Seconds for one `execute`, or one batch of `executemany`."""
+    max_lag: int | None = None
+    """The age that rows of queries may have, in ms; None: leaders answer, with all rows."""
 
 
 class ConnectionSession:
@@ -57,6 +59,7 @@ class ConnectionSession:
             catalog=target.catalog,
             schema=target.schema,
             wait_s=target.wait_s,
+            max_lag=target.max_lag,
             on_result=results.append,
         )
         await run_sql(self._service, lambda: self._frontends, self._clock, text, options)

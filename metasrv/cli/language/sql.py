@@ -63,9 +63,9 @@ def command(  # noqa: PLR0913  # a parameter is an option of the command
     if text and file is not None:
         raise typer.BadParameter("say either FILE or --command")
     if file is None and not text and not as_json and _is_terminal():
-        if max_lag is not None:
-            raise typer.BadParameter("--max-lag is for one text: say FILE or --command")
-        _prompt(metasrv, NameScope(catalog, schema), wait, idempotency_key)
+        if idempotency_key:
+            raise typer.BadParameter("--idempotency-key is for one text: say FILE or --command")
+        _prompt(metasrv, NameScope(catalog, schema), {"wait_s": wait, "max_lag": max_lag})
         return
     source = text or _read(file or Path(STDIN))
     options: SqlOptions = {
@@ -97,14 +97,11 @@ def _is_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def _prompt(url: str | None, session: NameScope, wait_s: float, idempotency_key: str) -> None:
-    """Raises BadParameter."""
+def _prompt(url: str | None, session: NameScope, options: "SqlOptions") -> None:
     from metasrv.cli.prompt.prompt import run_prompt
 
-    if idempotency_key:
-        raise typer.BadParameter("--idempotency-key is for one text: say FILE or --command")
     with service(url, as_json=False) as client:
-        run_prompt(client, session, wait_s)
+        run_prompt(client, session, options)
 
 
 def _read(path: Path) -> str:

@@ -33,6 +33,7 @@ from metasrv_base.errors import Refused
 from metasrv_base.sql.split import split
 
 if TYPE_CHECKING:
+    from metasrv.sdk.sql.run_sql import SqlOptions
     from metasrv.sdk.sync import Client
     from metasrv_base.wire.api.procedures import ProcedureBody
     from metasrv_base.wire.language.sql import StatementResult
@@ -41,11 +42,11 @@ WATCH_S = 2.0
 _READ = re.compile(r"(?:SELECT|SHOW|DESCRIBE|DESC|EXPLAIN)\b", re.IGNORECASE)
 
 
-def run_prompt(client: "Client", session: NameScope, wait_s: float) -> None:
-    """Returns at the end of the input."""
+def run_prompt(client: "Client", session: NameScope, options: "SqlOptions") -> None:
+    """Returns at the end of the input. *options*: of all statements."""
     from metasrv.cli.prompt.terminal import terminal
 
-    prompt = Prompt(client, session, wait_s)
+    prompt = Prompt(client, session, options)
     inputs = terminal(prompt.complete, _history())
     typer.echo(rf"metasrv {VERSION} at {', '.join(client.urls)}; \? lists shortcuts, \q leaves")
     while not prompt.is_over:
@@ -71,10 +72,10 @@ def _history() -> Path | None:
 class Prompt:
     """One prompt: its scope, and how it shows results. Errors are shown, and it goes on."""
 
-    def __init__(self, client: "Client", session: NameScope, wait_s: float) -> None:
+    def __init__(self, client: "Client", session: NameScope, options: "SqlOptions") -> None:
         self._client = client
         self._session = session
-        self._wait_s = wait_s
+        self._options = options
         self._clock = SystemClock()
         self._names = NameReader(client)
         self._names.refresh()
@@ -157,15 +158,15 @@ class Prompt:
         results: "list[StatementResult]",
         tell: "Callable[[ProcedureBody], None]",
     ) -> None:
+        options: SqlOptions = {
+            **self._options,
+            "catalog": self._session.catalog,
+            "schema": self._session.schema,
+            "on_progress": tell,
+            "on_result": results.append,
+        }
         with suggesting(self._client):
-            self._client.sql(
-                text,
-                catalog=self._session.catalog,
-                schema=self._session.schema,
-                wait_s=self._wait_s,
-                on_progress=tell,
-                on_result=results.append,
-            )
+            self._client.sql(text, **options)
 
     def _file(self, name: str) -> None:
         try:

@@ -22,8 +22,9 @@ class Hosted:
 
 
 @contextmanager
-def hosted(table: FeedTable, wait_s: float = 5.0) -> Iterator[Hosted]:
-    portal, host = Portal(), _Host(table, wait_s)
+def hosted(table: FeedTable, wait_s: float = 5.0, max_lag: int | None = None) -> Iterator[Hosted]:
+    target = ConnectionTarget([URL], wait_s=wait_s, patience_ms=2_000, max_lag=max_lag)
+    portal, host = Portal(), _Host(table, target)
     running_host = asyncio.run_coroutine_threadsafe(host.run(), portal._loop)
     try:
         frontends, session = host.there.result(120)
@@ -36,8 +37,8 @@ def hosted(table: FeedTable, wait_s: float = 5.0) -> Iterator[Hosted]:
 
 
 class _Host:
-    def __init__(self, table: FeedTable, wait_s: float) -> None:
-        self._table, self._wait_s = table, wait_s
+    def __init__(self, table: FeedTable, target: ConnectionTarget) -> None:
+        self._table, self._target = table, target
         self._over = asyncio.Event()
         self.there: Future[tuple[Frontends, ConnectionSession]] = Future()
 
@@ -45,8 +46,8 @@ class _Host:
         async with running(self._table) as bench:
             frontends = Frontends(bench=bench)
             frontends.lead(ONE, OTHER)
-            target = ConnectionTarget([URL], wait_s=self._wait_s, patience_ms=2_000)
-            self.there.set_result((frontends, ConnectionSession(target, frontends, bench.clock)))
+            session = ConnectionSession(self._target, frontends, bench.clock)
+            self.there.set_result((frontends, session))
             await self._over.wait()
 
     async def end(self) -> None:

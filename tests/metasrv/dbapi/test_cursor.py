@@ -373,3 +373,13 @@ def test_given_parameters_that_cannot_be_bound_then_those_before_are_told_as_don
     assert cursor.rowcount == 20
     cursor.execute("select id from t")
     assert len(cursor.fetchall()) == 20
+
+
+def test_given_a_declared_age_of_rows_then_statements_say_it() -> None:
+    with hosted(feed_table(), max_lag=5_000) as host:
+        cursor = host.connection.cursor()
+        cursor.execute("insert into t (id) values (1)")
+        assert cursor.execute("select id from t").fetchall() == [(1,)]
+    with hosted(feed_table(), max_lag=0) as host, pytest.raises(dbapi.DataError) as refused:
+        host.connection.cursor().execute("select id from t")
+    assert "/max_lag" in str(refused.value)
