@@ -196,6 +196,7 @@ class HeartbeatLoop:
         if answer.addresses is not None:
             self._regions.hear_addresses(answer.addresses)
         orders = [order for order in answer.instructions if self._regions.is_worth_trying(order)]
+        self._desk.make_way(answer.term, orders)  # those of before may wait for copies
         if orders and self._instructions.empty():
             self._instructions.put_nowait(self._request(answer.term, orders))
 

@@ -1,7 +1,7 @@
 """Orders of metasrv, executed once each: durable before answered, many regions at a time."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Protocol
 
@@ -91,9 +91,14 @@ class OrderExecutor:
     async def execute(self, request: OrderRequest) -> OrderResponse:
         """Raises what `admit` raises; a failure of one order stands in its result."""
         self._admit(request)
-        self._make_way(request)
+        self.make_way(request.term, request.orders)
+        by_region: dict[int, list[Order]] = {}
+        for order in request.orders:
+            by_region.setdefault(int(order.region_id), []).append(order)
         async with AsyncExitStack() as held:
-            for region in sorted({int(order.region_id) for order in request.orders}):
+            for count, (region, orders) in enumerate(sorted(by_region.items())):
+                if count:  # another order may have come while this one waited for a region
+                    self.make_way(request.term, orders)
                 await held.enter_async_context(self._locks.setdefault(region, asyncio.Lock()))
             self._admit(request)
             by_place: dict[int, OrderResult] = {}
@@ -102,14 +107,14 @@ class OrderExecutor:
                 by_place.update(zip(wave, results, strict=True))
         return OrderResponse(results=[by_place[number] for number in range(len(request.orders))])
 
-    def _make_way(self, request: OrderRequest) -> None:
+    def make_way(self, term: int, orders: Iterable[Order]) -> None:
         """An order that waits for copies must not keep one waiting that ends this: it names other
-        copies, or closes the region."""
-        for order in request.orders:
+        copies, or closes the region. *orders*: of a leader that is heard, of that term."""
+        for order in orders:
             lock = self._locks.get(int(order.region_id))
             if lock is None or not lock.locked():
                 continue
-            if isinstance(decide(self._journal.state, request.term, order), Execute):
+            if isinstance(decide(self._journal.state, term, order), Execute):
                 self._regions.make_way(order)
 
     def _admit(self, request: OrderRequest) -> None:

@@ -26,7 +26,8 @@ from metasrv_base.wire.node.nodes import (
     RegisterAnswer,
     RegisterRequest,
 )
-from metasrv_base.wire.node.orders import OrderRequest, OrderResponse
+from metasrv_base.wire.node.orders import CloseRegion, OrderRequest, OrderResponse
+from tests.dataplane.datanode.orders.fake_regions import FakeRegions
 from tests.fakes.clock import FakeClock
 
 REGION = 1024 << 32
@@ -87,6 +88,15 @@ class FakeMachine:
         return NodeResources(
             cpu_cores=1, memory_bytes=1, memory_free_bytes=1, disk_bytes=1, disk_free_bytes=1
         )
+
+
+class SlowMachine(FakeMachine):
+    """Others run while it looks at its resources."""
+
+    async def resources(self) -> NodeResources:
+        for _ in range(100):
+            await asyncio.sleep(0)
+        return await super().resources()
 
 
 @dataclass
@@ -319,3 +329,27 @@ async def test_given_many_orders_of_a_claimed_term_when_they_wait_then_two_heart
 
     assert {task.result() for task in tasks} == {"not-ready"}
     assert len(bench.leader.heard) == 4, "the first one's, and one for all that came meanwhile"
+
+
+async def test_given_instructions_that_wait_when_others_come_then_the_regions_hear_of_them() -> (
+    None
+):
+    """They may wait for a copy, and one of the later ones tells that it has left."""
+
+    def told(number: int) -> HeartbeatAnswer:
+        order = CloseRegion(number=number, region_id=str(REGION), epoch=1)
+        return answer(number).model_copy(update={"instructions": [order]})
+
+    bench = bench_of(told(1), told(2), told(3))
+    regions = FakeRegions(MemoryStore(), held=asyncio.Event())
+    desk = OrderExecutor(bench.journal, regions)
+    world = HeartbeatPorts(bench.leader, SlowMachine(), bench.clock, bench.leases)
+    heart = HeartbeatLoop(bench.membership, desk, bench.journal, bench.regions, world)
+    async with asyncio.TaskGroup() as group:
+        instructions = group.create_task(heart.run_instructions())
+        with pytest.raises(ScriptEnded):
+            await heart.run()
+        instructions.cancel()
+
+    assert regions.done == []
+    assert {2, 3} <= set(regions.made_way)

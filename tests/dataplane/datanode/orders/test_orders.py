@@ -171,6 +171,29 @@ async def test_given_an_order_that_waits_when_others_come_then_the_regions_hear_
     assert heard == [4]
 
 
+async def test_given_a_request_that_waits_when_another_is_before_it_then_its_region_hears_again(
+    bench: Bench,
+) -> None:
+    """A request for two regions waits for the first, while another begins to wait in the second."""
+    bench.regions.held = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(bench.desk.execute(request(close(1))))
+        await asyncio.wait([first], timeout=0)
+        both = group.create_task(bench.desk.execute(request(close(2), close(2, REGION + 1))))
+        await asyncio.wait([both], timeout=0)
+        second = group.create_task(bench.desk.execute(request(close(1, REGION + 1))))
+        await asyncio.wait([second], timeout=0)
+        bench.regions.made_way.clear()
+        bench.regions.held.set()
+        bench.regions.held = asyncio.Event()
+        await first
+        await asyncio.wait([both, second], timeout=0)
+        heard = list(bench.regions.made_way)
+        bench.regions.held.set()
+
+    assert heard == [2]
+
+
 async def test_given_many_orders_when_executed_then_two_syncs_at_most(bench: Bench) -> None:
     syncs: list[str] = []
     disk = MemoryDisk(MemoryStore(), lambda operation, _: syncs.append(operation))
