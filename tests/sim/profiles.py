@@ -10,6 +10,7 @@ from tests.sim.length import LONG, SHORT, Length, Life
 from tests.sim.planted.mistakes import Bugs
 from tests.sim.plots.compacted import COMPACTED, Compacted
 from tests.sim.plots.copies.drained import DRAINED, Drained
+from tests.sim.plots.copies.moved_copies import MOVED_COPIES, MovedCopies
 from tests.sim.plots.copies.replicated import REPLICATED, Replicated
 from tests.sim.plots.large_batches import LARGE_BATCHES, LargeBatches
 from tests.sim.plots.placed import PLACED, Placed
@@ -27,6 +28,7 @@ PLOTS: Mapping[str, type[Plot]] = {
     COMPACTED.name: Compacted,
     REPLICATED.name: Replicated,
     DRAINED.name: Drained,
+    MOVED_COPIES.name: MovedCopies,
     RESTORED.name: Restored,
     LARGE_BATCHES.name: LargeBatches,
 }
@@ -35,7 +37,7 @@ LENGTHS: Mapping[str, Length] = {
     one.name: one
     for one in (
         *(LONG, SHORT, OUTAGE, QUEUE, SHORT_QUEUE, LONG_QUEUE, LOG, SHORT_LOG),
-        *(PLACED, COMPACTED, REPLICATED, DRAINED, RESTORED, LARGE_BATCHES),
+        *(PLACED, COMPACTED, REPLICATED, MOVED_COPIES, DRAINED, RESTORED, LARGE_BATCHES),
     )
 }
 """The lengths that `make sim` lives."""

@@ -15,11 +15,15 @@ CUT_ONE_WAY = "a link between two nodes that was cut in one direction"
 JUMP_MS_MAX = 600_000
 
 
-def regions_of(kv: MemoryKv) -> Iterator[RegionRoute]:
-    """Yields the routes of all regions with copies, as they are stored now."""
+def every_region_of(kv: MemoryKv) -> Iterator[RegionRoute]:
+    """Yields the routes of all regions, as they are stored now."""
     for item in list(kv._store.scan(*TableRouteKey.under())):
-        route = decode(TableRoute, item.value, key=item.key.decode())
-        yield from (region for region in route.region_routes if region.copies_version)
+        yield from decode(TableRoute, item.value, key=item.key.decode()).region_routes
+
+
+def regions_of(kv: MemoryKv) -> Iterator[RegionRoute]:
+    """Yields the routes of all regions with copies."""
+    return (region for region in every_region_of(kv) if region.copies_version)
 
 
 def may_lose(kv: MemoryKv, node: Datanode) -> bool:
@@ -29,9 +33,9 @@ def may_lose(kv: MemoryKv, node: Datanode) -> bool:
     return all(
         any(name != node.name and root not in lost for name, root in set_of(region))
         or node.name not in region.in_sync
-        for region in regions_of(kv)
+        for region in every_region_of(kv)
     ) and not any(
-        root.startswith(node.root) for region in regions_of(kv) for root in region.borrows
+        root.startswith(node.root) for region in every_region_of(kv) for root in region.borrows
     )
 
 

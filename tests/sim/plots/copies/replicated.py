@@ -11,6 +11,7 @@ from keys.model.tables import RegionRoute, RegionState
 from metasrv_base.errors import MetaError
 from metasrv_base.wire.api.procedures import FailoverRequest
 from tests.sim.checks.copy_invariants import CopyGhost
+from tests.sim.checks.minimum_invariants import MinimumGhost
 from tests.sim.clients.client import Session, pursued
 from tests.sim.clients.ddl import Known, Owner
 from tests.sim.clients.writers import Writer, read_all
@@ -107,12 +108,13 @@ class Replicated(Plot):
         for node in world.nodes:
             node.has_copies = True
         routes = CopyGhost(world.weather.sometimes, world.wrong)
-        world.ghost.listeners.append(routes.written)
+        self.minimum = MinimumGhost(world.loop.time, world.wrong)
+        world.ghost.listeners += [routes.written, self.minimum.written]
 
     # ---- before
 
     async def _shaped(self) -> bool:
-        """No table has an index: what brings files to regions with copies is refused."""
+        """No table changes all of its shape."""
         return True
 
     def _owner(self, name: str) -> Owner:
@@ -127,13 +129,17 @@ class Replicated(Plot):
             name = f"writer-{number}"
             writer = Writer(world.session(name), number, self.names)
             actors.append((name, writer.run(length.statements)))
-        (known,) = self.known
-        mover = Mover(self.owners[0], known, tuple(node.name for node in world.nodes))
-        actors.append(("mover", mover.run(length.owned)))
+        actors += self._operators()
         for number in range(2):
             name = f"reader-{number}"
             actors.append((name, self._read(world.session(name))))
         return actors
+
+    def _operators(self) -> "Iterator[tuple[str, Coroutine[Any, Any, None]]]":
+        """Yields clients that change what others write and read."""
+        (known,) = self.known
+        mover = Mover(self.owners[0], known, tuple(node.name for node in self.world.nodes))
+        yield "mover", mover.run(self.length.owned)
 
     # ---- after
 
@@ -145,6 +151,7 @@ class Replicated(Plot):
         await self._over("sets", self._are_whole, SETTLE_MS_MAX)
         world.weather.sometimes[WHOLE] += self._are_whole()
         session = world.session("judge")
+        await self._judge_minimum(session)
         for _ in range(COPIES - 1):
             await self._read_as_promised(session)
             for region in list(self._regions()):
@@ -158,6 +165,13 @@ class Replicated(Plot):
     async def _read_as_promised(self, session: Session) -> None:
         for known in self.known:
             await read_all(session, session.rows(known.name), must=True)
+
+    async def _judge_minimum(self, session: Session) -> None:
+        for known in self.known:
+            rows = session.oracle.rows(known.table_id)
+            router = (await session.rows(known.name).binding.get()).layout.router
+            numbers = {key: router.number([key]) for key in rows.keys}
+            self.minimum.judge(known.table_id, rows, numbers)
 
     async def _lead_next(self, session: Session, region: RegionRoute) -> None:
         """The copy that has not led for longest leads, and then all know it."""

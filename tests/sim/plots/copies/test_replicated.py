@@ -16,6 +16,7 @@ pytestmark = [pytest.mark.sim, pytest.mark.timeout(900)]
 
 FOUND = {
     1: "a truncate of a table with copies was refused by every node, for ever",
+    2: "a failover waited for the lost disk of a copy that was to lead, and others had all rows",
     3: "a truncate waited for a leader that had started again, and its failover for the truncate",
 }
 """Seeds that found something once."""

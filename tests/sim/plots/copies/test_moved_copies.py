@@ -1,0 +1,53 @@
+"""Copies that are moved, added and removed beside switches, alters and failovers: all comes to rest
+within a bounded time, and no acknowledged row is lost."""
+
+from collections import Counter
+
+import pytest
+
+from tests.sim.checks.copy_invariants import ADDED, JOINED, PROMOTED, REMOVED
+from tests.sim.length import Life
+from tests.sim.plots.copies.copy_faults import DISK_LOST
+from tests.sim.plots.copies.moved_copies import (
+    COPIES_KEPT,
+    COPIES_MOVED,
+    INDEXED,
+    MOVED_COPIES,
+    NUMBERED,
+    SETTLED,
+    SWITCHED,
+)
+from tests.sim.report import shown
+from tests.sim.runs import Processes
+
+pytestmark = [pytest.mark.sim, pytest.mark.timeout(900)]
+
+FOUND = {
+    8: "a change waited for a copy that was gone, and the order that said so waited behind it",
+}
+"""Seeds that found something once."""
+LIVES = [Life(seed, MOVED_COPIES) for seed in (*FOUND, 2)]
+LEAST = {
+    PROMOTED: 4,
+    JOINED: 8,
+    ADDED: 8,
+    REMOVED: 8,
+    DISK_LOST: 1,
+    COPIES_MOVED: 2,
+    COPIES_KEPT: 1,
+    SWITCHED: 2,
+    NUMBERED: 2,
+    INDEXED: 1,
+    SETTLED: 6 * len(LIVES),
+}
+"""Counts without which the lives would prove little."""
+
+
+def test_given_copies_that_move_when_faults_are_over_then_all_comes_to_rest(
+    sim_processes: Processes,
+) -> None:
+    outcomes = sim_processes.lives(LIVES)
+
+    assert not [shown(one) for one in outcomes if one.violations]
+    total = sum((one.sometimes for one in outcomes), Counter[str]())
+    assert not {what: total[what] for what, least in LEAST.items() if total[what] < least}
