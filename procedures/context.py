@@ -107,6 +107,11 @@ class Live:
                 await self.woken.wait()
 
 
+def _any_may_be(table_id: int) -> bool:
+    """Whether a table may be busy, where nobody knows."""
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Ports:
     """The world of one term, shared by all its procedures."""
@@ -130,6 +135,9 @@ class Ports:
     """The size from which a batch happens in parts."""
     applied: Callable[[], Catalog] = Catalog
     """The catalog as this leader has applied it: no older than any commit of its term."""
+    is_busy: Callable[[int], bool] = _any_may_be
+    """Whether a living procedure claims locks of a table id: it may be making or deleting folders
+    of it. All who lock a region lock its route, too."""
 
 
 @frozen

@@ -16,6 +16,7 @@ from keys.model.transitions import LateHolder
 from keys.store.kv import TXN_BYTES_MAX, TXN_OPS_MAX
 from metasrv_base.engines import LSM
 from metasrv_base.values.frozen import frozen
+from metasrv_base.wire.node.adoption import Inventory
 from metasrv_base.wire.node.inputs import Borrowed, Snapshot
 from metasrv_base.wire.node.jobs import (
     BackfillJob,
@@ -67,6 +68,11 @@ class NodeOrders(Protocol):
         with the same rows. *whole*: the entries of all indexes too, also of unknown ones.
 
         Raises NotFound if the region is not open at *node*, or has no mark of that name."""
+        ...
+
+    async def inventory(self, node: str, region_id: int) -> Inventory:
+        """Returns the folders of a region on the disk of *node*. Raises as the node answers, and
+        Unavailable."""
         ...
 
 

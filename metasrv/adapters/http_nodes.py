@@ -15,6 +15,7 @@ from metasrv.nodes.node_liveness import NodeLiveness
 from metasrv_base.errors import MetaError, NotLeader, Refused, Unavailable, Unknown
 from metasrv_base.token import OwnToken
 from metasrv_base.wire.http.client import HttpClient
+from metasrv_base.wire.node.adoption import Inventory
 from metasrv_base.wire.node.inputs import Borrowed, Snapshot
 from metasrv_base.wire.node.orders import (
     CreateRegion,
@@ -144,6 +145,13 @@ class HttpNodes:
         path = f"/node/v1/regions/{region_id}/snapshot?{query}"
         answer = await client.request("GET", path, deadline_ms=ORDER_DEADLINE_MS)
         return answer.body(Snapshot)
+
+    async def inventory(self, node: str, region_id: int) -> Inventory:
+        client = self._client(self.book.entry(node).node.address)
+        query = urlencode({"first": str(region_id), "last": str(region_id)})
+        path = f"/node/v1/inventory?{query}"
+        answer = await client.request("GET", path, deadline_ms=READ_DEADLINE_MS)
+        return answer.body(Inventory)
 
     async def close(self) -> None:
         for client in self._clients.values():

@@ -10,9 +10,9 @@ from keys.model.removed import RemovedTableRouteKey
 from keys.model.tables import CopyRole, RegionRoute, RegionState
 from metasrv.check.check_input import CheckInput, NodeRegion
 from metasrv.check.rule import CheckFault, CheckRule, Scope, Severity
-from metasrv.nodes.orphans import Evidence, RegionFolder, judgements
 from metasrv_base.ids import RegionId, table_of
 from metasrv_base.wire.node.inspect import InspectedRoot
+from procedures.steps.orphans.judging import Evidence, RegionFolder, judgements
 
 
 def _reported(facts: CheckInput) -> Iterator[tuple[str, NodeRegion, RegionRoute | None]]:

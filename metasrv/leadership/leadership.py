@@ -219,6 +219,7 @@ def _ports(
         term=nodes.term,
         deadline_ms=world.config.store_deadline_ms,
         applied=lambda: world.follower.catalog,
+        is_busy=book.is_busy,
     )
 
 

@@ -39,6 +39,7 @@ ENDED_KINDS = frozenset(
         "move_copy",
         "purge_table",
         "remove_copy",
+        "remove_orphans",
         "switch_leader",
         "truncate_table",
     }

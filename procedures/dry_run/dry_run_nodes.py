@@ -9,6 +9,7 @@ from keys.model.tables import RegionState, TableRoute, TableRouteKey
 from metasrv_base.engines import MEMORY
 from metasrv_base.errors import Unavailable
 from metasrv_base.ids import RegionId, table_of
+from metasrv_base.wire.node.adoption import Inventory
 from metasrv_base.wire.node.checks import DataFaults
 from metasrv_base.wire.node.inputs import Borrowed, BorrowedFile, SealedSegment, Snapshot
 from metasrv_base.wire.node.jobs import (
@@ -111,6 +112,9 @@ class StageNodes:
             files=[],
             segments=[something],
         )
+
+    async def inventory(self, node: str, region_id: int) -> Inventory:
+        return await self.ports.nodes.inventory(node, region_id)
 
     async def snapshot(
         self, node: str, region_id: str, mark: str, *, whole: bool = False

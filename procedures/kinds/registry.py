@@ -33,6 +33,7 @@ from procedures.kinds.namespaces.tablespaces import (
     DROP_TABLESPACE,
     RENAME_TABLESPACE,
 )
+from procedures.kinds.orphans.remove_orphans import REMOVE_ORPHANS
 from procedures.kinds.tables.check_table import CHECK_TABLE
 from procedures.kinds.tables.create_table import CREATE_TABLE
 from procedures.kinds.tables.drop_table import DROP_TABLE
@@ -82,5 +83,6 @@ KINDS: Mapping[str, Kind[Any]] = {
         MOVE_COPY,
         DRAIN_NODE,
         SWITCH_LEADER,
+        REMOVE_ORPHANS,
     )
 }

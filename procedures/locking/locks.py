@@ -63,6 +63,11 @@ def node_key(node: str) -> str:
     return f"node:{node}"
 
 
+def orphans_key(node: str) -> str:
+    """The key by which folders of a node go into quarantine and from there one batch at a time."""
+    return f"orphans:{node}"
+
+
 def route_key(table_id: int) -> str:
     return f"route:{table_id}"
 

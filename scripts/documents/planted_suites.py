@@ -258,6 +258,13 @@ SUITES: Mapping[str, Suite] = {
         "::test_given_a_rule_removed_when_explored_then_its_fault_is_found",
         ("tests/model/copies/mutants.py::MUTANTS",),
     ),
+    "orphans": Suite(
+        "In how folders in quarantine are judged before they are deleted; found by a route that"
+        " names one again.",
+        "tests/procedures/kinds/orphans/test_remove_orphans_planted.py"
+        "::test_given_a_planted_bug_when_a_route_names_a_folder_again_then_its_deletion_is_found",
+        ("tests/procedures/kinds/orphans/test_remove_orphans_planted.py::PLANTED",),
+    ),
     "seams": Suite(
         "Where one program meets another; found by a fault between the two, which other suites"
         " cannot see because a fake stands for one of them.",

@@ -11,6 +11,7 @@ from typing import Protocol
 from keys.model.records import ProcedureKey
 from keys.store.kv import Get, KeyPage, Kv, LeaseId, Put, Request, TxnAnswer, Watched
 from metasrv_base.errors import Unknown
+from metasrv_base.wire.node.adoption import Inventory
 from metasrv_base.wire.node.inputs import Borrowed, Snapshot
 from metasrv_base.wire.node.jobs import (
     BackfillJob,
@@ -173,6 +174,12 @@ class FaultyNodes:
         call = Call("nodes.snapshot", site(), False)
         self._look_at(call, lambda sent: sent.node == node and part in sent.target)
         return await self.nodes.snapshot(node, region_id, mark, whole=whole)
+
+    async def inventory(self, node: str, region_id: int) -> Inventory:
+        part = f"/inventory?first={region_id}&"
+        call = Call("nodes.inventory", site(), False)
+        self._look_at(call, lambda sent: sent.node == node and part in sent.target)
+        return await self.nodes.inventory(node, region_id)
 
     def _look_at(self, call: Call, is_it: Callable[[Sent], bool]) -> None:
         if self.plan.meets(call):

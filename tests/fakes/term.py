@@ -143,6 +143,7 @@ async def lead(server: Server, world: World) -> None:
                 deadline_ms=deadline_ms,
                 limits=world.one_transaction,
                 applied=lambda: follower.catalog,
+                is_busy=server.is_busy,
             )
             server.committer, server.follower = committer, follower
             server.sequences = Sequences(kv, committer, deadline_ms)

@@ -60,6 +60,9 @@ def _execute(plane: Plane, cluster_id: str, sent: Sent) -> OrderResponse:
 
 def _read(plane: Plane, sent: Sent) -> BaseModel:
     url = urlsplit(sent.target)
+    if url.path == "/node/v1/inventory":
+        region_id = parse_qs(url.query)["first"][0]
+        return plane.storage.inventory(sent.node, f"{plane.nodes[sent.node].root}/", region_id)
     region_id, what = url.path.removeprefix("/node/v1/regions/").split("/")
     if what == "borrowed":
         return plane.nodes[sent.node].borrowed(region_id)

@@ -10,7 +10,6 @@ from keys.commit.txn import snapshot
 from keys.model.cluster import ClusterKey, Cordon, NodeRecord
 from keys.model.log import CatalogVersionKey
 from keys.model.tables import RegionRoute
-from metasrv.nodes.orphans import Evidence, Judgement, RegionFolder, judgements
 from metasrv.nodes.status import HeldBack, NodeStatus
 from metasrv.service.bodies.shapes import Addresses, region_body, time_of
 from metasrv.service.catalog.listing import ListRequest, list_name, next_token
@@ -35,6 +34,7 @@ from metasrv_base.wire.api.cluster import (
 )
 from metasrv_base.wire.model import INT64_END
 from metasrv_base.wire.node.nodes import RegionStat
+from procedures.steps.orphans.judging import Evidence, Judgement, RegionFolder, judgements
 
 REGIONS_TOLD_MAX = 1_000  # of one node; others are in pages of /v1/regions
 ORPHAN_GRACE_MS = 3_600_000

@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from metasrv_base.errors import Conflict, Unavailable
+from metasrv_base.wire.node.adoption import FoundRoot, Inventory, QuarantinedRoot
 from metasrv_base.wire.node.orders import (
     DeleteQuarantined,
     DiscardRoot,
@@ -100,6 +101,19 @@ def _key(row: str) -> str:
     return row.partition("=")[0]
 
 
+def _described(region_id: str, root: str, folder: Folder) -> FoundRoot:
+    return FoundRoot(
+        region_id=region_id,
+        root=root,
+        fence_epoch=folder.fence,
+        fence_opening=1,
+        fenced_ms=0,
+        opener=folder.raised.get(folder.fence, root),
+        manifest_epoch=folder.epoch or None,
+        borrows=sorted({held for held, _ in folder.inputs}),
+    )
+
+
 @dataclass
 class Storage:
     """The disks of all nodes: a node that died leaves its folders behind (docs/protocols.md P5)."""
@@ -131,6 +145,33 @@ class Storage:
         for root, at_ms in sorted(self.quarantined):
             if root in roots and root not in self.folders:
                 self.folders[root] = self.quarantined.pop((root, at_ms))
+
+    def inventory(self, node_id: str, below: str, region_id: str) -> Inventory:
+        """The folders below *below* that are named for a region."""
+
+        def is_of(root: str) -> bool:
+            return root.startswith(below) and root.rpartition("/")[2].startswith(f"{region_id}-")
+
+        return Inventory(
+            node_id=node_id,
+            cluster_id=None,
+            roots=[
+                _described(region_id, root, self.folders[root])
+                for root in sorted(self.folders)
+                if is_of(root)
+            ],
+            dropped=[],
+            quarantined=[
+                QuarantinedRoot(
+                    folder=_described(region_id, root, folder),
+                    path=f"{root}@{at_ms}",
+                    at_ms=at_ms,
+                    bytes=1,
+                )
+                for (root, at_ms), folder in sorted(self.quarantined.items())
+                if is_of(root)
+            ],
+        )
 
     def read(self, root: str) -> Folder:
         """Raises Unavailable("region-lost") where there is nothing to read."""

@@ -27,6 +27,10 @@ def picture_of(plane: Plane) -> Picture:
             for (node, region), ends_at_ms in plane.leases.items()
         },
         **{f"file {path}": sorted(rows) for path, rows in plane.brought.items()},
+        **{
+            f"quarantined {at_ms} {root}": _folder(one)
+            for (root, at_ms), one in plane.storage.quarantined.items()
+        },
         **{f"joins {region}": True for region in sorted(plane.joining)},
     }
 
@@ -48,6 +52,8 @@ def restore(plane: Plane, picture: Picture) -> None:
                 del plane.storage.folders[rest]
             case "folder":
                 plane.storage.folders[rest] = _as_folder(piece)
+            case "quarantined":
+                _quarantine(plane, rest, piece)
             case "lease":
                 node, _, region = rest.partition(" ")
                 _lease(plane, (node, region), piece)
@@ -55,6 +61,14 @@ def restore(plane: Plane, picture: Picture) -> None:
                 plane.joining.add(rest)
             case _:
                 plane.brought[rest] = frozenset(piece)
+
+
+def _quarantine(plane: Plane, rest: str, piece: Json) -> None:
+    at_ms, _, root = rest.partition(" ")
+    if piece is None:
+        del plane.storage.quarantined[root, int(at_ms)]
+    else:
+        plane.storage.quarantined[root, int(at_ms)] = _as_folder(piece)
 
 
 def _lease(plane: Plane, held: tuple[str, str], piece: Json) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from metasrv_base.clock import SystemClock
+from metasrv_base.wire.node.adoption import Inventory
 from metasrv_base.wire.node.inputs import Borrowed, Snapshot
 from metasrv_base.wire.node.jobs import (
     BackfillJob,
@@ -82,6 +83,9 @@ class FakeNodes:
         return Borrowed(
             region_id=region_id, epoch=1, root="/r", columns=[], marks=[], files=[], segments=[]
         )
+
+    async def inventory(self, node: str, region_id: int) -> Inventory:
+        return Inventory(node_id=node, cluster_id=None, roots=[], dropped=[], quarantined=[])
 
     async def snapshot(
         self, node: str, region_id: str, mark: str, *, whole: bool = False

@@ -68,6 +68,7 @@ from tests.procedures.harness.tables import (
     table_info,
     table_route,
 )
+from tests.procedures.kinds.orphans.orphan_scenarios import ORPHAN_SCENARIOS
 
 # ---- what is there before
 
@@ -395,5 +396,5 @@ SCENARIOS = (
         {FULL: decommissioned},
         undone=still_registered,
     ),
-    *(*ON_NODES, *COPIED_SCENARIOS),
+    *(*ON_NODES, *COPIED_SCENARIOS, *ORPHAN_SCENARIOS),
 )

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from keys.model.tables import CopyRole, RegionCopy, RegionRoute, RegionState, TableRoute
-from metasrv.nodes.orphans import (
+from metasrv_base.wire.node.adoption import FoundRoot
+from procedures.steps.orphans.judging import (
     Evidence,
     Judgement,
     OrphanReason,
@@ -14,7 +15,6 @@ from metasrv.nodes.orphans import (
     WaitReason,
     judgements,
 )
-from metasrv_base.wire.node.adoption import FoundRoot
 from tests.metasrv.nodes.samples import region
 
 TABLE, OTHER_TABLE = 1024, 1025
@@ -178,3 +178,15 @@ def test_given_a_page_when_judged_then_each_table_is_looked_up_once() -> None:
         None,
         OrphanReason.NO_TABLE,
     ]
+
+
+def test_given_a_folder_in_quarantine_whose_deletion_was_cut_then_its_name_is_judged() -> None:
+    """It had a fence when it came, and the fences go last."""
+    left = FoundRoot(region_id=REGION, root=OLD.root)
+
+    judged = only(RegionFolder.of_quarantined(left), evidence(led(2)))
+    elsewhere = only(RegionFolder.of(left), evidence(led(2)))
+    torn = RegionFolder.of_quarantined(found(opener=None))
+
+    assert (judged.orphan, elsewhere.wait) == (OrphanReason.OLD_EPOCH, WaitReason.UNREADABLE)
+    assert only(torn, evidence(led(2))).wait is WaitReason.UNREADABLE

@@ -8,7 +8,7 @@ why it waits.
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import groupby
 
@@ -53,6 +53,8 @@ class WaitReason(StrEnum):
     """Its fence or its manifest cannot be read, so its epoch, age or borrows are not known."""
     YOUNG = "young"
     """Its highest fence was raised within the grace time."""
+    READERS = "readers"
+    """A node that has the region did not say which folders it reads."""
     NAME = "name"
     """No region's folder has such a name: an operator put it there."""
 
@@ -98,6 +100,13 @@ class RegionFolder:
             item.fenced_ms,
             is_whole and item.fenced_ms is not None,
         )
+
+    @classmethod
+    def of_quarantined(cls, item: FoundRoot) -> "RegionFolder":
+        """Describes a folder in quarantine. One without a fence had one when it came: its deletion
+        was interrupted, and its name says what it was."""
+        described = cls.of(item)
+        return described if item.fence_epoch else replace(described, is_readable=True)
 
     @property
     def table_id(self) -> int | None:
