@@ -11,6 +11,7 @@ A region of a volatile engine has no files to open: the new leaders fence the ol
 says `lost`, and the procedure ends. A truncate gives empty regions (docs/decisions/0236).
 """
 
+import asyncio
 from collections.abc import Collection
 from dataclasses import replace
 from operator import not_
@@ -22,8 +23,8 @@ from keys.commit.txn import Snapshot, Txn
 from keys.model.records import Lock, Resource
 from keys.model.tables import RegionRoute, TableInfoKey, TableRouteKey
 from metasrv_base.engines import LSM
-from metasrv_base.errors import Conflict, Refused, Unavailable
-from metasrv_base.wire.node.jobs import MoveJob
+from metasrv_base.errors import Conflict, MetaError, Refused, Unavailable
+from metasrv_base.wire.node.jobs import MoveJob, MoveResult
 from metasrv_base.wire.node.orders import AdoptFiles, DataFile
 from procedures.context import Context
 from procedures.kinds.failover.failover_plan import DrainTarget, Rerouted, reroute_plan
@@ -32,6 +33,8 @@ from procedures.machine import AdmissionLane, Done, Goto, Kind, Outcome, Procedu
 from procedures.steps.open_and_publish import grant, open_and_announce
 from procedures.steps.region_cleanup import discard_roots, leaving, outwait_leases
 from procedures.steps.region_orders import UNNUMBERED, order_one
+
+LOOK_MS = 1_000  # between two looks at the leaders of regions, while Spark works
 
 
 class Adoption(ProcedureState):
@@ -164,7 +167,8 @@ async def serve(state: FailoverTable, context: Context) -> Outcome[FailoverTable
 
 async def move(state: FailoverTable, context: Context) -> Outcome[FailoverTable]:
     """Copies the borrowed input of one region by Spark. Each attempt writes to a folder of its
-    own, also the first one after a pause."""
+    own, also the first one after a pause. A job that lasts ends once a region of the table needs
+    another leader, since no other procedure may give it one meanwhile."""
     if await _can_reroute(state, context):
         return Goto("reroute", state)
     if not state.to_move:
@@ -186,7 +190,7 @@ async def move(state: FailoverTable, context: Context) -> Outcome[FailoverTable]
             borrowed=borrowed,
         )
         with context.waiting_for("spark", job.job_id):
-            moved = await context.ports.jobs.move(job, progress=context.progress)
+            moved = await _moved_by(job, state, context)
         files = tuple(file.model_dump(mode="json") for file in moved.files)
         new = new.model_copy(
             update={
@@ -197,6 +201,49 @@ async def move(state: FailoverTable, context: Context) -> Outcome[FailoverTable]
             }
         )
     return Goto("adopt", new)
+
+
+async def _moved_by(job: MoveJob, state: FailoverTable, context: Context) -> MoveResult:
+    """Raises Unavailable, with the job ended, once regions can be rerouted."""
+
+    async def moved() -> MoveResult | MetaError:
+        try:
+            return await context.ports.jobs.move(job, progress=context.progress)
+        except MetaError as error:
+            return error
+
+    going = asyncio.gather(moved())
+    try:
+        while not going.done():
+            await asyncio.wait([going], timeout=LOOK_MS / 1000)
+            if not going.done() and _seems_led_amiss(state, context):
+                await _must_not_reroute(state, context)
+    finally:
+        if not going.done():
+            going.cancel()
+            await asyncio.wait([going])
+            going.exception()  # that it was ended: looked at
+    (result,) = going.result()
+    if isinstance(result, MetaError):
+        raise result
+    return result
+
+
+def _seems_led_amiss(state: FailoverTable, context: Context) -> bool:
+    """Whether the applied route of a region names a node that is dead, or serves something not as
+    its routes say. A look at the nodes, which reads nothing from the store."""
+    table = context.ports.applied().tables.get(state.table_id)
+    if table is None:
+        return False
+    nodes = context.ports.placement.nodes()
+    sound = {view.node_id for view in nodes if view.alive and not (view.restarted or view.lost)}
+    moving = [r for r in table.route.region_routes if r.region_id in state.region_ids]
+    return any(region.leader not in sound for region in moving)
+
+
+async def _must_not_reroute(state: FailoverTable, context: Context) -> None:
+    if await _can_reroute(state, context):
+        raise Unavailable("not-ready", what=f"the leader of a region of {state.name}")
 
 
 async def adopt(state: FailoverTable, context: Context) -> Outcome[FailoverTable]:
