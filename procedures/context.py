@@ -35,6 +35,7 @@ from procedures.ports import (
 WaitKind: TypeAlias = Literal[
     "child",
     "copy",
+    "dropped_table",
     "grace",
     "maintenance",
     "node",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from metasrv_base.wire.api.adoption import AdoptionBody
     from metasrv_base.wire.api.cluster import (
         ClusterBody,
+        DroppedTables,
         MaintenanceBody,
         NodeBody,
         NodeDetailBody,
@@ -200,10 +201,11 @@ class SyncNodeBook:
         node_id: str,
         reason: str,
         targets: Sequence[str] = (),
+        dropped: DroppedTables = "wait",
         **options: Unpack[ChangeOptions],
     ) -> ProcedureBody:
         """The procedure by which its regions leave; wait for it with `procedures.wait`."""
-        return self._portal.call(self._origin.drain(node_id, reason, targets, **options))
+        return self._portal.call(self._origin.drain(node_id, reason, targets, dropped, **options))
 
     def decommission(
         self, node_id: str, reason: str, *, lost: bool = False, dry_run: bool = False

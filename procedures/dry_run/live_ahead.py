@@ -28,10 +28,15 @@ class LiveAhead(Live):
 
     async def rest(self, ms: int) -> None:
         """Lets time pass at once. Ends a wait for a copy, which it notes. Raises Unavailable where
-        the copy is not one that the rehearsal has added: nothing changes meanwhile."""
+        the copy is not one that the rehearsal has added, and for a wait for dropped tables: nothing
+        changes meanwhile."""
         if any(wait.expires_in_ms is not None for wait in self.waiting):
             await self.clock.sleep_ms(ms)
             return
+        for wait in self.waiting:
+            if wait.kind == "dropped_table":
+                self.notes.waits.append(Blocker(Obstacle.DROPPED_TABLE, wait.holder))
+                raise Unavailable(what="dropped table", name=wait.holder)
         copies = [wait.holder for wait in self.waiting if wait.kind == "copy"]
         for copy in copies:
             self.notes.waits.append(Blocker(Obstacle.COPY, copy))

@@ -21,6 +21,7 @@ class Obstacle(StrEnum):
     SCHEMA_LEASE = "schema_lease"
     CHILD = "child"
     COPY = "copy"
+    DROPPED_TABLE = "dropped_table"
     POISON = "poison"
     """A lock is held by one whose undo was given up."""
     PAUSED = "paused"

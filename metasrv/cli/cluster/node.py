@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
@@ -246,6 +246,13 @@ def drain(  # noqa: PLR0913  # a parameter is an option of the command
             autocompletion=node_ids,
         ),
     ] = None,
+    dropped: Annotated[
+        str,
+        typer.Option(
+            help="Dropped tables there: `wait` until they are purged, `purge` or `keep` them.",
+            metavar="END",
+        ),
+    ] = "wait",
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
     idempotency_key: IdempotencyKey = "",
@@ -253,9 +260,17 @@ def drain(  # noqa: PLR0913  # a parameter is an option of the command
     as_json: AsJson = False,
 ) -> None:
     """Cordon a node, move its regions away while it is alive, and wait for the end."""
+    from metasrv_base.wire.api.cluster import DroppedTables
+
+    must_be_among(dropped, get_args(DroppedTables), "--dropped", "end of dropped tables")
     with service(metasrv, as_json) as client:
         started = client.nodes.drain(
-            node, reason, to or (), dry_run=dry_run, idempotency_key=idempotency_key
+            node,
+            reason,
+            to or (),
+            cast("DroppedTables", dropped),
+            dry_run=dry_run,
+            idempotency_key=idempotency_key,
         )
         show_end(client, started, wait, as_json)
 

@@ -14,6 +14,7 @@ from metasrv_base.wire.api.cluster import (
     CordonRequest,
     DecommissionRequest,
     DrainRequest,
+    DroppedTables,
     MaintenanceBody,
     MaintenanceRequest,
     NodeBody,
@@ -231,12 +232,13 @@ class NodeBook:
         node_id: str,
         reason: str,
         targets: Sequence[str] = (),
+        dropped: DroppedTables = "wait",
         **options: Unpack[ChangeOptions],
     ) -> ProcedureBody:
         """The procedure by which its regions leave; wait for it with `procedures.wait`."""
-        request = DrainRequest(reason=reason, targets=tuple(targets))
-        done = await self._service.ask("POST", f"/v1/nodes/{node_id}/drain", request, **options)
-        return done.body(ProcedureBody)
+        request = DrainRequest(reason=reason, targets=tuple(targets), dropped=dropped)
+        path = f"/v1/nodes/{node_id}/drain"
+        return (await self._service.ask("POST", path, request, **options)).body(ProcedureBody)
 
     async def decommission(
         self, node_id: str, reason: str, *, lost: bool = False, dry_run: bool = False
@@ -244,11 +246,9 @@ class NodeBook:
         """Removes it. *lost*: as `decommission_lost`. *dry_run*: the node as it would be."""
         if lost and not dry_run:
             return await self.decommission_lost(node_id, reason)
+        path, params = f"/v1/nodes/{node_id}/decommission", {"dry_run": "true"} if dry_run else {}
         request = DecommissionRequest(reason=reason, lost=lost)
-        path = f"/v1/nodes/{node_id}/decommission"
-        params = {"dry_run": "true"} if dry_run else {}
-        answer = await self._service.ask("POST", path, request, params)
-        return answer.body(NodeBody)
+        return (await self._service.ask("POST", path, request, params)).body(NodeBody)
 
     async def decommission_lost(
         self, node_id: str, reason: str, **options: Unpack[ChangeOptions]

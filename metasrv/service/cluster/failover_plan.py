@@ -25,7 +25,7 @@ from metasrv_base.wire.api.procedures import FailoverRequest
 from metasrv_base.wire.problem.problems import FieldError, refuse
 from procedures.kinds.failover.failover_node import FAILOVER_NODE, FailoverNode
 from procedures.kinds.failover.failover_table import FAILOVER_TABLE, FailoverTable
-from procedures.kinds.moves.drain_node import DRAIN_NODE, DrainNode
+from procedures.kinds.moves.drain_node import DRAIN_NODE, DrainNode, DroppedTables
 from procedures.kinds.moves.drain_plan import copied_tables
 from procedures.machine import Kind, ProcedureState
 from procedures.ports import NodeView
@@ -120,9 +120,9 @@ def plan_drain(node_id: str, request: DrainRequest, situation: Situation) -> Tur
     yield from must_take_all(room, situation.catalog)
     copied = yield from copied_tables(situation.catalog, node_id)
     yield from must_take_copies(room, situation.catalog, copied)
-    return Leaving(
-        DRAIN_NODE, DrainNode(node=node_id, reason=request.reason, targets=request.targets)
-    )
+    dropped = DroppedTables(request.dropped)
+    facts = {"node": node_id, "reason": request.reason, "targets": request.targets}
+    return Leaving(DRAIN_NODE, DrainNode(**facts, dropped=dropped))
 
 
 def plan_regions(

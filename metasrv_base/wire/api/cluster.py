@@ -119,12 +119,19 @@ class NodePatch(WireModel):
     """Label -> value; null removes it. Node filters of placements go by them."""
 
 
+DroppedTables = Literal["wait", "purge", "keep"]
+
+
 class DrainRequest(WireModel):
     """`POST /v1/nodes/{node}/drain`."""
 
     reason: str = Field(min_length=1, max_length=500)
     targets: Listed[str] = Field(default=(), max_length=1_024)
     """Nodes that may take the regions; empty: any."""
+    dropped: DroppedTables = "wait"
+    """Regions of dropped tables do not move. `wait`: the drain ends once they are purged, or
+    undropped and moved. `purge`: it purges those tables before their time, so that nothing undrops
+    them. `keep`: they stay on the node."""
 
 
 class DecommissionRequest(WireModel):

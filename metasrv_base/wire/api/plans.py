@@ -17,6 +17,7 @@ BlockerKind = Literal[
     "schema_lease",
     "child",
     "copy",
+    "dropped_table",
     "poison",
     "paused",
     "maintenance",

@@ -59,8 +59,8 @@ class WaitingBody(WireModel):
     """Something that the procedure waits for."""
 
     kind: str
-    """`lock`, `admission`, `region_lease`, `schema_lease`, `node`, `child`, `copy`, `spark`,
-    `maintenance`, `throttle` or `grace`."""
+    """`lock`, `admission`, `region_lease`, `schema_lease`, `node`, `child`, `copy`,
+    `dropped_table`, `spark`, `maintenance`, `throttle` or `grace`."""
     holder: str
     """The holder: a procedure, a node, a frontend, a job, or the limit of running procedures."""
     key: str | None = None

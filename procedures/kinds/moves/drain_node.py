@@ -6,27 +6,55 @@ switch. An only copy moves in the same way: the region has two meanwhile, and it
 So no write is refused, and no copy in sync is missing meanwhile (docs/decisions/0403). A few move
 at once, and fewer to one node.
 
+Regions of dropped tables do not move. The drain waits until they are purged, because their time is
+over or by a request; or it purges them, or leaves them there, as its own request says.
+
 Regions that could not move in any of the rounds fail over in the end, each with a pause. Rows in
 the memory of the node stay there. A cancel begins no more moves; those that were begun go on by
 themselves, and can be cancelled each.
 """
 
 from collections.abc import Mapping
+from enum import StrEnum
+from functools import partial
+from operator import eq
 
+from pydantic import Field
+
+from keys.catalog.tables.catalog_table import CatalogTable
 from keys.model.records import Lock, Resource
 from metasrv_base.concurrency.turns import by_turns
 from procedures.context import Context
 from procedures.kinds.failover.failover_node import FAILOVER_NODE, FailoverNode
 from procedures.kinds.moves.copy_move import MoveCopy
-from procedures.kinds.moves.drain_plan import DrainRules, left, moves_due
+from procedures.kinds.moves.drain_plan import DrainRules, dropped_on, left, moves_due, tables_on
 from procedures.kinds.moves.move_copy import MOVE_COPY
+from procedures.kinds.tables.purge_table import PURGE_TABLE, PurgeTable
 from procedures.machine import AdmissionLane, Done, Goto, Kind, Outcome, ProcedureState, Step
 from procedures.steps.paged_children import at_most, child_id, rest_before_again
 
 ROUNDS_MAX = 8  # over the copies of the node; those that failed as often are reported
 LEFT_TOLD_MAX = 64  # regions that stay on the node and are named in the result
-DEADLINE_MS = 7 * 86_400_000
-"""The time for which rows may move. After it no more moves begin."""
+DROPPED_MAX = 64  # dropped tables that are purged at once, or named in the result
+NAMED = 4  # of them in a wait
+DROPPED_LOOK_MS = 10_000  # between two looks at all tables that are dropped
+DEADLINE_MS = 14 * 86_400_000
+"""The time for which rows may move, and dropped tables be waited for: they are kept for 7 days.
+After it no more moves begin."""
+
+
+class DroppedTables(StrEnum):
+    """The ways in which a drain leaves no dropped table behind, or some."""
+
+    WAIT = "wait"
+    """The drain waits until they are purged, or undropped."""
+    PURGE = "purge"
+    """The drain purges them before their time: nothing undrops them."""
+    KEEP = "keep"
+    """They stay on the node, which cannot be decommissioned before they are purged."""
+
+
+_is_kept = partial(eq, DroppedTables.KEEP)
 
 
 class DrainNode(ProcedureState):
@@ -37,6 +65,8 @@ class DrainNode(ProcedureState):
     rounds: int = 0
     moves: int = 0
     """Children that moved a copy, or tried to, over all rounds."""
+    dropped: DroppedTables = Field(default=DroppedTables.KEEP, exclude_if=_is_kept)
+    """The end of dropped tables that have regions on the node."""
 
 
 async def move(state: DrainNode, context: Context) -> Outcome[DrainNode]:
@@ -54,8 +84,9 @@ async def move(state: DrainNode, context: Context) -> Outcome[DrainNode]:
             break
         await at_most(context, len(living) - 1)
     new = state.model_copy(update={"rounds": state.rounds + 1, "moves": state.moves + len(begun)})
-    is_over = new.rounds == ROUNDS_MAX or not await _left(state, context)
-    return Goto("fail_over" if is_over else "move", new)
+    is_over = new.rounds >= ROUNDS_MAX or not await _left(state, context)
+    after = "fail_over" if state.dropped is DroppedTables.KEEP else "await_dropped"
+    return Goto(after if is_over else "move", new)
 
 
 async def _due(
@@ -74,6 +105,36 @@ async def _left(state: DrainNode, context: Context) -> list[str]:
     return await by_turns(left(context.ports.applied(), state.node, LEFT_TOLD_MAX))
 
 
+async def await_dropped(state: DrainNode, context: Context) -> Outcome[DrainNode]:
+    """Waits until the node has no region of a dropped table. If they are to be purged, has children
+    purge some, of those whose nodes are all alive. Regions of one that is undropped are to move."""
+    awaited = set[int]()
+    while tables := await _dropped(state, context):
+        awaited |= {each.info.table_id for each in tables}
+        alive, purged = context.alive_nodes(), 0
+        for table in tables if state.dropped is DroppedTables.PURGE else ():
+            if table.dropped_by is None or not alive.issuperset(table.route.numbers_by_node()):
+                continue
+            change, purged = PurgeTable.of(table), purged + 1
+            child = child_id(context.procedure, state.rounds, change.table_id)
+            await context.children.submit(child, PURGE_TABLE.name, change.model_dump(mode="json"))
+        if purged:
+            await at_most(context, 0)
+            new = state.model_copy(update={"rounds": state.rounds + 1})
+            return Goto("await_dropped", new)
+        names = ", ".join(
+            f"{each.info.full_name} ({each.info.table_id})" for each in tables[:NAMED]
+        )
+        with context.waiting_for("dropped_table", names):
+            await context.live.rest(DROPPED_LOOK_MS)
+    is_back = not awaited.isdisjoint(tables_on(context.ports.applied(), state.node))
+    return Goto("move" if is_back else "fail_over", state)
+
+
+async def _dropped(state: DrainNode, context: Context) -> list[CatalogTable]:
+    return await by_turns(dropped_on(context.ports.applied(), state.node, DROPPED_MAX))
+
+
 async def fail_over(state: DrainNode, context: Context) -> Outcome[DrainNode]:
     """Has a child move the regions that the node leads still, by a failover."""
     if context.ports.applied().led_by(state.node):
@@ -89,7 +150,10 @@ async def gather(state: DrainNode, context: Context) -> Outcome[DrainNode]:
     end = await context.children.end_of(child_id(context.procedure, state.rounds, 0))
     failover = None if end is None else end.result
     result = {"node": state.node, "moves": state.moves, "left": await _left(state, context)}
-    return Done(state, {**result, "failover": failover})
+    dropped = [each.info.table_id for each in await _dropped(state, context)]
+    return Done(
+        state, {**result, "failover": failover, **({"dropped": dropped} if dropped else {})}
+    )
 
 
 def locks(state: DrainNode) -> tuple[Lock, ...]:
@@ -105,7 +169,10 @@ DRAIN_NODE = Kind(
     name="drain_node",
     state=DrainNode,
     steps={
-        "move": Step(move, to=frozenset({"move", "fail_over"}), waits=True),
+        "move": Step(move, to=frozenset({"move", "await_dropped", "fail_over"}), waits=True),
+        "await_dropped": Step(
+            await_dropped, to=frozenset({"await_dropped", "move", "fail_over"}), waits=True
+        ),
         "fail_over": Step(fail_over, to=frozenset({"gather"}), waits=True),
         "gather": Step(gather, waits=True),
     },

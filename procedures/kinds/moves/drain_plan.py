@@ -62,7 +62,7 @@ def copied_tables(catalog: Catalog, node: str) -> Turns[list[int]]:
     return tables
 
 
-def tables_on(catalog: Catalog, node: str) -> Iterable[int]:
+def tables_on(catalog: Catalog, node: str) -> Collection[int]:
     """Ids of the tables of which *node* has a region, in an order that changes only by what comes
     and goes."""
     return catalog.nodes.get(node, Map[int, HeldRegions]())
@@ -202,3 +202,19 @@ def member_left(copy: LeavingCopy, node: str) -> str | None:
     that of *node*: it goes, and none is added. None: one is."""
     others = [name for name in copy.region.in_sync if name != node]
     return min(others) if len(others) >= copy.table.info.replicas else None
+
+
+def dropped_on(catalog: Catalog, node: str, limit: int) -> Turns[list[CatalogTable]]:
+    """The first tables that are dropped, or are being dropped, and of which *node* has a region."""
+    tables = list[CatalogTable]()
+    for number in tables_on(catalog, node):
+        yield
+        table = catalog.tables[number]
+        if not catalog.shows(table) and not table.info.is_volatile:
+            tables.append(table)
+    for some in slices(catalog.all_dropped()):
+        tables += (table for table in some if node in table.route.numbers_by_node())
+        if len(tables) >= limit:
+            break
+        yield
+    return tables[:limit]

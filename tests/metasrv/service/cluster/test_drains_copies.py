@@ -7,7 +7,7 @@ import pytest
 
 from keys.model.records import ProcedureHistory
 from keys.model.tables import RegionCopy, RegionRoute
-from tests.metasrv.api.rig import Server, leader
+from tests.metasrv.api.rig import TABLES, Server, leader
 from tests.metasrv.service.cluster.copied import (
     change_of,
     copied_region,
@@ -126,3 +126,25 @@ async def test_given_a_dry_run_then_it_lists_the_moves_and_nothing_is_cordoned()
         assert "switch_leader" in plan.text
         assert not is_cordoned(server, region.leader)
         assert region_now(server, region) == region
+
+
+@pytest.mark.parametrize(
+    ("dropped", "kinds"), [("wait", ["dropped_table"]), ("keep", []), ("purge", [])]
+)
+async def test_given_a_dropped_table_when_a_drain_is_planned_then_it_waits_unless_told_not_to(
+    dropped: str, kinds: list[str]
+) -> None:
+    async with leader(nodes=3) as server:
+        await server.make()
+        (table,) = server.state.follower.catalog.tables.values()
+        (region,) = table.route.region_routes
+        gone = await server.client.delete(f"{TABLES}/t", headers={"Prefer": "wait=10"})
+        assert gone.status_code in (200, 204), gone.text
+
+        plan = await drain(server, region.leader, dry_run=True, dropped=dropped)
+        wrong = await drain(server, region.leader, dropped="forget")
+
+        assert plan.status_code == 200, plan.text
+        assert [each["kind"] for each in plan.json()["blockers"]] == kinds
+        assert ("purge_table" in plan.text) is (dropped == "purge")
+        assert (wrong.status_code, wrong.json()["errors"][0]["pointer"]) == (422, "/dropped")

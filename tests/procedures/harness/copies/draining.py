@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from keys.store.kv import Compare
-from procedures.kinds.moves.drain_node import DrainNode
+from procedures.kinds.moves.drain_node import DrainNode, DroppedTables
 from tests.fakes.cluster import Cluster
 from tests.procedures.harness.copies.copied_ends import following, roles, told
 from tests.procedures.harness.copies.copied_tables import (
@@ -16,10 +16,18 @@ from tests.procedures.harness.copies.copied_tables import (
 from tests.procedures.harness.copies.switching import held
 from tests.procedures.harness.ends import TABLE, End, is_true, no_rest, serving_at
 from tests.procedures.harness.scenario import FULL, Scenario
-from tests.procedures.harness.tables import NODES, put_schema, region_ids, reserve_ids, table_info
+from tests.procedures.harness.tables import (
+    NODES,
+    drop_table_keys,
+    put_schema,
+    region_ids,
+    reserve_ids,
+    table_info,
+)
 
 DRAINED = "dn-1"
 LEADERS = ("dn-1", "dn-2", "dn-1")
+DROPPED = 1025
 COPIES = ((("dn-2", IN_SYNC),), (("dn-1", IN_SYNC),), ())
 """Copies beside the leaders of three regions."""
 ALONE: tuple[Copies, ...] = ((), (), ())
@@ -44,6 +52,14 @@ async def with_only_copies(cluster: Cluster, fence: Compare) -> None:
     route = copied_route(TABLE, LEADERS, ALONE)
     await put_copied_table(cluster, fence, table_info(TABLE, "t", 3), route)
     cluster.plane.joining |= set(region_ids(TABLE, 3))
+
+
+async def with_a_dropped_table(cluster: Cluster, fence: Compare) -> None:
+    """As `with_only_copies`, and a dropped table has a region on dn-1, and one on dn-2."""
+    await with_only_copies(cluster, fence)
+    route = copied_route(DROPPED, ("dn-1", "dn-2"), ALONE[:2])
+    await put_copied_table(cluster, fence, table_info(DROPPED, "gone", 2), route)
+    await drop_table_keys(cluster, fence, DROPPED)
 
 
 def sound(end: End, before: Sequence[Copies] = COPIES) -> list[str]:
@@ -76,6 +92,14 @@ def drained_of_only_copies(end: End) -> list[str]:
     return [*sound_alone(end), *_is_empty(end), *is_true(not any(copies), f"copies {copies}")]
 
 
+def drained_and_purged(end: End) -> list[str]:
+    """Nothing is left of the dropped table either."""
+    removed = end.agreement.family("__removed-__table_route")
+    folders = end.cluster.plane.storage.folders
+    left = [root for root in folders if f"/{DROPPED << 32}-" in root]
+    return [*drained_of_only_copies(end), *is_true(not removed and not left, f"left {left}")]
+
+
 def _is_empty(end: End) -> list[str]:
     copies = [[node for node, _ in some] for some in roles(end, TABLE)]
     nodes = [
@@ -100,6 +124,15 @@ DRAINING_SCENARIOS = (
         DrainNode(node=DRAINED, reason="a new kernel"),
         with_only_copies,
         {FULL: drained_of_only_copies},
+        awaits_heartbeats=True,
+        undone=sound_alone,
+    ),
+    Scenario(
+        "drain_node, beside a dropped table",
+        "drain_node",
+        DrainNode(node=DRAINED, reason="a new kernel", dropped=DroppedTables.PURGE),
+        with_a_dropped_table,
+        {FULL: drained_and_purged},
         awaits_heartbeats=True,
         undone=sound_alone,
     ),

@@ -1,12 +1,16 @@
 """A node with copies is drained: a few moves at once, and what becomes of the others."""
 
+import pytest
+
 from keys.model.records import ClientRequirements, ProcedureHistory, ProcedureOutcome
 from keys.store.kv import Compare
 from procedures.engine.control import Command, Control
 from procedures.engine.submit import SubmitRequest
-from procedures.kinds.moves.drain_node import DRAIN_NODE, DrainNode
+from procedures.kinds.moves.drain_node import DRAIN_NODE, DrainNode, DroppedTables
 from procedures.kinds.moves.drain_plan import ARRIVALS_MAX
 from procedures.kinds.moves.move_copy import MOVE_COPY
+from procedures.kinds.tables.purge_table import PURGE_TABLE, PurgeTable
+from procedures.kinds.tables.undrop_table import UNDROP_TABLE, UndropTable
 from tests.fakes.cluster import Cluster
 from tests.procedures.harness.copies.copied_tables import (
     IN_SYNC,
@@ -14,10 +18,11 @@ from tests.procedures.harness.copies.copied_tables import (
     copied_route,
     put_copied_table,
 )
+from tests.procedures.harness.copies.draining import DROPPED, with_a_dropped_table
 from tests.procedures.harness.ends import TABLE
 from tests.procedures.harness.tables import NODES, put_schema, region_ids, reserve_ids
 from tests.procedures.kinds.copies.copy_lives import regions
-from tests.procedures.kinds.runs import begun
+from tests.procedures.kinds.runs import begun, finish
 from tests.sim.loop import SimLoop, run
 
 REGIONS = 7
@@ -34,10 +39,10 @@ async def with_many_regions(cluster: Cluster, fence: Compare) -> None:
     await put_copied_table(cluster, fence, copied_info(TABLE, "t", REGIONS), route)
 
 
-async def submitted(cluster: Cluster) -> str:
+async def submitted(cluster: Cluster, state: DrainNode = STATE) -> str:
     client = ClientRequirements(submitted_by="anna", request_id="r", statement={})
     request = SubmitRequest(cluster.ids.procedure_id(), client, "")
-    await cluster.leader.manager.submit(DRAIN_NODE, STATE, request)
+    await cluster.leader.manager.submit(DRAIN_NODE, state, request)
     return request.procedure
 
 
@@ -108,5 +113,78 @@ def test_given_no_other_node_when_drained_then_it_leads_nothing_and_its_copies_s
         assert end.result is not None
         assert (end.result["moves"], len(end.result["left"])) == (0, REGIONS)
         assert {each["leader"] for each in regions(cluster)} == {"dn-2"}
+
+    run(main, 1)
+
+
+def waits_of(cluster: Cluster, procedure: str) -> list[tuple[str, str]]:
+    entry = cluster.leader.manager.entry(procedure)
+    return [] if entry is None else [(wait.kind, wait.holder) for wait in entry.live.waits]
+
+
+@pytest.mark.parametrize("other_dies", [False, True])
+def test_given_a_dropped_table_when_drained_then_it_ends_once_that_is_purged(
+    other_dies: bool,
+) -> None:
+    """With `purge` it does so itself, where all nodes of the table live."""
+
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_a_dropped_table, {})
+        dropped = DroppedTables.PURGE if other_dies else DroppedTables.WAIT
+        if other_dies:
+            cluster.plane.nodes["dn-2"].die()
+            await cluster.clock.sleep_ms(60_000)
+        procedure = await submitted(cluster, STATE.model_copy(update={"dropped": dropped}))
+        await cluster.clock.sleep_ms(120_000)
+        assert waits_of(cluster, procedure) == [("dropped_table", f"main.public.gone ({DROPPED})")]
+        assert cluster.leader.ports is not None
+        assert cluster.leader.ports.applied().led_by("dn-1") == 0
+
+        if other_dies:
+            cluster.plane.nodes["dn-2"].alive = True
+        else:
+            table = cluster.leader.ports.applied().tables[DROPPED]
+            await finish(cluster, PURGE_TABLE.name, PurgeTable.of(table), {})
+        end = await ended(cluster, procedure)
+
+        assert end.outcome is ProcedureOutcome.SUCCEEDED
+        assert DROPPED not in cluster.leader.ports.applied().tables
+
+    run(main, 1)
+
+
+def test_given_a_dropped_table_that_may_stay_when_drained_then_the_result_names_it() -> None:
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_a_dropped_table, {})
+
+        end = await ended(cluster, await submitted(cluster))
+
+        assert end.result is not None
+        assert (end.result["left"], end.result["dropped"]) == ([], [DROPPED])
+        assert cluster.leader.ports is not None
+        assert DROPPED in cluster.leader.ports.applied().tables
+
+    run(main, 1)
+
+
+def test_given_a_dropped_table_that_is_undropped_when_waited_for_then_its_regions_move_too() -> (
+    None
+):
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_a_dropped_table, {})
+        cluster.plane.joining |= set(region_ids(DROPPED, 2))
+        state = STATE.model_copy(update={"dropped": DroppedTables.WAIT})
+        procedure = await submitted(cluster, state)
+        await cluster.clock.sleep_ms(60_000)
+        name = {"catalog": "main", "schema_name": "public", "old_name": "gone", "new_name": "t2"}
+        back = UndropTable.model_validate({"table_id": DROPPED, **name})
+        await finish(cluster, UNDROP_TABLE.name, back, {})
+
+        end = await ended(cluster, procedure)
+
+        assert end.result is not None
+        assert (end.result["left"], end.result["failover"]) == ([], None)
+        assert cluster.leader.ports is not None
+        assert cluster.leader.ports.applied().held_by("dn-1") == 0
 
     run(main, 1)
