@@ -10,6 +10,7 @@ import pyarrow as pa
 from metasrv.demo.catalog_versions import CatalogVersions
 from metasrv.demo.copies import CopiesAct
 from metasrv.demo.data import SCHEMA, TABLES_SQL, SourceTable
+from metasrv.demo.drain import DrainAct
 from metasrv.demo.online import OnlineChanges
 from metasrv.demo.page import Bars, DemoFailed, DemoPage
 from metasrv.demo.writer import Writer
@@ -54,6 +55,7 @@ class Story:
         await self.catalog_versions()
         await self.online_changes()
         await self.leader_dies()
+        await self.drained()
         await self.datanode_dies()
         await self.copies()
         await self.everything_is_there()
@@ -146,6 +148,9 @@ class Story:
         )
         self.page.figure("leader killed, its DDL finished after", f"{took:.1f} s")
         await self.cluster.restart(leader.id)
+
+    async def drained(self) -> None:
+        await DrainAct(self.page, self.cluster, self.client, self.clock, self.bars).tell()
 
     async def datanode_dies(self) -> None:
         self.page.chapter("A datanode is killed under a writer")
