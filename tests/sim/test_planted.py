@@ -41,6 +41,7 @@ QUICK = [
     Hunt("a failover ignores the node filter", "filter: ", PLACED, first=1),
     Hunt("acknowledged before a copy has it", "right: one of", REPLICATED, first=4),
     Hunt("a learner counted for min_in_sync", "below the minimum", REPLICATED, first=8),
+    Hunt("a set that shrinks at the leader alone", "right: one of", REPLICATED, first=2),
     Hunt("keys of a large version are left", "keys of the one before", LARGE_BATCHES, first=2),
 ]
 SPIED = [*(Life(FIRST_SHORT + n, SHORT) for n in range(4)), Life(1, OUTAGE), Life(1), Life(2)]
