@@ -8,6 +8,7 @@ import pytest
 
 from metasrv_base.wire.node.orders import Order
 from tests.dataplane.datanode.conftest import StartNode
+from tests.dataplane.datanode.process.copied import CopiedRegion, started
 from tests.node_conformance.metasrv import FakeMetasrv
 from tests.node_conformance.node import Node, Write
 
@@ -65,3 +66,24 @@ def test_given_a_borrowed_root_that_is_gone_when_opened_then_lost_and_never_empt
     shutil.move(kept, gone)
     assert code(second, second.open_order(region, epoch=2, borrows=borrows)) is None
     assert len(second.scan(region, epoch=2).rows) == 1
+
+
+def test_given_a_leader_of_copies_whose_files_vanish_then_it_says_so_and_a_copy_leads(
+    start_node: StartNode, metasrv: FakeMetasrv
+) -> None:
+    """Its process lives and answers: nothing else tells that it leads nothing."""
+    _, nodes = started(start_node, ["dn-1", "dn-2"])
+    region = CopiedRegion(nodes, {"dn-1": "leader", "dn-2": "in-sync"})
+    region.create()
+    region.write(1)
+
+    shutil.rmtree(region.leader.root_of(region.region))
+    assert region.post(2).status_code in (503, 504)
+    metasrv.wait_for(lambda: metasrv.reports("dn-1", str(region.region)) == "lost")
+    assert code(nodes["dn-1"], region.open_order("dn-1")) == "region-lost"
+
+    region.gone.add("dn-1")
+    region.promote("dn-2")
+    region.change(dn_1=None)
+    region.tell("dn-2")
+    assert 1 in region.rows()
