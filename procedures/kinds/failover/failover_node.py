@@ -5,7 +5,9 @@ admission limit while it waits. Before its end it looks again, for tables that c
 size of its record and of its history does not depend on the number of tables.
 """
 
+import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -35,6 +37,7 @@ from procedures.steps.paged_children import (
 )
 
 ROUNDS_MAX = 8  # over the tables of the node; one that fails that often is reported
+LOOK_MS = 10_000  # between two looks at the node, while children are under way
 LEFT_TOLD_MAX = 64  # tables that stay on the node and are named in the result
 
 
@@ -128,18 +131,30 @@ async def _is_spared(state: FailoverNode, context: Context, item: KeyValue) -> b
     """A table whose child was cancelled by request stays where it is; one whose rows are in the
     memory of the node, as long as that lives: a move would be their end; and one of which the node
     has copies alone."""
-    table = DatanodeTableKey.parse(item.key).table_id
+    return await _is_spared_table(state, context, DatanodeTableKey.parse(item.key).table_id)
+
+
+async def _is_spared_table(state: FailoverNode, context: Context, table: int) -> bool:
     if not _leads(state, context, table):
         return True
     applied = context.ports.applied().tables.get(table)
     is_volatile = applied is not None and applied.info.is_volatile
     if (is_volatile and state.node in context.alive_nodes()) or table in state.cancelled:
         return True
+    if await _is_moved_still(state, context, table):
+        return True
     for before in range(state.rounds):
         end = await context.children.end_of(child_id(context.procedure, before, table))
         if end is not None and end.outcome is Ended.CANCELLED:
             return True
     return False
+
+
+async def _is_moved_still(state: FailoverNode, context: Context, table: int) -> bool:
+    """Whether a child of an earlier round is under way: what it does is not begun beside it."""
+    living = await context.children.under_way()
+    earlier = (child_id(context.procedure, before, table) for before in range(state.rounds))
+    return any(child in living for child in earlier)
 
 
 async def _move_of(
@@ -182,9 +197,26 @@ async def _is_hidden(
 
 
 async def gather(state: FailoverNode, context: Context) -> Outcome[FailoverNode]:
-    """Waits for the children."""
-    await at_most(context, 0)
+    """Waits for the children. One of them may last for as long as files are lost, and the node may
+    come back meanwhile, lead again and die again: then it does not wait longer, since nobody else
+    begins a failover of the node."""
+    while await context.children.under_way() and not await _is_due_again(state, context):
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_MS / 1000):
+                await at_most(context, 0)
     return Goto("look", state)
+
+
+async def _is_due_again(state: FailoverNode, context: Context) -> bool:
+    """Whether the node is dead and leads a region of a table that no child moves. A node that dies
+    more often than there are rounds waits for the end of this procedure."""
+    if state.node in context.alive_nodes() or state.rounds >= ROUNDS_MAX - 1:
+        return False
+    following = state.model_copy(update={"rounds": state.rounds + 1})
+    for table in context.ports.applied().nodes.get(state.node, Map()):
+        if not await _is_spared_table(following, context, table):
+            return True
+    return False
 
 
 def locks(state: FailoverNode) -> tuple[Lock, ...]:

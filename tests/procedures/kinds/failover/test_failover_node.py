@@ -2,13 +2,15 @@
 
 from keys.model.records import ProcedureHistory, ProcedureOutcome
 from procedures.kinds.failover.failover_node import FailoverNode
+from procedures.kinds.failover.failover_table import FailoverTable
 from tests.fakes.cluster import Cluster
 from tests.fakes.datanodes.nodes import FakeNode
+from tests.procedures.harness.agree import history_of
 from tests.procedures.harness.ends import OTHER, TABLE
 from tests.procedures.harness.scenarios import with_two_tables_and_dead_node
 from tests.procedures.harness.tables import region_ids
-from tests.procedures.kinds.failover.runs import ROOT, children_of, start
-from tests.procedures.kinds.runs import begun
+from tests.procedures.kinds.failover.runs import ROOT, children_of, outcome, start
+from tests.procedures.kinds.runs import begun, finish
 from tests.sim.loop import SimLoop, run
 
 NODE = FailoverNode(node="dn-1", reason="test")
@@ -74,3 +76,39 @@ def test_given_a_child_that_is_over_when_the_leader_dies_then_the_parent_finds_i
 
 def serving(cluster: Cluster) -> list[FakeNode]:
     return [node for node in cluster.plane.nodes.values() if OTHER_REGION in node.serving]
+
+
+def test_given_a_table_that_stays_lost_when_the_node_dies_again_then_its_other_tables_move() -> (
+    None
+):
+    """The failover of before lasts for as long as the files of that table are lost."""
+    back = FailoverTable(
+        table_id=OTHER,
+        name="main.public.u",
+        source="dn-2",
+        region_ids=(OTHER_REGION,),
+        reason="test",
+        targets=("dn-1",),
+    )
+
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_two_tables_and_dead_node, {})
+        node = cluster.plane.nodes["dn-1"]
+        cluster.plane.storage.lost.add(ROOT)
+        first = await start(cluster, "failover_node", NODE)
+        await cluster.clock.sleep_ms(120_000)
+        node.alive = True
+        for source in ("dn-2", "dn-3"):
+            move = back.model_copy(update={"source": source})
+            await finish(cluster, "failover_table", move, {})
+        assert cluster.plane.rows(OTHER_REGION) is not None
+        node.die()
+
+        await cluster.clock.sleep_ms(300_000)
+        route = history_of(cluster.kv._store.log_from(1)).family("__table_route")[(str(OTHER),)]
+        assert {one["leader"] for one in route["region_routes"]} <= {"dn-2", "dn-3"}
+        assert await outcome(cluster, first) is None
+        cluster.plane.storage.lost.clear()
+        assert await cluster.quiet()
+
+    run(main, 1)
