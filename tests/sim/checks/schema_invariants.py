@@ -144,6 +144,8 @@ def _leading(node: Datanode) -> Iterator[Slot]:
                 continue
             if slot.owner.region.stopped is not None:
                 continue
+            if slot.led is not None and not slot.led.is_readable:
+                continue  # nothing is read or written before its copies have its log
             if node.service.regions.has_lease(slot.region_id, slot.epoch):
                 yield slot
 
