@@ -42,6 +42,8 @@ COPIES = 3
 REGIONS = 2
 THINK_MS = 6_000
 WRITABLE_MS_MAX = 60_000
+REPORTED_MS = 5_000
+"""The time after which nodes have reported copies that were made anew as theirs."""
 WHOLE = "a set that was whole again at the end"
 LED_AT_THE_END = "a copy that has led at the end"
 MOVED = "a leader that an operator has moved"
@@ -153,6 +155,7 @@ class Replicated(Plot):
         session = world.session("judge")
         await self._judge_minimum(session)
         for _ in range(COPIES - 1):
+            await world.sleep_ms(REPORTED_MS)
             await self._read_as_promised(session)
             for region in list(self._regions()):
                 await self._lead_next(session, region)
