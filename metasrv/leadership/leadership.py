@@ -30,6 +30,7 @@ from metasrv.leadership.copies.copy_keeper import CopyKeeper
 from metasrv.leadership.defaults import make_defaults
 from metasrv.leadership.housekeeping import housekeeping
 from metasrv.leadership.log.compaction import LogCompaction
+from metasrv.leadership.orphans.orphan_keeper import OrphanKeeper
 from metasrv.leadership.retirement import retirement
 from metasrv.leadership.supervisor import Supervisor
 from metasrv.leadership.tally import HistoryTally
@@ -240,6 +241,7 @@ async def lead(world: ServerDeps, fence: Compare, begin: Callable[[Term | None],
                 tasks.create_task(housekeeping(term, world.clock))
                 tasks.create_task(retirement(term, world.clock))
                 tasks.create_task(CopyKeeper(term, world.clock, world.ids).run())
+                tasks.create_task(OrphanKeeper(term, world.clock, world.ids).run())
                 tasks.create_task(LogCompaction(term, world.kv, world.follower, world.clock).run())
                 tasks.create_task(make_defaults(term, world.clock))
         finally:

@@ -14,6 +14,7 @@ from metasrv.leadership.tally import HistoryTally
 from metasrv.nodes.copy_changes import CopyChanges
 from metasrv.nodes.copy_risk import CopyRisk
 from metasrv.nodes.node_liveness import NodeLiveness
+from metasrv.nodes.quarantined import QuarantinedFolders
 from metasrv.settings.settings import SettingsStore
 from metasrv_base.wire.node.adoption import AdoptAnswer, AdoptRequest, Inventory
 from metasrv_base.wire.node.silences import LeaderHeard
@@ -57,6 +58,8 @@ class Term:
     copy_changes: CopyChanges = field(default_factory=CopyChanges)
     copy_risk: CopyRisk = field(default_factory=CopyRisk)
     """Counted every ten seconds (metasrv/leadership/copies/copy_keeper.py)."""
+    quarantined: QuarantinedFolders = field(default_factory=QuarantinedFolders)
+    """Counted every few minutes (metasrv/leadership/orphans/orphan_keeper.py)."""
     adopter: NodeAdopter | None = None
     """The way to nodes that another cluster is to adopt."""
     probe: SilenceProbePort | None = None

@@ -152,7 +152,7 @@ class SyncNodeBook:
         return self._portal.call(self._origin.get(node_id))
 
     def orphans(self, node_id: str, first: str = "0") -> OrphanList:
-        """A page of its folders that no route names; its `next` is the `first` of the next one."""
+        """A page of its folders that no route names or that wait; `next` begins the next page."""
         return self._portal.call(self._origin.orphans(node_id, first))
 
     def list(self) -> list[NodeBody]:

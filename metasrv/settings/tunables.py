@@ -74,6 +74,14 @@ class Tunables(_Strict):
     """The time after which a dead node is removed, unless something still names it."""
     drop_retention_ms: int = _of(7 * 86_400_000, "ms", ge=60_000, le=3_650 * 86_400_000)
     """The time for which a dropped table can be undropped; then it is purged, with its files."""
+    removes_orphans: bool = _of(True, "true or false")
+    """Whether folders of regions that no route names are put into quarantine, and deleted after
+    `orphan_retention_ms`."""
+    orphan_grace_ms: int = _of(3_600_000, "ms", ge=1_000, le=365 * 86_400_000)
+    """The time for which a folder that no route names, and a node that has come back, are left
+    alone."""
+    orphan_retention_ms: int = _of(86_400_000, "ms", ge=1_000, le=3_650 * 86_400_000)
+    """The time for which a folder stays in quarantine."""
     history_retention_ms: int = _of(7 * 86_400_000, "ms", ge=86_400_000, le=3_650 * 86_400_000)
     """The time for which a procedure that is over can be read, and its idempotency key is known."""
     history_bytes_max: int = _of(1_000 << 20, "bytes", ge=1 << 20, le=1 << 40)

@@ -42,7 +42,7 @@ def test_given_the_pages_of_rules_then_each_number_is_defined_once() -> None:
     [
         "(P9)",
         "see P1.12.",
-        "G58 holds",
+        "G59 holds",
         "I19",
         "S40",
         "docs/decisions/9999 has the trace",

@@ -17,6 +17,7 @@ from metasrv.api.http.tenant_metrics import TenantMetrics
 from metasrv.api.http.watcher_metrics import WatcherMetrics
 from metasrv.leadership.term import Term
 from metasrv.nodes.copy_risk import CopyRisk
+from metasrv.nodes.quarantined import QuarantinedFolders
 from metasrv.nodes.status import NodeState
 from metasrv.service.cluster.failover_plan import FAILOVERS
 from metasrv.service.state.state import ServerState
@@ -82,14 +83,14 @@ class ServerMetrics:
         self._paused = self._gauge("procedures_paused", "1: no procedure begins a step")
         self._skew = self._gauge("region_skew_ratio", "Regions of the fullest node over the mean")
         self._at_risk = self._gauge("regions_at_risk", "Regions short of copies in sync", "risk")
+        self._quarantined = self._gauge("quarantined_folders", "Folders in quarantine on nodes")
+        self._quarantined_bytes = self._gauge("quarantined_bytes", "Bytes of these folders")
         self._stalled = self._gauge(
             "procedure_oldest_stalled_seconds",
             "Longest time without progress of a stalled one; 0: none",
         )
         self._history = self._gauge("history_bytes", "Bytes of etcd that ended procedures take")
-        self._early = self._gauge(
-            "history_deleted_early", "Histories deleted for their bytes within a day of their end"
-        )
+        self._early = self._gauge("history_deleted_early", "Histories deleted early, for bytes")
         self._failovers = self._counter("failovers", "Failovers that ended", "outcome")
         self._held = self._gauge("failovers_held", "Dead nodes whose failover is held back")
         self._held_for = self._gauge(
@@ -219,6 +220,9 @@ class ServerMetrics:
         self._at_risk.labels("below_min_in_sync").set(risk.below_minimum)
         self._at_risk.labels("on_one_disk").set(risk.on_one_disk)
         self._at_risk.labels("min_in_sync_lowered").set(risk.minimum_lowered)
+        quarantined = term.quarantined if term else QuarantinedFolders()
+        self._quarantined.set(quarantined.folders)
+        self._quarantined_bytes.set(quarantined.size_bytes)
         self._history.set(term.tally.size_bytes if term else 0)
         self._early.set(term.tally.early if term else 0)
         settings = term.settings if term else None

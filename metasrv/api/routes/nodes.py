@@ -77,7 +77,8 @@ async def list_orphans(
     state: Server, node: str, query: Annotated[OrphansQuery, Query()]
 ) -> Response:
     """Folders of regions on the node's disk that no route names, with the proof that they are
-    orphans, or the reason for which that is not known. The node is asked; nothing is deleted."""
+    orphans, or the reason for which that is not known; and those in quarantine, with the time after
+    which they are deleted. The node is asked; nothing is deleted by this."""
     return answer(await nodes.orphans(state, node, int(query.first)))
 
 

@@ -17,7 +17,7 @@ from metasrv.cli.progress import procedure_bar
 
 if TYPE_CHECKING:
     from metasrv_base.wire.api.adoption import AdoptionBody, RegionFinding
-    from metasrv_base.wire.api.cluster import NodeBody, UnclaimedFolder
+    from metasrv_base.wire.api.cluster import NodeBody, QuarantinedFolder, UnclaimedFolder
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -98,22 +98,36 @@ def get(
 
 @app.command("orphans")
 def orphans(node: NodeArg, metasrv: Url = None, as_json: AsJson = False) -> None:
-    """List folders on a node's disk that no route names, each with its proof. Deletes nothing."""
+    """List folders on a node's disk that no route names, each with its proof, and those in
+    quarantine. Deletes nothing."""
     folders: list[UnclaimedFolder] = []
+    held: list[QuarantinedFolder] = []
     with service(metasrv, as_json) as client:
         page = client.nodes.orphans(node)
-        folders += page.folders
+        folders, held = [*page.folders], [*page.quarantined]
         while page.next is not None:
             page = client.nodes.orphans(node, page.next)
             folders += page.folders
+            held += page.quarantined
     if as_json:
-        show_json(folders)
+        show_json([*folders, *held])
         return
     rows = [
         (each.root, each.region_id, each.epoch, each.proof or f"waits: {each.wait}")
         for each in folders
     ]
     show_table(("root", "region", "epoch", "orphan"), rows)
+    if held:
+        quarantined = [
+            (
+                each.root,
+                each.quarantined_at,
+                each.deleted_after if each.proof else f"stays: {each.wait}",
+                each.bytes,
+            )
+            for each in held
+        ]
+        show_table(("in quarantine", "since", "deleted after", "bytes"), quarantined)
 
 
 @app.command("cordon")

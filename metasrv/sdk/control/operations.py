@@ -171,7 +171,7 @@ class NodeBook:
         return await self._service.read(NodeDetailBody, f"/v1/nodes/{node_id}")
 
     async def orphans(self, node_id: str, first: str = "0") -> OrphanList:
-        """A page of its folders that no route names; its `next` is the `first` of the next one."""
+        """A page of its folders that no route names or that wait; `next` begins the next page."""
         return await self._service.read(OrphanList, f"/v1/nodes/{node_id}/orphans?first={first}")
 
     async def list(self) -> list[NodeBody]:

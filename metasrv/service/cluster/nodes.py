@@ -6,10 +6,9 @@ from heapq import nsmallest
 
 from keys.catalog.catalog import Catalog
 from keys.catalog.tables.catalog_table import CatalogTable
-from keys.commit.txn import snapshot
-from keys.model.cluster import ClusterKey, Cordon, NodeRecord
-from keys.model.log import CatalogVersionKey
+from keys.model.cluster import Cordon, NodeRecord
 from keys.model.tables import RegionRoute
+from metasrv.leadership.orphans.folder_survey import HeldFolder, surveyed
 from metasrv.nodes.status import HeldBack, NodeStatus
 from metasrv.service.bodies.shapes import Addresses, region_body, time_of
 from metasrv.service.catalog.listing import ListRequest, list_name, next_token
@@ -18,7 +17,7 @@ from metasrv.service.named import find_region, is_node_id, is_region_id
 from metasrv.service.pages import page_of
 from metasrv.service.state.state import ServerState
 from metasrv_base.concurrency.turns import Turns, by_turns, slices
-from metasrv_base.errors import Conflict, NotFound
+from metasrv_base.errors import NotFound
 from metasrv_base.ids import RegionId, table_of
 from metasrv_base.wire.api.cluster import (
     CordonBody,
@@ -27,18 +26,16 @@ from metasrv_base.wire.api.cluster import (
     NodeDetailBody,
     NodeList,
     OrphanList,
+    QuarantinedFolder,
     RegionBody,
     RegionList,
     RemovalBody,
     UnclaimedFolder,
 )
-from metasrv_base.wire.model import INT64_END
 from metasrv_base.wire.node.nodes import RegionStat
-from procedures.steps.orphans.judging import Evidence, Judgement, RegionFolder, judgements
+from procedures.steps.orphans.judging import Judgement
 
 REGIONS_TOLD_MAX = 1_000  # of one node; others are in pages of /v1/regions
-ORPHAN_GRACE_MS = 3_600_000
-"""A folder whose fence is younger is left alone. No proof: nodes have clocks of their own."""
 LOOKED_AT_ONCE = 4_096  # tables, some 8 ms; for each slice as many are put in order as a page has
 Reports = Mapping[str, Mapping[str, RegionStat]]
 """Node -> region id -> what the node last said of it."""
@@ -70,40 +67,20 @@ async def node(state: ServerState, node_id: str) -> NodeDetailBody:
 
 
 async def orphans(state: ServerState, node_id: str, first: int) -> OrphanList:
-    """Compares one page of the node's folders with the catalog.
-
-    The order matters (docs/decisions/0400): folders are listed, then locks are looked at, then the
-    stored version is read. Raises NotFound, as the node answers, and Conflict `wrong-cluster` if
-    another node does.
-    """
+    """Compares one page of the node's folders with the catalog. Raises NotFound, as the node
+    answers, and Conflict `wrong-cluster` if another node does."""
     term = await state.leading()
     if not is_node_id(node_id):
         raise NotFound("not-found", what="node", name=node_id)
-    record = term.nodes.node(node_id).node
-    assert term.adopter is not None
-    page = await term.adopter.inventory(record.address, first, INT64_END - 1)
-    if page.node_id != node_id:
-        reason = f"at {record.address} is node {page.node_id}, not {node_id}"
-        raise Conflict("wrong-cluster", node_id=node_id, reason=reason)
-    folders = [RegionFolder.of(root) for root in page.roots]
-    tables = {table for folder in folders if (table := folder.table_id) is not None}
-    busy = {table for table in tables if term.nodes.is_busy(table)}
-    keys = CatalogVersionKey(), ClusterKey()
-    read = await snapshot(state.kv, *keys, deadline_ms=state.facts.store_deadline_ms)
-    catalog = state.follower.catalog
-    evidence = Evidence(
-        version=catalog.version,
-        route=lambda table: None if (held := catalog.tables.get(table)) is None else held.route,
-        is_busy=busy.__contains__,
-        seen_at=read.must(keys[0]).version,
-        borrowed=frozenset(borrowed for root in page.roots for borrowed in root.borrows),
-        is_restored=read.must(keys[1]).restored is not None,
-        now_ms=state.clock.wall_ms(),
-        grace_ms=ORPHAN_GRACE_MS,
-    )
-    shown = (_unclaimed(each) for each in judgements(folders, evidence) if not each.is_claimed)
+    survey = await surveyed(term, node_id, first, state.clock.wall_ms())
+    retention_ms = term.settings.values.orphan_retention_ms
+    shown = (_unclaimed(each) for each in survey.folders if not each.is_claimed)
     return OrphanList(
-        node_id=node_id, catalog_version=catalog.version, folders=tuple(shown), next=page.next
+        node_id=node_id,
+        catalog_version=survey.catalog_version,
+        folders=tuple(shown),
+        quarantined=tuple(_in_quarantine(each, retention_ms) for each in survey.held),
+        next=survey.page.next,
     )
 
 
@@ -116,6 +93,21 @@ def _unclaimed(judgement: Judgement) -> UnclaimedFolder:
         fenced_at=None if folder.fenced_ms is None else time_of(folder.fenced_ms),
         proof=judgement.orphan,
         wait=judgement.wait,
+    )
+
+
+def _in_quarantine(folder: HeldFolder, retention_ms: int) -> QuarantinedFolder:
+    held, judgement = folder.held, folder.judgement
+    wait = "claimed" if judgement.is_claimed else judgement.wait
+    return QuarantinedFolder(
+        root=held.folder.root,
+        path=held.path,
+        region_id=held.folder.region_id,
+        quarantined_at=time_of(held.at_ms),
+        deleted_after=time_of(held.at_ms + retention_ms),
+        bytes=held.bytes,
+        proof=judgement.orphan,
+        wait=wait,
     )
 
 

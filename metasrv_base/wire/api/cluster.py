@@ -281,17 +281,38 @@ class UnclaimedFolder(WireModel):
     """`no-table`, `no-region`, `old-epoch` or `other-root`: it is an orphan. Null: see `wait`."""
     wait: str | None
     """Reason for which it cannot be judged: `busy`, `borrowed`, `catalog-older`, `lost`,
-    `unverified`, `restored`, `unreadable`, `young` or `name`."""
+    `unverified`, `restored`, `unreadable`, `readers`, `young` or `name`."""
+
+
+class QuarantinedFolder(WireModel):
+    """A region's folder that a node keeps in quarantine."""
+
+    root: str
+    """The root that it was. An order to open the region there puts it back."""
+    path: str
+    """The folder's path in quarantine."""
+    region_id: str
+    quarantined_at: str
+    deleted_after: str
+    """Time before which it is not deleted, by the setting `orphan_retention_ms` of now."""
+    bytes: Int64
+    """Size of all its files."""
+    proof: str | None
+    """The proof, as for folders elsewhere. Null: it stays, see `wait`."""
+    wait: str | None
+    """`claimed`: a route names it again. Otherwise a reason as for folders elsewhere."""
 
 
 class OrphanList(WireModel):
-    """`GET /v1/nodes/{node}/orphans`: folders without a claim. Nothing deletes them."""
+    """`GET /v1/nodes/{node}/orphans`: folders without a claim, and those in quarantine."""
 
     node_id: str
     catalog_version: Int64
     """The version of the catalog that they were compared with."""
     folders: Listed[UnclaimedFolder]
     """Sorted by region. Folders that a route names are left out."""
+    quarantined: Listed[QuarantinedFolder] = ()
+    """Folders in quarantine, sorted by region."""
     next: RegionId | None = None
     """The `first` of the next page; null: this is the last one."""
 

@@ -1,63 +1,18 @@
 """GET /v1/nodes/{node}/orphans: folders of a node, compared with the catalog."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
 from typing import Any
 
-from metasrv.service.cluster.nodes import ORPHAN_GRACE_MS
-from metasrv_base.errors import Unavailable
-from metasrv_base.wire.node.adoption import AdoptAnswer, AdoptRequest, FoundRoot, Inventory
+from metasrv.service.bodies.shapes import time_of
+from metasrv.settings.tunables import DEFAULTS
+from metasrv_base.wire.node.adoption import (
+    QuarantinedRoot,
+)
+from tests.metasrv.api.listed_disk import root_of, with_disk
 from tests.metasrv.api.rig import Server, leader
 
 WAIT = {"Prefer": "wait=10"}
 TABLE = "/v1/catalogs/main/schemas/public/tables/t"
 GONE = 4096 << 32
-
-
-async def nothing() -> None:
-    pass
-
-
-@dataclass
-class ListedDisk:
-    """The disk of dn-1. *listed*: called once its folders were listed."""
-
-    roots: list[FoundRoot] = field(default_factory=list)
-    node_id: str = "dn-1"
-    following: str | None = None
-    is_silent: bool = False
-    listed: Callable[[], Awaitable[None]] = nothing
-    first: int = 0
-
-    async def adopt(self, address: str, request: AdoptRequest) -> AdoptAnswer:
-        raise NotImplementedError
-
-    async def inventory(self, address: str, first: int, last: int) -> Inventory:
-        if self.is_silent:
-            raise Unavailable(what=address)
-        self.first = first
-        page = Inventory(
-            node_id=self.node_id,
-            cluster_id=None,
-            roots=list(self.roots),
-            dropped=[],
-            next=self.following,
-        )
-        await self.listed()
-        return page
-
-
-def root_of(one: Server, name: str, **facts: Any) -> FoundRoot:
-    path, region_id = f"/data/dn-1/regions/{name}", name.partition("-")[0]
-    old_ms = one.clock.wall_ms() - ORPHAN_GRACE_MS
-    shown = {"fence_epoch": 1, "fence_opening": 1, "opener": path, "fenced_ms": old_ms}
-    return FoundRoot(region_id=region_id, root=path, **{**shown, **facts})
-
-
-def with_disk(one: Server) -> ListedDisk:
-    disk = ListedDisk()
-    one.state.term = replace(one.term, adopter=disk)
-    return disk
 
 
 async def orphans(one: Server, query: str = "") -> dict[str, Any]:
@@ -121,6 +76,30 @@ async def test_given_a_table_that_is_made_while_folders_are_listed_then_it_is_no
 
         assert unmade == [(f"{following}-1", "no-table", None)]
         assert made == []
+
+
+async def test_given_folders_in_quarantine_when_asked_for_then_each_has_its_time_and_proof() -> (
+    None
+):
+    async with leader(nodes=1) as one:
+        await one.make()
+        table = one.state.follower.catalog.table("main", "public", "t")
+        (region,) = table.route.region_routes
+        disk, now_ms = with_disk(one), one.clock.wall_ms()
+        claimed = root_of(one, f"{region.region_id}-1").model_copy(update={"root": region.root})
+        young = root_of(one, f"{GONE}-1", fenced_ms=now_ms)
+        disk.quarantined = [
+            QuarantinedRoot(folder=folder, path=f"/q/{number}", at_ms=now_ms, bytes=7)
+            for number, folder in enumerate([claimed, young])
+        ]
+
+        first, second = (await orphans(one))["quarantined"]
+
+        assert (first["root"], first["proof"], first["wait"]) == (region.root, None, "claimed")
+        assert (second["path"], second["proof"], second["wait"]) == ("/q/1", "no-table", None)
+        assert (second["region_id"], second["bytes"]) == (str(GONE), 7)
+        assert second["quarantined_at"] == time_of(now_ms)
+        assert second["deleted_after"] == time_of(now_ms + DEFAULTS.orphan_retention_ms)
 
 
 async def test_given_a_node_that_is_silent_unknown_or_another_when_asked_then_it_says_so() -> None:

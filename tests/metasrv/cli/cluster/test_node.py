@@ -120,7 +120,16 @@ def test_given_pages_of_folders_when_orphans_are_listed_then_each_has_its_proof(
     orphan, waiting = {"proof": "no-table", "wait": None}, {"proof": None, "wait": "young"}
     page: dict[str, object] = {"node_id": "dn-1", "catalog_version": 4}
     first = {**page, "folders": [folder | orphan], "next": "10"}
-    last = {**page, "folders": [folder | waiting]}
+    held = {
+        "root": "/d/8-1",
+        "path": "/q/8-1@7",
+        "region_id": "8",
+        "quarantined_at": "2026-01-01T00:00:00Z",
+        "deleted_after": "2026-01-02T00:00:00Z",
+        "bytes": 70_001,
+    }
+    kept = held | {"proof": None, "wait": "claimed"}
+    last = {**page, "folders": [folder | waiting], "quarantined": [held | orphan, kept]}
 
     def turn(method: str, path: str) -> None:
         shown = last if path.endswith("?first=10") else first
@@ -134,4 +143,8 @@ def test_given_pages_of_folders_when_orphans_are_listed_then_each_has_its_proof(
     assert done.exit_code == 0, done.output
     assert "no-table" in done.output
     assert "waits: young" in done.output
-    assert json.loads(listed.output) == [folder | orphan, folder | waiting]
+    assert "2026-01-02T00:00:00Z" in done.output
+    assert "70001" in done.output.replace(",", "").replace(" ", "")
+    assert "stays: claimed" in done.output
+    told = [folder | orphan, folder | waiting, held | orphan, kept]
+    assert json.loads(listed.output) == told
