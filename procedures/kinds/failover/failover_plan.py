@@ -59,6 +59,7 @@ def reroute_plan(
     if route is None:
         return ()
     alive = {node.node_id for node in nodes if node.alive}
+    complaining = {node.node_id for node in nodes if node.restarted or node.lost}
     leaving = [
         region
         for region in route.region_routes
@@ -66,7 +67,7 @@ def reroute_plan(
         and not region.unverified
         and (
             region.leader not in alive
-            or needs_another(region, nodes)
+            or (_is_in_doubt(region, complaining) and needs_another(region, nodes))
             or _is_to_leave(region, target)
         )
     ]
@@ -101,6 +102,12 @@ def has_successors(region: RegionRoute) -> bool:
     old leader, cut off, may still answer reads under their promises, and metasrv cannot end these
     by waiting."""
     return len(region.in_sync) > 1
+
+
+def _is_in_doubt(region: RegionRoute, complaining: Collection[str]) -> bool:
+    """Whether `needs_another` has to look at the nodes. *complaining*: those that report regions
+    which they do not serve. Of most regions there is nothing to be looked at."""
+    return region.state is RegionState.LOST or region.leader in complaining
 
 
 def needs_epoch(region: RegionRoute, nodes: Sequence[NodeView]) -> bool:
