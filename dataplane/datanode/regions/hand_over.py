@@ -90,6 +90,7 @@ class HandOvers:
         owner, led, copy = _led_with(slot, order)
         led.must_be_readable()
         now_ms = self._clock.mono_ms()
+        self._forget_ended(now_ms)
         self._holds[slot.region_id] = WriteHold(slot.epoch, now_ms + order.hold_ms)
         try:
             async with asyncio.timeout(min(CATCH_UP_MS, order.hold_ms) / 1000):
@@ -105,6 +106,13 @@ class HandOvers:
             self._holds.pop(slot.region_id, None)
             raise
         log.info("writes_held", region_id=order.region_id, epoch=order.epoch, next=copy.node)
+
+    def _forget_ended(self, now_ms: int) -> None:
+        """Forgets the holds of regions that no writer asked for, which bounds memory by what is
+        handed over at one moment."""
+        self._holds = {
+            region_id: hold for region_id, hold in self._holds.items() if hold.until_ms > now_ms
+        }
 
     # -- requests
 
