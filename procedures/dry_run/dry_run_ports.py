@@ -165,5 +165,6 @@ class DryRunPorts:
             term=real.term,
             deadline_ms=real.deadline_ms,
             applied=lambda: draft.applied_to(real.applied()),
+            is_busy=real.is_busy,
         )
         return cls(ports, notes)
