@@ -35,8 +35,9 @@ UNFORESEEN = {
     "decommission_node, with copies": {"steps", "writes", "orders"},
     # the request of a leader that a copy joins; the orders that follow from it
     **{name: {"writes", "orders"} for name in MOVES},
-    "failover_table, with copies, the next leader starts again": {
-        *("steps", "writes", "log", "orders"),  # once more, for its next epoch
+    **{  # once more, for its next epoch
+        f"{kind}, the next leader starts again": {"steps", "writes", "log", "orders"}
+        for kind in ("failover_table, with copies", "switch_leader")
     },
 }
 """Fields of `Seen` that no plan can know, by scenario: they depend on answers, or on timing."""
