@@ -163,10 +163,15 @@ class FilterGhost:
                 self._judge(info, region, region.leader, since, revision)
 
     def _judge_move(self, record: ProcedureRecord) -> None:
-        """A drain chooses the node of each copy."""
+        """A drain chooses the node of each copy that it adds, and none where another copy is in
+        sync already."""
         drain = self._records.get(record.parent or "")
-        if record.kind == "move_copy" and drain is not None:
-            self._judge_target(record.state["region_id"], record.state["to_node"], drain)
+        if record.kind != "move_copy" or drain is None:
+            return
+        region_id, node = record.state["region_id"], record.state["to_node"]
+        routes = self._routes[record.state["table_id"]].region_routes
+        if not any(each.region_id == region_id and node in each.in_sync for each in routes):
+            self._judge_target(region_id, node, drain)
 
     def _judge_target(self, region_id: str, node: str, record: ProcedureRecord) -> None:
         targets = record.state.get("targets") or ()

@@ -33,6 +33,8 @@ DISKS = ("ssd", "hdd")
 THINK_MS = 2_000
 CHANGES = 22
 AGAIN_MS = 2_000
+FORCED = 0.7
+"""Share of the failovers that also move a region from a node which lives, in a life with such."""
 DRAINED = "a node that was drained beside node filters"
 REFUSED = "a drain that node filters refused"
 ALTERED = "a filter that was altered"
@@ -45,6 +47,8 @@ class Placer:
 
     session: Session
     nodes: tuple[str, ...]
+    has_force: bool = False
+    """Whether failovers may be forced: then two nodes may hold one lease."""
     tables: dict[str, int] = field(default_factory=dict)
     """Tables that were made, by name."""
     in_memory: list[str] = field(default_factory=list)
@@ -103,7 +107,10 @@ class Placer:
             return
         region = random.choice(list(route.regions))
         targets = tuple(random.sample(self.nodes, 2)) if random.random() < 0.5 else ()
-        request = FailoverRequest(region_ids=(region.region_id,), reason="drill", targets=targets)
+        force = self.has_force and random.random() < FORCED
+        request = FailoverRequest(
+            region_ids=(region.region_id,), reason="drill", targets=targets, force=force
+        )
         await self._asked(lambda key: session.failovers.start(request, idempotency_key=key))
 
     async def drain(self) -> None:
@@ -184,7 +191,8 @@ class Placer:
 class Placed(Plot):
     def __init__(self, world: World, life: Life) -> None:
         super().__init__(world, life)
-        self.placer = Placer(world.session("placer"), tuple(node.name for node in world.nodes))
+        nodes = tuple(node.name for node in world.nodes)
+        self.placer = Placer(world.session("placer"), nodes, world.has_force)
         for node in world.nodes:
             node.has_copies = True  # a drain gives a region two for a while
         for node in world.nodes[::2]:
