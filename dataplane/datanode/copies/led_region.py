@@ -231,6 +231,13 @@ class LedRegion:
             self._first_schema = joined(self._first_schema, schema)
         return self.is_readable and self._lacks(schema)
 
+    async def declare(self, schema: RegionSchema) -> None:
+        """Takes the schema of an order to lead, as the opening does: also below the minimum. Copies
+        follow, and join, only once the route says that the region is open, which waits for this
+        order. One at a time, and no group meanwhile. Raises as `change`."""
+        self.must_be_readable()
+        await self._replicate(RegionChange(schema))
+
     async def change(self, change: RegionChange | Ingest) -> int:
         """Changes the schema and marks, or takes files, in order with the groups, and returns when
         all copies that are required have the record, with its files, and it has taken effect here.

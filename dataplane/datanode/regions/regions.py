@@ -228,8 +228,10 @@ class NodeRegionSet:
         if slot.led is not None and order.copies is not None:
             slot.led.hear(order.copies)
         change = RegionChange(schema_of(order))
-        if slot.led is None or slot.led.must_change(change.schema):
+        if slot.led is None:
             await self._change(slot, owner, change)
+        elif slot.led.must_change(change.schema):
+            await owner.change_on_loop(partial(slot.led.declare, change.schema))
         if slot.led is None and has_others(order.copies):
             await self._widen(slot, owner, order)
         slot.note_copies(order)

@@ -46,7 +46,7 @@ class WaitingBench:
         self.owner = RegionOwner(REGION_ID, region, lambda: True, now_ms, writes=self.led)
         store = DiskStore(MemoryDisk(MemoryStore()), self.clock, "/n")
         self.node = NodeRegionSet(store, RegionLeases("i"), self.clock, lambda _: None)
-        order = OpenRegion(
+        self.order = OpenRegion(
             number=1,
             region_id=str(REGION_ID),
             epoch=1,
@@ -58,7 +58,7 @@ class WaitingBench:
             columns=[RegionColumn(id=1, type="int64", nullable=False)],
             copies=COPIES,
         )
-        self.node._slots[REGION_ID] = Slot(order, "open", self.owner, self.led)
+        self.node._slots[REGION_ID] = Slot(self.order, "open", self.owner, self.led)
 
     def has_news(self, _: LedRegion) -> None:
         self.news.set()
@@ -104,3 +104,23 @@ async def test_given_a_group_that_waits_for_a_copy_when_another_comes_late_then_
     assert (facts["nodes"], facts["waited_ms"]) == (["dn-2"], STALLED_MS)
     assert not bench.led.waits_for
     assert bench.waiting() == {"copies": 0, "disk": 0}
+
+
+async def test_given_too_few_copies_when_an_order_to_lead_has_another_schema_then_it_is_done() -> (
+    None
+):
+    """The copies are told whom to follow once it is: without them there are never more."""
+    bench = WaitingBench()
+    learner = COPIES.members[1].model_copy(update={"role": "learner"})
+    members = [COPIES.members[0], learner]
+    copies = RegionCopies(version=2, min_in_sync=2, members=members)
+    columns = [*bench.order.columns, RegionColumn(id=7, type="int64", nullable=True)]
+    update = {"number": 2, "schema_version": 2, "columns": columns, "copies": copies}
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(bench.owner.run())
+
+        await bench.node.carry_out(bench.order.model_copy(update=update))
+
+        running.cancel()
+    assert not bench.led.view.may_order
+    assert 7 in {column.id for column in bench.led.region.schema.columns or ()}
