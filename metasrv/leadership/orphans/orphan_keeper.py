@@ -133,9 +133,9 @@ class OrphanKeeper:
         try:
             await self.term.manager.submit(REMOVE_ORPHANS, state, request)
         except MetaError as error:
-            log.info("orphans_postponed", error=error.code, **facts)
+            log.info("orphan_removal_postponed", error=error.code, **facts)
         else:
-            log.info("orphans_removed", procedure=request.procedure, **facts)
+            log.info("orphan_removal_started", procedure=request.procedure, **facts)
 
 
 def _removing(term: Term) -> Iterable[str]:
