@@ -18,6 +18,8 @@ FOUND = {
     1: "a truncate of a table with copies was refused by every node, for ever",
     2: "a failover waited for the lost disk of a copy that was to lead, and others had all rows",
     3: "a truncate waited for a leader that had started again, and its failover for the truncate",
+    10_021: "a learner was sent no record, since those of a dead leader were in files by then",
+    10_033: "a new schema waited for a copy that had left, and the order that said so for both",
 }
 """Seeds that found something once."""
 LIVES = [Life(seed, REPLICATED) for seed in (*FOUND, 11)]
