@@ -88,12 +88,14 @@ def _without_replaced(region: RegionRoute, state: AddCopy) -> tuple[RegionCopy, 
 
 
 def must_take_one_more(info: TableInfo, region: RegionRoute, kept: tuple[RegionCopy, ...]) -> None:
-    """One copy more than the table is to have is allowed: one is added before another goes.
+    """One copy more than the table is to have is allowed: one is added before another goes. A copy
+    in the place of another makes no more of them, also where a number that was lowered has left
+    several too many.
 
     *kept*: the copies beside the leader that stay. Raises Conflict("replica-limit"), or
     ("action-not-allowed") for a region that takes no copies; Unavailable while it is not open."""
     limit = min(info.replicas + 1, COPIES_MAX)
-    if len(kept) + 2 > limit:
+    if len(kept) == len(region.copies) and len(kept) + 2 > limit:
         raise Conflict("replica-limit", region_id=region.region_id, limit=limit)
     if info.is_volatile or region.unverified:
         state = "the rows of a region are in one process" if info.is_volatile else "not verified"

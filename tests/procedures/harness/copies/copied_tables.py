@@ -92,13 +92,14 @@ async def put_copied_table(
             cluster.plane.nodes[copy.node].following[region.region_id] = follower
 
 
-async def with_copied_table(cluster: Cluster, fence: Compare) -> None:
-    """Table t: dn-1 leads three regions, one without a copy, one with a copy, one with two."""
+async def with_copied_table(cluster: Cluster, fence: Compare, replicas: int = 2) -> None:
+    """Table t: dn-1 leads three regions, one without a copy, one with a copy, one with two.
+    *replicas*: the number that each is to have."""
     cluster.plane.add(*NODES)
     await reserve_ids(cluster, fence, 1100)
     await put_schema(cluster, fence, "sales")
     route = copied_route(TABLE, ("dn-1",) * 3, COPIES)
-    await put_copied_table(cluster, fence, copied_info(TABLE, "t", 3), route)
+    await put_copied_table(cluster, fence, copied_info(TABLE, "t", 3, replicas), route)
 
 
 async def with_copied_table_and_dead_node(cluster: Cluster, fence: Compare) -> None:

@@ -1,5 +1,6 @@
 """A copy is added as a learner, or nothing is made: each refusal, and a learner that has joined."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -68,6 +69,14 @@ def test_given_a_node_without_room_when_added_then_refused() -> None:
     (end,), _ = lives((ADDS, ADD), given=with_cordoned_node)
 
     assert code_of(end) == "node-not-eligible"
+
+
+def test_given_a_lost_learner_of_several_too_many_when_made_anew_then_it_is() -> None:
+    """It takes the place of another, also if the table is to have one copy by now."""
+    (end,), cluster = lives((ADDS, REMAKE), given=partial(with_copied_table, replicas=1))
+
+    assert code_of(end) is None
+    assert [node for node, _ in roles(cluster, 1)] == ["dn-3", "dn-2"]
 
 
 def test_given_a_lost_learner_when_made_anew_then_in_another_root_and_the_old_one_goes() -> None:
