@@ -8,6 +8,7 @@ from keys.model.placing.placements import NodeFilter
 from keys.model.tables import CopyRole, RegionCopy, RegionRoute, RegionState, TableRoute
 from metasrv_base.engines import LSM, is_volatile
 from metasrv_base.errors import Unavailable
+from procedures.kinds.failover.former_leader import FormerLeader, former_leader
 from procedures.kinds.failover.next_leader import led_by
 from procedures.ports import NodeView
 from procedures.steps.placing import ANY_NODE, place_in_groups, region_root, why_not
@@ -46,6 +47,8 @@ class DrainTarget:
     (docs/decisions/0258)."""
     groups: Groups = field(default_factory=dict)
     """Partition groups of the regions of the table."""
+    former: Collection[FormerLeader] = ()
+    """Leaders that were replaced by copies which have not served yet."""
 
 
 def reroute_plan(
@@ -67,7 +70,7 @@ def reroute_plan(
         and not region.unverified
         and (
             region.leader not in alive
-            or (_is_in_doubt(region, complaining) and needs_another(region, nodes))
+            or (_is_in_doubt(region, complaining) and needs_another(region, nodes, target.former))
             or _is_to_leave(region, target)
         )
     ]
@@ -77,6 +80,9 @@ def reroute_plan(
         again = [region for region in alone if needs_epoch(region, nodes)]
         promoted += map(_led_again, again)
         alone = [region for region in alone if region not in again]
+    back = [_led_by_former(region, nodes, target) for region in alone]
+    promoted += back
+    alone = [region for region, rerouted in zip(alone, back, strict=True) if rerouted is None]
     excluded = _excluded(alone, nodes, target)
     groups = [target.groups.get(region.number, {}) for region in alone]
     chosen = place_in_groups(nodes, groups, excluded, target.engine, target.node_filter)
@@ -119,14 +125,17 @@ def needs_epoch(region: RegionRoute, nodes: Sequence[NodeView]) -> bool:
     return leader.restarted.get(region.region_id) == region.epoch
 
 
-def needs_another(region: RegionRoute, nodes: Sequence[NodeView]) -> bool:
+def needs_another(
+    region: RegionRoute, nodes: Sequence[NodeView], former: Collection[FormerLeader] = ()
+) -> bool:
     """Whether its leader lives and does not serve the region at this epoch: its process has started
-    again, or, by the route or its own report, its files are lost while another copy of the set has
-    every acknowledged row."""
+    again, or, by the route or its own report, its files are lost while another copy of the set, or
+    the leader before it, has every acknowledged row."""
     if needs_epoch(region, nodes):
         return True
-    is_lost = region.state is RegionState.LOST or _has_lost(region, nodes)
-    return is_lost and bool(living_members(region, nodes))
+    if not (region.state is RegionState.LOST or _has_lost(region, nodes)):
+        return False
+    return bool(living_members(region, nodes) or former_leader(region, former, nodes))
 
 
 def _has_lost(region: RegionRoute, nodes: Sequence[NodeView]) -> bool:
@@ -165,6 +174,18 @@ def _promoted(
 
     chosen = min(candidates, key=rank)
     moved = led_by(region, chosen, former=CopyRole.LEARNER)
+    return Rerouted(moved, led_by=region.leader, leaves=region.borrows, is_promoted=True)
+
+
+def _led_by_former(
+    region: RegionRoute, nodes: Sequence[NodeView], target: DrainTarget
+) -> Rerouted | None:
+    """The region under the leader that the present one, which is alone in its set and has never
+    served, has replaced. None: it is not there, or may have become another."""
+    copy = former_leader(region, target.former, nodes)
+    if copy is None:
+        return None
+    moved = led_by(region, copy, former=CopyRole.LEARNER)
     return Rerouted(moved, led_by=region.leader, leaves=region.borrows, is_promoted=True)
 
 

@@ -28,8 +28,10 @@ from metasrv_base.wire.node.jobs import MoveJob, MoveResult
 from metasrv_base.wire.node.orders import AdoptFiles, DataFile
 from procedures.context import Context
 from procedures.kinds.failover.failover_plan import DrainTarget, Rerouted, reroute_plan
+from procedures.kinds.failover.former_leader import FormerLeader, noted
 from procedures.locking.locks import exclusive, region_key, route_key, shared
 from procedures.machine import AdmissionLane, Done, Goto, Kind, Outcome, ProcedureState, Step
+from procedures.quorum import minimum_of
 from procedures.steps.open_and_publish import grant, open_and_announce
 from procedures.steps.region_cleanup import discard_roots, leaving, outwait_leases
 from procedures.steps.region_orders import UNNUMBERED, order_one
@@ -66,6 +68,9 @@ class FailoverTable(ProcedureState):
     promoted: tuple[str, ...] = Field(default=(), exclude_if=not_)
     """Regions of `moving` that a copy of their set leads now: no lease is waited for, and nothing
     is moved."""
+    former: tuple[FormerLeader, ...] = Field(default=(), exclude_if=not_)
+    """Leaders that were replaced by copies which have not served yet: they lead again if those are
+    lost."""
     to_move: tuple[str, ...] = ()
     """Regions whose borrowed input Spark has not brought over yet."""
     adoption: Adoption | None = None
@@ -114,6 +119,7 @@ async def reroute(state: FailoverTable, context: Context) -> Outcome[FailoverTab
             "led_by": tuple(sorted({*state.led_by, *left})),
             "leavings": (*state.leavings, *leavings),
             "promoted": tuple(sorted(promoted)),
+            "former": _former(state, snapshot, plan),
             "to_move": tuple(region_id for region_id in moving if region_id not in promoted),
             "adoption": None,
         }
@@ -126,13 +132,35 @@ def _plan(state: FailoverTable, context: Context, snapshot: Snapshot) -> tuple[R
     `reroute_plan`."""
     info = snapshot.get(TableInfoKey(state.table_id))
     engine = LSM if info is None else info.engine
-    target = DrainTarget(state.source, state.region_ids, state.targets, state.moving, engine)
+    target = DrainTarget(
+        *(state.source, state.region_ids, state.targets, state.moving, engine), former=state.former
+    )
     if info is not None:
         catalog = context.ports.applied()
         node_filter = catalog.placing.placement_of(info).node_filter
         target = replace(target, node_filter=node_filter, groups=catalog.partition_groups(info))
     nodes = context.ports.placement.nodes()
     return reroute_plan(snapshot.get(TableRouteKey(state.table_id)), nodes, target)
+
+
+def _former(
+    state: FailoverTable, snapshot: Snapshot, plan: Collection[Rerouted]
+) -> tuple[FormerLeader, ...]:
+    """The former leaders once the regions of *plan* are rerouted."""
+    info, route = (
+        snapshot.get(TableInfoKey(state.table_id)),
+        snapshot.must(TableRouteKey(state.table_id)),
+    )
+    if info is None:
+        return ()
+    before = {region.region_id: region for region in route.region_routes}
+    after = {rerouted.region.region_id: rerouted.region for rerouted in plan}
+    stay = [each for each in state.former if each.region_id not in after]
+    new = [
+        noted(before[region_id], region, state.former, minimum_of(info, before[region_id]))
+        for region_id, region in after.items()
+    ]
+    return (*stay, *(each for each in new if each is not None))
 
 
 def _leased(state: FailoverTable) -> tuple[str, ...]:

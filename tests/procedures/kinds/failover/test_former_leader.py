@@ -1,0 +1,169 @@
+"""A leader that was replaced leads again where the copy that replaced it never serves."""
+
+from dataclasses import replace
+
+import pytest
+
+from keys.model.tables import CopyRole, RegionRoute, RegionState, TableRoute
+from keys.store.kv import Compare
+from procedures.kinds.failover.failover_plan import DrainTarget, Rerouted, reroute_plan
+from procedures.kinds.failover.failover_table import FailoverTable
+from procedures.kinds.failover.former_leader import FormerLeader, noted
+from procedures.ports import NodeView
+from tests.fakes.cluster import Cluster
+from tests.procedures.harness.agree import history_of
+from tests.procedures.harness.copies.copied_tables import (
+    IN_SYNC,
+    LEARNER,
+    copied_info,
+    copied_route,
+    put_copied_table,
+)
+from tests.procedures.harness.ends import TABLE
+from tests.procedures.harness.tables import put_schema, reserve_ids
+from tests.procedures.kinds.failover.runs import FIRST, start
+from tests.procedures.kinds.runs import begun
+from tests.sim.loop import SimLoop, run
+
+OF_TWO = copied_route(TABLE, ("dn-1",), ((("dn-2", IN_SYNC),),)).region_routes[0]
+DN_1, DN_2 = (NodeView(name, "a", f"/disks/{name}", True, 0, 1 << 40) for name in ("dn-1", "dn-2"))
+DEAD = replace(DN_1, alive=False)
+LOST = replace(DN_2, lost={FIRST: 2})
+
+
+def planned(
+    region: RegionRoute, *nodes: NodeView, former: tuple[FormerLeader, ...] = ()
+) -> Rerouted | None:
+    route = TableRoute(table_id=TABLE, version=1, region_routes=(region,))
+    target = DrainTarget("dn-1", (FIRST,), moving=(FIRST,), former=former)
+    plan = reroute_plan(route, nodes, target)
+    return plan[0] if plan else None
+
+
+def promoted() -> tuple[RegionRoute, tuple[FormerLeader, ...]]:
+    """The region once dn-2 is to lead it, and the leader before."""
+    plan = planned(OF_TWO, DEAD, DN_2)
+    assert plan is not None
+    former = noted(OF_TWO, plan.region, (), 2)
+    assert former is not None
+    return plan.region, (former,)
+
+
+def lost(region: RegionRoute) -> RegionRoute:
+    return region.model_copy(update={"state": RegionState.LOST})
+
+
+def test_given_a_promoted_copy_that_is_lost_when_the_former_leader_is_back_then_it_leads() -> None:
+    region, former = promoted()
+
+    plan = planned(lost(region), DN_1, LOST, former=former)
+
+    assert plan is not None
+    assert plan.is_promoted, "nobody has had a lease since"
+    assert (plan.region.leader, plan.region.root) == ("dn-1", OF_TWO.root)
+    assert (plan.region.epoch, plan.region.state) == (3, RegionState.OPENING)
+    assert [(copy.node, copy.role) for copy in plan.region.copies] == [("dn-2", LEARNER)]
+    other = noted(region, plan.region, former, 2)
+    assert other is not None
+    back = planned(lost(plan.region), replace(DN_1, lost={FIRST: 3}), DN_2, former=(other,))
+    assert back is not None
+    assert back.region.leader == "dn-2", "its files are back, and those of dn-1 are lost"
+    assert planned(lost(region), DEAD, LOST, former=former) is None, "it is awaited"
+    assert planned(lost(region), replace(DN_1, lost={FIRST: 1}), LOST, former=former) is None
+
+
+def test_given_a_promoted_copy_that_dies_or_starts_again_then_the_former_leader_stays_noted() -> (
+    None
+):
+    region, former = promoted()
+
+    after_death = planned(region, DN_1, replace(DN_2, alive=False), former=former)
+    again = planned(region, DEAD, replace(DN_2, restarted={FIRST: 2}), former=former)
+
+    assert after_death is not None
+    assert after_death.region.leader == "dn-1"
+    assert again is not None
+    assert (again.region.leader, again.region.epoch) == ("dn-2", 3)
+    still = noted(region, again.region, former, 2)
+    assert still is not None
+    assert (still.root, still.epoch) == (OF_TWO.root, 3)
+    last = planned(lost(again.region), DN_1, replace(DN_2, lost={FIRST: 3}), former=(still,))
+    assert last is not None
+    assert last.region.leader == "dn-1"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"state": RegionState.OPEN},
+        {"epoch": 9},
+        {"copies_version": 9},
+        {"copies": ()},
+    ],
+)
+def test_given_a_region_that_may_have_acknowledged_more_then_the_former_leader_is_no_leader(
+    changed: dict[str, object],
+) -> None:
+    region, former = promoted()
+
+    plan = planned(region.model_copy(update=changed), DN_1, LOST, former=former)
+
+    assert plan is None
+
+
+def test_given_a_minimum_of_one_or_a_larger_set_or_a_borrower_then_nobody_is_noted() -> None:
+    region, _ = promoted()
+    of_three = copied_route(TABLE, ("dn-1",), ((("dn-2", IN_SYNC), ("dn-3", IN_SYNC)),))
+    before = of_three.region_routes[0]
+    after = planned(before, DEAD, DN_2, replace(DN_2, node_id="dn-3"))
+    borrower = OF_TWO.model_copy(update={"borrows": ("/disks/dn-9/r",)})
+
+    assert noted(OF_TWO, region, (), 1) is None, "it may acknowledge rows alone"
+    assert after is not None
+    assert noted(before, after.region, (), 2) is None, "another copy of the set leads next"
+    assert noted(borrower, region, (), 2) is None, "it has not all rows itself"
+
+
+async def with_two_copies(cluster: Cluster, fence: Compare) -> None:
+    """Table t: dn-1 leads one region, and is dead; dn-2 has the copy in sync, whose disk is lost,
+    which nobody has noticed."""
+    cluster.plane.add("dn-1", "dn-2", "dn-3")
+    await reserve_ids(cluster, fence, 1100)
+    await put_schema(cluster, fence, "sales")
+    route = copied_route(TABLE, ("dn-1",), ((("dn-2", IN_SYNC),),))
+    await put_copied_table(cluster, fence, copied_info(TABLE, "t", 1, 2), route)
+    cluster.plane.storage.lost.add(route.region_routes[0].copies[0].root)
+    cluster.plane.nodes["dn-1"].die()
+
+
+def test_given_a_leader_that_starts_again_while_its_only_copy_is_lost_then_no_row_is() -> None:
+    state = FailoverTable(
+        table_id=TABLE, name="t", source="dn-1", region_ids=(FIRST,), reason="silent"
+    )
+
+    def shown(cluster: Cluster) -> tuple[str, str]:
+        family = history_of(cluster.kv._store.log_from(1)).family("__table_route")
+        (region,) = family[(str(TABLE),)]["region_routes"]
+        return region["leader"], region["state"]
+
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_two_copies, {})
+        await cluster.detected()
+        await start(cluster, "failover_table", state)
+        await cluster.clock.sleep_ms(60_000)
+        assert shown(cluster) == ("dn-2", "lost")
+
+        cluster.plane.nodes["dn-1"].alive = True
+        assert await cluster.quiet()
+
+        assert shown(cluster) == ("dn-1", "open")
+        assert f"{FIRST}/log" in (cluster.plane.rows(FIRST) or ())
+
+    run(main, 1)
+
+
+def test_given_roles_then_a_former_leader_is_a_learner_in_the_route() -> None:
+    """Nothing but the record of the failover tells that it may lead again."""
+    region, _ = promoted()
+
+    assert [(copy.root, copy.role) for copy in region.copies] == [(OF_TWO.root, CopyRole.LEARNER)]
