@@ -306,8 +306,10 @@ def still_registered(end: End) -> list[str]:
 def both_failed_over(end: End) -> list[str]:
     (other,) = end.regions(OTHER)
     histories = end.agreement.family("__procedure_history").values()
-    (parent,) = [v for v in histories if v["last"]["kind"] == "failover_node"]
-    moves, left = parent["result"]["moves"], parent["result"]["left"]
+    # A second one finds nothing to do: the catalog of its parent may have lagged behind the first.
+    parents = [v["result"] for v in histories if v["last"]["kind"] == "failover_node"]
+    moves = sum(parent["moves"] for parent in parents)
+    left = [region for parent in parents for region in parent["left"]]
     failed = sum(v["outcome"] == "failed" for v in histories)
     found = end.cluster.plane.rows(other["region_id"])
     index = {where for where in end.agreement.family("__dn_table") if where[0] == "dn-1"}
@@ -316,5 +318,5 @@ def both_failed_over(end: End) -> list[str]:
         *is_true((other["epoch"], other["state"]) == (2, "open"), f"other {other}"),
         *is_true(found == rows_of(other["region_id"]), f"rows {found}"),
         *is_true(not index, f"left on the node: {index}"),
-        *is_true((moves, left) == (2 + failed, []), f"the parent told of {moves} moves, {left}"),
+        *is_true((moves, left) == (2 + failed, []), f"told of {moves} moves, {left}"),
     ]

@@ -8,7 +8,7 @@ import pytest
 from keys.model.records import ProcedureHistory
 from keys.model.tables import RegionCopy, RegionRoute
 from metasrv.leadership.copies.copy_keeper import CopyKeeper
-from tests.metasrv.api.rig import Server, leader
+from tests.metasrv.api.rig import Server, beat, leader
 from tests.metasrv.service.cluster.copied import (
     change_of,
     copied_region,
@@ -50,6 +50,8 @@ async def test_given_a_copy_that_moves_then_the_new_one_joins_first_and_no_loop_
         server.clock.ahead_ms += 60_000
         await CopyKeeper(server.term, server.clock, server.state.ids).look()
         assert region_now(server, region) == during, "one too many, since one moves"
+        for number in range(1, 5):  # alive, although a minute has gone by
+            server.term.nodes.heartbeat(beat(f"dn-{number}", sequence=2))
 
         (joined,) = await results(server, region.leader, change_of(during, new))
         assert joined["error"] is None
