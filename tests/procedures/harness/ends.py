@@ -306,11 +306,12 @@ def still_registered(end: End) -> list[str]:
 def both_failed_over(end: End) -> list[str]:
     (other,) = end.regions(OTHER)
     histories = end.agreement.family("__procedure_history").values()
-    # A second one finds nothing to do: the catalog of its parent may have lagged behind the first.
-    parents = [v["result"] for v in histories if v["last"]["kind"] == "failover_node"]
-    moves = sum(parent["moves"] for parent in parents)
-    left = [region for parent in parents for region in parent["left"]]
-    failed = sum(v["outcome"] == "failed" for v in histories)
+    # A decommission begins another failover of its node where one has failed.
+    parents = [v for v in histories if v["last"]["kind"] == "failover_node"]
+    told = [v["result"] for v in parents if v["outcome"] == "succeeded"]
+    moves = sum(result["moves"] for result in told)
+    left = [region for result in told for region in result["left"]]
+    failed = sum(v["outcome"] == "failed" for v in histories if v not in parents)
     found = end.cluster.plane.rows(other["region_id"])
     index = {where for where in end.agreement.family("__dn_table") if where[0] == "dn-1"}
     return [
