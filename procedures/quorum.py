@@ -101,8 +101,11 @@ def held_back(before: TableInfo, after: TableInfo, region: RegionRoute) -> Regio
     *region* itself if nobody has to be told.
 
     A raised number of copies raises the minimum by default. No region has so many copies in sync at
-    once, and writes are not refused for that: the minimum of before counts until it has.
+    once, and writes are not refused for that: the minimum of before counts until it has. The same
+    numbers once more change nothing.
     """
+    if table_numbers(before) == table_numbers(after):
+        return region
     current, minimum = minimum_of(before, region), min_in_sync(after)
     is_growing = after.replicas > before.replicas
     is_growing |= region.min_in_sync is not None and after.replicas != before.replicas

@@ -114,6 +114,12 @@ def test_given_the_same_numbers_then_no_region_is_told() -> None:
     assert changed_regions(table(3), table(3), (ALONE, in_sync(3))) == ()
 
 
+def test_given_the_same_number_once_more_when_a_region_grows_then_it_is_still_eased() -> None:
+    growing = held_back(table(1), table(3), ALONE)
+
+    assert changed_regions(table(3), table(3), (growing,)) == ()
+
+
 def test_given_fewer_copies_with_the_same_minimum_then_regions_are_looked_at_again() -> None:
     """The keeper of copies looks at a region again when the version of its copies rises."""
     (changed,) = changed_regions(table(3), table(2), (in_sync(3),))
