@@ -261,6 +261,7 @@ class NodeRegionSet:
 
     async def _ingest(self, order: IngestFiles) -> None:
         owner, slot = self._owner_at(order), self._slots[int(order.region_id)]
+        slot.must_have_minimum()
         if slot.led is not None:
             self.must_order(slot)
         await ingest(owner, slot.led, order)

@@ -37,6 +37,7 @@ class ServingRights:
 
     def must_order(self, slot: Slot) -> None:
         """Raises Unavailable unless the region may take a write now."""
+        slot.must_have_minimum()
         if slot.led is not None or slot.order.copies is not None:
             self._must_keep_no_promise(slot)
             if slot.led is not None:
@@ -49,6 +50,8 @@ class ServingRights:
     def may_write(self, slot: Slot) -> bool:
         """Whether a group may be ordered or acknowledged now. Copies stand in for the lease: none
         of them is promoted without being required before."""
+        if slot.lacks_copies:
+            return False
         if slot.led is not None or slot.order.copies is not None:
             if self._keeps_promise(slot):
                 return False

@@ -11,7 +11,7 @@ from dataplane.datanode.regions.region_owner import CLOSED, RegionOwner
 from dataplane.region.copies.leader_silence import FollowedHere
 from dataplane.region.copies.promises import CopyHere
 from dataplane.region.disk.lost import is_lost
-from metasrv_base.errors import Conflict
+from metasrv_base.errors import Conflict, Unavailable
 from metasrv_base.wire.node.nodes import RegionStat
 from metasrv_base.wire.node.orders import (
     CloseRegion,
@@ -41,6 +41,8 @@ class Slot:
     """Set while this node has a copy of it."""
     copies_version: int = 0
     """The highest version of its copies that an order has named."""
+    min_in_sync: int = 1
+    """The minimum of copies in sync that this order has named."""
     lost_ms: int = 0
     """The time at which it was last found `lost`."""
 
@@ -71,8 +73,21 @@ class Slot:
             self.led.end(Conflict("stale-epoch", reason=CLOSED))
 
     def note_copies(self, order: ServeOrder) -> None:
-        if order.copies is not None:
-            self.copies_version = max(self.copies_version, order.copies.version)
+        copies = order.copies
+        if copies is not None and copies.version >= self.copies_version:
+            self.copies_version, self.min_in_sync = copies.version, copies.min_in_sync
+
+    @property
+    def lacks_copies(self) -> bool:
+        """Whether the region has no other copy, and may acknowledge nothing without one
+        (docs/protocols.md P5.12). A leader of copies judges that itself."""
+        return self.led is None and self.min_in_sync > 1
+
+    def must_have_minimum(self) -> None:
+        """Raises Unavailable `too-few-copies` if it lacks copies."""
+        if self.lacks_copies:
+            facts = {"region_id": str(self.region_id), "copies": 1, "min_in_sync": self.min_in_sync}
+            raise Unavailable("too-few-copies", **facts)
 
 
 def followed_here(slots: Iterable[Slot]) -> Iterator[FollowedHere]:
