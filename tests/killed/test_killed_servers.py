@@ -33,10 +33,6 @@ AT_ONCE = 4  # lives: most of one is waiting, for a lease or for etcd
 LIMIT_S = 800 * PERCENT  # on two slow cores that others use too
 END_S = 60  # behind the limit: all that still runs is ended, and etcd
 SHOWN_MAX = 5
-SHARING = {"move_copy", "drain_node"}
-"""Kinds that are killed in virtual time alone. In real time a move and its switch may have orders
-for one region in one request; a repeat answers the first of them as stale, since a node keeps the
-answer to the last one, and the fake plane takes this for wrong."""
 RARE = {
     "a write of a deposed leader was refused",
     "in doubt, and had been done",
@@ -138,7 +134,7 @@ def test_given_a_process_killed_at_a_call_when_another_leads_then_a_legal_end_on
     # Whose moment hangs on a lease is for virtual time: here a slow machine would miss it.
     timely = [one.name for one in SCENARIOS if not one.dead_holder]
     calls = {name: lived(name, None).calls for name in timely}
-    drawn = [one for one in draw(calls) if BY_NAME[one[0]].kind not in SHARING]
+    drawn = draw(calls)
     lives = Lives(etcd_of_its_own, tmp_path, calls)
 
     with asyncio.Runner(loop_factory=FastLoop) as runner:

@@ -60,12 +60,26 @@ def test_given_a_repeat_of_an_order_when_taken_then_the_stored_answer_is_given(
     assert again == first
 
 
-def test_given_a_lower_order_number_when_taken_then_it_is_refused(node: Node) -> None:
+def test_given_a_lower_order_number_when_taken_then_it_is_not_done(node: Node) -> None:
     region = new_region()
     early = node.create_order(region)
     assert code(node, node.create_order(region)) is None
 
-    assert code(node, early) == "stale-epoch"
+    assert code(node, early) == "outcome-unknown"
+
+
+def test_given_two_orders_of_a_region_when_they_come_again_then_the_first_may_have_been_done(
+    node: Node,
+) -> None:
+    region = node.created()
+    both = node.close_order(region, epoch=1), node.open_order(region, epoch=2)
+    assert [result.error for result in node.order(*both).results] == [None, None]
+
+    first, second = node.order(*both).results
+
+    assert first.error is not None
+    assert first.error.code == "outcome-unknown"
+    assert second.error is None
 
 
 def test_given_a_lower_term_when_taken_then_the_request_is_refused(node: Node) -> None:

@@ -115,6 +115,6 @@ def test_given_an_order_that_comes_late_when_the_folder_has_gone_then_it_is_not_
     assert code(node, quarantine(node, region)) is None
     assert code(node, delete(node, region)) is None
 
-    assert code(node, late) == "stale-epoch"
-    assert code(node, early) == "stale-epoch"
+    assert code(node, late) == "outcome-unknown"
+    assert code(node, early) == "outcome-unknown"
     assert inventory(node, region).roots == []

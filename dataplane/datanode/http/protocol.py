@@ -87,9 +87,10 @@ CALLS: Mapping[str, ProtocolCall] = {
         OrderResponse,
         "A repeat of the last order of a region, by (term, number), gets the stored answer, also "
         "after a restart. An order that failed with 503 was not executed and is tried again.",
-        "A request of a term below the highest seen is refused (409 `stale-epoch`). An order is "
-        "refused, in its result, if its number is below the last executed of its region, or its "
-        "epoch below the one at which the region is open. Term and tombstones are on disk before "
+        "A request of a term below the highest seen is refused (409 `stale-epoch`). An order "
+        "with a number below the last executed of its region is not done, and its result says "
+        "`outcome-unknown`; one with an epoch below that at which the region is open is refused "
+        "in its result. Term and tombstones are on disk before "
         "the first effect, results before the answer. A `schema` order raises the floor at the "
         "point where the region orders batches; the fence on disk is checked before its answer.",
         (

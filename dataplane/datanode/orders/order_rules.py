@@ -11,7 +11,7 @@ from dataplane.datanode.orders.journal_format import (
     TermSeen,
 )
 from dataplane.datanode.orders.node_state import JournalState
-from metasrv_base.errors import Conflict, MetaError, Refused, Unavailable
+from metasrv_base.errors import Conflict, MetaError, Refused, Unavailable, Unknown
 from metasrv_base.wire.node.orders import (
     CreateRegion,
     OpenRegion,
@@ -83,9 +83,14 @@ def decide(state: JournalState, term: int, order: Order) -> Execute | AnswerAgai
 
 
 def _late_or_repeated(last: Executed, term: int, order: Order) -> OrderResult:
-    if (term, order.number) != (last.term, last.number):
-        facts = {"number": order.number, "current_term": last.term, "current_number": last.number}
+    """Only the answer to a region's last order is kept. An earlier order of the same term is not
+    done now, and was perhaps done before; who gave it gives it again, with a new number."""
+    if term != last.term:
+        facts = {"term": term, "current_term": last.term}
         return result_of(order, Conflict("stale-epoch", **facts))
+    if order.number != last.number:
+        facts = {"number": order.number, "current_number": last.number}
+        return result_of(order, Unknown(reason="a later order of the region was done", **facts))
     if order.op != last.op:
         return result_of(order, Refused("invalid-request", op=order.op, executed_op=last.op))
     stored = last.error

@@ -111,7 +111,7 @@ class FakeNode:
         if last is not None and place == last.place:
             return last.result
         if last is not None and place < last.place:
-            return result_of(order, Conflict("stale-epoch", number=order.number))
+            return result_of(order, Unknown(number=order.number))
         try:
             self._carry_out(order)
         except (Refused, Conflict) as error:

@@ -197,7 +197,7 @@ async def test_given_a_folder_that_was_deleted_when_orders_come_late_then_none_m
         with pytest.raises(MetaError, match="stale-epoch"):
             await node.order(created(99), term=TERM - 1)
 
-        assert late == ["stale-epoch"] * 2
+        assert late == ["outcome-unknown"] * 2
         assert not node.is_there(ROOT)
         assert not node.is_there(HELD)
 
@@ -248,7 +248,7 @@ async def test_given_a_crash_at_any_operation_then_no_late_order_makes_a_folder_
             assert again.is_there(ROOT) + again.is_there(HELD) <= 1
             late = await again.order(created(3))
             if is_answered:
-                assert (late, again.is_there(ROOT)) == (["stale-epoch"], False)
+                assert (late, again.is_there(ROOT)) == (["outcome-unknown"], False)
                 assert die_at > 10
                 return
             await again.order(closed(6))
