@@ -310,8 +310,11 @@ class LedRegion:
         """Whether the copy has something to be sent."""
         if self.ended is not None or copy not in self.view.receivers:
             return False
-        durable = self.view.durable_at(copy)
-        return durable < self.view.end or self._told.get(copy, NOTHING) < self.view.common
+        return self.has_records_for(copy) or self._told.get(copy, NOTHING) < self.view.common
+
+    def has_records_for(self, copy: CopyName) -> bool:
+        """Whether the copy lacks records, as far as this leader knows."""
+        return self.view.durable_at(copy) < self.view.end
 
     def answered(self, copy: CopyName, sent: StreamedRecords, durable: int) -> bool:
         """A copy has the log up to *durable*, by the answer to the last request to it. Returns

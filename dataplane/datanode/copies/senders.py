@@ -26,6 +26,9 @@ REQUEST_BYTES = 8 << 20
 """Records of one request; those of a region that do not fit go by the next."""
 LATER = Backoff(first_ms=20, max_ms=1_000)
 """The pause before records are sent again that a copy, or its node, has not taken."""
+TELL_MS = 50
+"""The time for which a copy that has all records is not told that they are common: the next records
+say it too, and one that is written to costs no second request for each write."""
 IDLE_MS = 30_000
 """A sender without work ends."""
 
@@ -97,6 +100,8 @@ class PeerSender:
         self._failures: dict[tuple[int, CopyName], int] = {}
         """Requests in a row that a copy took nothing of, and the time before which it rests."""
         self._rests_ms: dict[tuple[int, CopyName], int] = {}
+        self._tells_ms: dict[tuple[int, CopyName], int] = {}
+        """The time from which a copy is told what is common, if there are no records to send."""
         self._peer_failures = 0
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -128,7 +133,17 @@ class PeerSender:
 
     def _rests_of_due(self) -> Sequence[int]:
         now_ms = self._clock.mono_ms()
-        return [max(1, self._rests_ms.get(key, now_ms) - now_ms) for key in self._due]
+        return [
+            max(1, self._starts_ms(key, led, now_ms) - now_ms) for key, led in self._due.items()
+        ]
+
+    def _starts_ms(self, key: tuple[int, CopyName], led: LedRegion, now_ms: int) -> int:
+        """The time from which the copy may be sent what is due."""
+        if led.has_records_for(key[1]):
+            self._tells_ms.pop(key, None)
+            return self._rests_ms.get(key, now_ms)
+        tell_ms = self._tells_ms.setdefault(key, now_ms + TELL_MS)
+        return max(tell_ms, self._rests_ms.get(key, now_ms))
 
     def _ready(self) -> list[tuple[LedRegion, CopyName]]:
         """The regions whose records may be sent now, at most PARTS_MAX."""
@@ -137,8 +152,9 @@ class PeerSender:
         for key, led in list(self._due.items()):
             if not led.is_due(key[1]) or led.address_of(key[1]) != self._address:
                 self._forget(key)
-            elif self._rests_ms.get(key, now_ms) <= now_ms and len(ready) < PARTS_MAX:
+            elif self._starts_ms(key, led, now_ms) <= now_ms and len(ready) < PARTS_MAX:
                 del self._due[key]
+                self._tells_ms.pop(key, None)
                 ready.append((led, key[1]))
         return ready
 
@@ -146,6 +162,7 @@ class PeerSender:
         self._due.pop(key, None)
         self._failures.pop(key, None)
         self._rests_ms.pop(key, None)
+        self._tells_ms.pop(key, None)
 
     async def _send(self, batch: Sequence[tuple[LedRegion, CopyName]]) -> None:
         request = await asyncio.to_thread(encoded, batch)
