@@ -31,6 +31,7 @@ from metasrv_base.errors import Conflict, NotFound, Unavailable
 from procedures.context import Context
 from procedures.kinds.failover.failover_plan import (
     DrainTarget,
+    has_successors,
     living_members,
     needs_epoch,
     reroute_plan,
@@ -178,10 +179,15 @@ async def open_region(state: SwitchLeader, context: Context) -> Outcome[SwitchLe
 def _elsewhere(
     state: SwitchLeader, context: Context, snapshot: Snapshot, route: TableRoute
 ) -> Outcome[SwitchLeader]:
-    """A copy of the set leads next, as in a failover. Raises Unavailable where none lives."""
+    """A copy of the set leads next, as in a failover, or the same one that has started again.
+    Raises Unavailable where none lives: also for a leader that is dead and alone in its set, whose
+    root a failover has to borrow, and whose rows it has to move."""
     region = must_have_region(route, state.region_id)
+    nodes = context.ports.placement.nodes()
+    if not (has_successors(region) or needs_epoch(region, nodes)):
+        raise Unavailable("not-ready", what=f"the leader {region.leader}", reason="it is alone")
     target = DrainTarget(region.leader, (region.region_id,))
-    (rerouted,) = reroute_plan(route, context.ports.placement.nodes(), target)
+    (rerouted,) = reroute_plan(route, nodes, target)
     new = state.model_copy(update={"epoch": region.epoch, "node": rerouted.region.leader})
     txn = change(
         snapshot.only(TableRouteKey(state.table_id)), route_changed(route, (rerouted.region,))

@@ -6,6 +6,8 @@ import pytest
 
 from keys.model.records import ProcedureOutcome
 from keys.store.kv import Compare
+from metasrv_base.errors import Unavailable
+from procedures.kinds.failover.change_copies import ChangeCopies
 from procedures.kinds.failover.switch_leader import SWITCH_LEADER, SwitchLeader
 from tests.fakes.cluster import Cluster
 from tests.procedures.harness.copies.copied_tables import (
@@ -14,7 +16,11 @@ from tests.procedures.harness.copies.copied_tables import (
     with_copied_table,
 )
 from tests.procedures.harness.copies.switching import FIRST, SECOND, SWITCH, THIRD
+from tests.procedures.harness.ends import TABLE
 from tests.procedures.kinds.copies.copy_lives import Given, code_of, lives, regions, roles
+from tests.procedures.kinds.failover.runs import ROOT, fail_over, outcome, start
+from tests.procedures.kinds.runs import begun, finish
+from tests.sim.loop import SimLoop, run
 
 SWITCHES = SWITCH_LEADER.name
 
@@ -106,3 +112,45 @@ def test_given_a_next_leader_that_cannot_open_when_switched_then_another_of_the_
     assert (region["leader"] != "dn-2", region["state"], region["epoch"]) == (True, "open", 3)
     assert ("dn-2", "learner") in roles(cluster, 0)
     assert f"{FIRST}/log" in (cluster.plane.rows(FIRST) or ())
+
+
+def test_given_a_new_leader_that_dies_alone_in_its_set_then_a_failover_moves_its_rows() -> None:
+    """A switch has nobody bring over what another leader would borrow, and waits for no lease."""
+    leave = ChangeCopies(
+        table_id=TABLE,
+        name="t",
+        region_id=FIRST,
+        change="leave",
+        node="dn-1",
+        root=ROOT,
+        epoch=2,
+        version=2,
+    )
+
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_a_next_leader_that_opens_late, {})
+        procedure = await start(cluster, SWITCHES, switch(region_id=FIRST, to_node="dn-2"))
+        while regions(cluster)[0]["epoch"] == 1:
+            await cluster.clock.sleep_ms(50)
+        end = await finish(cluster, "change_copies", leave, {})
+        assert code_of(end) is None
+        cluster.plane.nodes["dn-2"].die()
+        await cluster.detected()
+        await cluster.clock.sleep_ms(30_000)
+        region = regions(cluster)[0]
+        assert (region["leader"], region["epoch"], region["state"]) == ("dn-2", 2, "opening")
+        assert await outcome(cluster, procedure) is None
+
+        assert not await fail_over(cluster, "dn-2")
+
+        region = regions(cluster)[0]
+        assert (region["leader"] != "dn-2", region["epoch"]) == (True, 3)
+        assert (region["state"], region.get("borrows", [])) == ("open", [])
+        assert await outcome(cluster, procedure) is ProcedureOutcome.SUCCEEDED
+
+    run(main, 1)
+
+
+async def with_a_next_leader_that_opens_late(cluster: Cluster, fence: Compare) -> None:
+    await with_copied_table(cluster, fence)
+    cluster.plane.nodes["dn-2"].refuses["open"] = Unavailable("not-ready")
