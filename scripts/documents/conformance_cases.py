@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from scripts.documents.catalogue import Catalogue
 
-APPLY_MIN = 93
+APPLY_MIN = 111
 
 _PROCEDURES = """
 1 a submitted procedure is found by its id and can be waited for; an unknown id is not found
@@ -126,11 +126,32 @@ _DDL = """
 108 flows are created and dropped
 109 events of DDL are bounded and can be filtered
 """
+_MOVES = """
+110 a move declares the locks that it needs, for its region alone
+111 the stored record of a move is read as it was written
+112 the record of a move that another version wrote is read, and the move ends
+113 a move is taken up by the next leader at any step
+114 readers of the catalog are told once of the new leader
+115 the steps of a move in their order; the region waits for no lease
+116 the destination cannot open the copy for now: it is tried again, and the leader is as before
+117 the destination never has the rows: the move is undone, and the leader is as before
+118 the destination opens at the second try, and the move ends
+119 a move of a region that another leads, is led there already, or that is gone
+120 each answer of a destination that makes no copy: none, a refusal, not now
+121 rows in memory are written to files before a switch; copies that do not do it hold up nothing
+122 the leader is replaced only where the route still names it
+123 the leader is made to hold writes; one that does not answer, or is late, leads on
+124 the destination lacks records: it is waited for, and in the end the leader leads on
+125 the route names the new leader and its copies once, and a repeat changes nothing
+126 what is undone concerns the region of the move alone
+127 a move that cannot be is refused at once, with the reason
+"""
 _SECTIONS: Mapping[str, str] = {
     "Procedures": _PROCEDURES,
     "Stores, locks, ids": _STORES,
     "Keys": _KEYS,
     "DDL": _DDL,
+    "Moves of regions": _MOVES,
 }
 
 _EVENTS = "there is no recorder of events: the timeline in the record is always written"
@@ -162,6 +183,9 @@ _IN_PART: Mapping[int, str] = {
     55: "locks; ids and states have their forms by their types",
     79: "by id and by name, for two tables; not for a name that was used more often",
     90: "routes need no write; an order that fails half way is not sent to the new address",
+    111: "as part of every record; not by a literal text",
+    121: "copies that do not answer; that a flush fails is not told apart",
+    127: "one region in one request: a drain moves those of a node",
     102: "what is not there; a drop that is repeated is in the crash enumeration",
 }
 
@@ -169,8 +193,8 @@ _HEADER = """\
 # Conformance: the cases of another metadata service
 
 GreptimeDB has a metadata service of the same kind. This page lists the cases that its tests cover
-(procedures, stores, keys, DDL), in our words, and the tests that cover them here. Where its users
-report its behaviour as a defect, the test here asks for the correct behaviour.
+(procedures, stores, keys, DDL, moves of regions), in our words, and the tests that cover them here.
+Where its users report its behaviour as a defect, the test here asks for the correct behaviour.
 Online schema change ([online-change.md](online-change.md)), wrong input
 ([robustness.md](robustness.md)) and the catalog ([catalog-cases.md](catalog-cases.md)) have pages
 of their own.

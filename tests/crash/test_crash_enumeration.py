@@ -120,6 +120,7 @@ def calls_of(name: str) -> tuple[Call, ...]:
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 @pytest.mark.case("greptime 70", "greptime 75", "greptime 78", "greptime 105", "greptime 106")
 @pytest.mark.case("online 58-60")
+@pytest.mark.case("greptime 113")
 def test_given_a_crash_anywhere_when_led_on_then_a_legal_end_and_each_effect_once(
     scenario: Scenario, capsys: pytest.CaptureFixture[str]
 ) -> None:

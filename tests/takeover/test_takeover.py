@@ -49,6 +49,7 @@ def cuts(version: str, scenario: str) -> list[Cut]:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.case("online 78")
 @pytest.mark.case("catalog 115")
+@pytest.mark.case("greptime 111-112")
 def test_given_a_server_of_another_version_that_died_anywhere_when_led_on_then_a_legal_end(
     version: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -60,6 +60,7 @@ def test_given_writes_that_are_held_when_another_leads_then_they_are_told_and_it
     assert region.rows() == {1, 2, 3}
 
 
+@pytest.mark.case("greptime 123")
 def test_given_a_leader_that_is_replaced_by_nobody_when_the_time_is_over_then_writes_go_on(
     start_node: StartNode,
 ) -> None:
@@ -75,6 +76,7 @@ def test_given_a_leader_that_is_replaced_by_nobody_when_the_time_is_over_then_wr
     assert region.rows() == {1, 2, 3}
 
 
+@pytest.mark.case("greptime 124")
 def test_given_a_copy_that_does_not_answer_when_handed_over_then_refused_and_writes_go_on(
     start_node: StartNode,
 ) -> None:

@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 import httpx
+import pytest
 
 from dataplane.frontend.catalog.catalog import LiveCatalog
 from dataplane.frontend.catalog.feed import SILENT_MS, Feed, Servers
@@ -65,6 +66,7 @@ def play(*scripts: Script | int, wait_ms: int = 2_000, reload: bool = False) -> 
     return run(main, seed=1)
 
 
+@pytest.mark.case("greptime 114")
 def test_given_a_stream_when_it_goes_on_then_each_version_is_applied() -> None:
     assert play([FIRST, update(2), ALIVE, update(3), HANGS]).version == 3
 

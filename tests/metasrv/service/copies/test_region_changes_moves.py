@@ -36,6 +36,7 @@ async def copy_on(server: Server, region: RegionRoute, node: str) -> RegionCopy:
         await server.term.manager.changed(deadline_ms=1_000)
 
 
+@pytest.mark.case("greptime 115")
 async def test_given_a_copy_that_moves_then_the_new_one_joins_first_and_no_loop_removes_one() -> (
     None
 ):
@@ -88,6 +89,7 @@ async def test_given_a_dry_run_of_a_move_then_it_says_that_a_copy_is_waited_for(
         ("dn-9", {}, 404, "not-found"),
     ],
 )
+@pytest.mark.case("greptime 127")
 async def test_given_a_move_that_cannot_be_when_asked_then_refused_at_once(
     node: str, body: dict[str, Any], status: int, code: str
 ) -> None:

@@ -49,6 +49,7 @@ def test_given_a_region_with_one_copy_when_two_are_added_then_both_are_learners(
         ({"table_id": 999}, "table-not-found"),
     ],
 )
+@pytest.mark.case("greptime 120")
 def test_given_a_copy_that_may_not_be_when_added_then_refused_before_anything_is_made(
     others: dict[str, Any], code: str
 ) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from keys.model.records import ProcedureOutcome
 from keys.store.kv import Compare
-from metasrv_base.errors import Unavailable
+from metasrv_base.errors import Refused, Unavailable
 from procedures.kinds.failover.change_copies import ChangeCopies
 from procedures.kinds.failover.switch_leader import SWITCH_LEADER, SwitchLeader
 from tests.fakes.cluster import Cluster
@@ -14,6 +14,7 @@ from tests.procedures.harness.copies.copied_tables import (
     with_a_lost_disk,
     with_a_node_that_starts_again,
     with_copied_table,
+    with_three_in_sync,
 )
 from tests.procedures.harness.copies.switching import FIRST, SECOND, SWITCH, THIRD
 from tests.procedures.harness.ends import TABLE
@@ -34,6 +35,7 @@ async def with_dn_3_dead(cluster: Cluster, fence: Compare) -> None:
     cluster.plane.nodes["dn-3"].die()
 
 
+@pytest.mark.case("greptime 125")
 def test_given_a_wanted_copy_when_switched_there_and_back_then_each_stays_in_the_set() -> None:
     ends, cluster = lives(
         (SWITCHES, switch(region_id=FIRST, to_node="dn-2")),
@@ -93,6 +95,19 @@ def test_given_a_copy_whose_node_has_just_died_when_switched_then_the_leader_lea
     assert regions(cluster)[1]["epoch"] == 1
 
 
+@pytest.mark.case("greptime 121")
+def test_given_another_copy_that_writes_no_files_then_the_wanted_one_leads_all_the_same() -> None:
+    async def given(cluster: Cluster, fence: Compare) -> None:
+        await with_three_in_sync(cluster, fence)
+        cluster.plane.nodes["dn-3"].refuses["hand-over"] = Refused("invalid-request")
+
+    (end,), cluster = lives((SWITCHES, switch(region_id=FIRST, to_node="dn-2")), given=given)
+
+    assert code_of(end) is None
+    assert (regions(cluster)[0]["leader"], regions(cluster)[0]["epoch"]) == ("dn-2", 2)
+
+
+@pytest.mark.case("greptime 122")
 def test_given_two_switches_of_one_epoch_then_the_second_finds_another_leader() -> None:
     ends, cluster = lives((SWITCHES, SWITCH), (SWITCHES, switch(region_id=SECOND)))
 

@@ -72,6 +72,7 @@ def nodes_of(cluster: Cluster, region: int) -> list[str]:
         (move(FIRST, "dn-2", "dn-3").model_copy(update={"table_id": 999}), "table-not-found"),
     ],
 )
+@pytest.mark.case("greptime 119")
 def test_given_a_move_that_may_not_be_then_refused_and_nothing_is_made(
     state: MoveCopy, code: str
 ) -> None:
@@ -130,6 +131,28 @@ def test_given_a_copy_that_does_not_join_then_the_wait_says_so_and_a_cancel_remo
     lived(main)
 
 
+@pytest.mark.case("greptime 116", "greptime 118")
+def test_given_a_destination_that_cannot_make_the_copy_for_now_then_it_is_tried_again() -> None:
+    async def main(cluster: Cluster) -> None:
+        node = cluster.plane.nodes["dn-3"]
+        node.refuses["create"] = Unavailable("not-ready")
+        procedure = await submitted(cluster, move(FIRST, "dn-1", "dn-3"))
+        await cluster.clock.sleep_ms(10_000)
+        region = regions(cluster)[0]
+        assert (region["leader"], region["epoch"]) == ("dn-1", 1)
+        assert roles(cluster, 0) == [("dn-2", "in-sync"), ("dn-3", "learner")]
+
+        node.refuses.clear()
+
+        assert code_of(await ended(cluster, procedure)) is None
+        region = regions(cluster)[0]
+        assert (region["leader"], region["epoch"]) == ("dn-3", 2)
+        assert roles(cluster, 0) == [("dn-2", "in-sync")]
+
+    lived(main, with_joining_copies)
+
+
+@pytest.mark.case("greptime 117", "greptime 126")
 def test_given_a_copy_that_never_joins_when_its_time_is_over_then_it_is_removed() -> None:
     async def main(cluster: Cluster) -> None:
         end = await finish(cluster, MOVES, move(FIRST, "dn-2", "dn-3"), {})
@@ -140,6 +163,7 @@ def test_given_a_copy_that_never_joins_when_its_time_is_over_then_it_is_removed(
     lived(main, kinds={MOVES: replace(MOVE_COPY, deadline_ms=60_000)})
 
 
+@pytest.mark.case("greptime 110")
 def test_given_two_moves_of_a_region_then_the_second_begins_when_the_first_has_ended() -> None:
     async def main(cluster: Cluster) -> None:
         first = await submitted(cluster, move(FIRST, "dn-2", "dn-3"))
@@ -176,6 +200,7 @@ def test_given_the_new_copy_removed_by_hand_when_waited_for_then_the_source_stay
     lived(main)
 
 
+@pytest.mark.case("greptime 123")
 def test_given_a_source_that_cannot_hand_over_then_it_leads_on_until_it_can() -> None:
     async def main(cluster: Cluster) -> None:
         leader = cluster.plane.nodes["dn-1"]
