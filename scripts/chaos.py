@@ -16,6 +16,7 @@ from metasrv.host.toolchain import checkout
 from metasrv_base.clock import SystemClock
 from tests.process.harness import ddl_loop, members
 from tests.process.harness.copies.copy_cuts import copies_cut
+from tests.process.harness.copies.copy_disks import copies_on_bad_disks
 from tests.process.harness.copies.copy_outages import copies_killed, stopped_leader_read
 from tests.process.harness.failover_stages import LEADER_STAGES, SPARK, blow_at
 from tests.process.harness.faults import FAULTS
@@ -98,6 +99,11 @@ async def copies_are_cut_off(folder: Path) -> tuple[str, Sequence[str]]:
     return str(seen), seen.wrong
 
 
+async def disks_of_copies_fail(folder: Path) -> tuple[str, Sequence[str]]:
+    seen = await copies_on_bad_disks(folder)
+    return str(seen), seen.wrong
+
+
 SCENARIOS: dict[str, Scenario] = {
     "leaders-killed": leaders_killed,
     "leaders-killed-quickly": leaders_killed_quickly,
@@ -110,6 +116,7 @@ SCENARIOS: dict[str, Scenario] = {
     "copies-killed": copies_are_killed,
     "copies-stopped": copies_are_stopped,
     "copies-cut-off": copies_are_cut_off,
+    "copies-disks": disks_of_copies_fail,
 }
 
 

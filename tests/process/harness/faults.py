@@ -187,11 +187,11 @@ async def etcd_disk_full(field: Field) -> AsyncIterator[None]:
 
 
 @contextmanager
-def disk_of(folder: Path) -> Iterator[Path | None]:
+def disk_of(folder: Path, size_bytes: int = DISK_BYTES) -> Iterator[Path | None]:
     """*folder* as a small file system of its own, if this process may make one."""
     mount, umount = shutil.which("mount"), shutil.which("umount")
     folder.mkdir(parents=True, exist_ok=True)
-    flags = ("-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", str(folder))
+    flags = ("-t", "tmpfs", "-o", f"size={size_bytes}", "tmpfs", str(folder))
     is_made = bool(mount and umount) and _ran(str(mount), *flags)
     try:
         yield folder if is_made else None

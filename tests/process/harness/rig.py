@@ -233,11 +233,11 @@ class Rig:
         """The independent checker's word on every revision so far."""
         return history_of(await self.history())
 
-    async def check(self) -> tuple[str, ...]:
-        """Returns the faults that `metasrv check` reports, a line each."""
+    async def check(self, *flags: str) -> tuple[str, ...]:
+        """Returns the faults that `metasrv check` reports, a line each. *flags*: more of them."""
         document = self.playground.settings.data_dir / "playground.json"
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "metasrv.cli.main", "check", "--deep"),
+            *(sys.executable, "-m", "metasrv.cli.main", "check", "--deep", *flags),
             *("--playground", str(document)),
             cwd=checkout(),
             stdout=asyncio.subprocess.PIPE,
@@ -259,11 +259,12 @@ class Rig:
 
 
 @asynccontextmanager
-async def running(
+async def running(  # noqa: PLR0913  # each is an option of a playground
     folder: Path,
     *,
     metasrvs: int = 1,
     datanodes: int = 2,
+    zones: int = 1,
     flags: Mapping[str, str] | None = None,
     etcd: Sequence[str] = (),
 ) -> AsyncIterator[Rig]:
@@ -273,6 +274,7 @@ async def running(
         metasrvs=metasrvs,
         datanodes=datanodes,
         frontends=1,
+        zones=zones,
         etcd=tuple(etcd),
         metasrv_flags=QUICK if flags is None else flags,
     )

@@ -11,6 +11,7 @@ from tests.process.harness.copies.copy_outages import (
     leader_of_first,
     leads_elsewhere,
 )
+from tests.process.harness.copies.equal_copies import unequal_copies
 from tests.process.harness.copies.relays import both_ways, relayed
 from tests.process.harness.node_outages import acknowledged_again, rows_of, writers_of, writing
 from tests.process.harness.probes import Seen, must
@@ -53,6 +54,8 @@ async def copies_cut(folder: Path) -> Seen:
             await acknowledged_again(rig, writers)
             await rig.until(lambda: in_sync(db, 3))
         rows = await rows_of(db, "t")
+        unequal = await unequal_copies(rig, db, "t")
+        checked = await rig.check()
     numbers = {
         "writable_ms after one copy was cut off": one_way_ms,
         "promoted_ms": promoted_ms,
@@ -66,7 +69,8 @@ async def copies_cut(folder: Path) -> Seen:
         something_arrived_late=held_bytes > 0,
         the_former_leader_was_asked=reader.refused > 0,
     )
-    return Seen(numbers, (*kept, *reader.stale, *wrong_rows(rows, writers)))
+    wrong = (*kept, *reader.stale, *wrong_rows(rows, writers), *unequal, *checked)
+    return Seen(numbers, wrong)
 
 
 async def copies_of(db: AsyncClient) -> Sequence[str]:

@@ -18,12 +18,13 @@ from metasrv_base.errors import MetaError
 from metasrv_base.rows.nodes import NodePools
 from metasrv_base.schema.instants import parse_instant
 from metasrv_base.wire.node.batches import ChecksumRequest, ChecksumResult
+from tests.process.harness.copies.equal_copies import unequal_copies
 from tests.process.harness.node_outages import acknowledged_again, rows_of, writers_of, writing
 from tests.process.harness.probes import Seen, must
 from tests.process.harness.rig import Rig, running, table_spec
 from tests.process.harness.writer import Writer, wrong_rows
 
-COPIES = 3
+COPIES, NODES, ZONES = 3, 4, 3
 READ_MS = 5_000
 PAUSE_MS = 20
 STOPPED_MS = 10_000
@@ -32,9 +33,9 @@ READS_MIN = 20
 
 @asynccontextmanager
 async def copied(folder: Path, regions: int) -> AsyncIterator[tuple[Rig, AsyncClient]]:
-    """A cluster of default settings with four datanodes, and table t, each region with three
-    copies."""
-    async with running(folder, datanodes=4, flags={}) as rig, rig.client() as db:
+    """A cluster of default settings with four datanodes in three zones, and table t, each region
+    with a copy in each zone."""
+    async with running(folder, datanodes=NODES, zones=ZONES, flags={}) as rig, rig.client() as db:
         await db.tables.create({**table_spec("t", regions), "replicas": COPIES})
         yield rig, db
 
@@ -58,9 +59,10 @@ async def copies_killed(folder: Path) -> Seen:
             writable_ms = await acknowledged_again(rig, writers)
             told = stages(rig, killed_ms)
         rows = await rows_of(db, "t")
+        unequal = await unequal_copies(rig, db, "t")
     numbers = {"stages": told, "writable_ms": writable_ms, "rows": len(rows)}
     kept = must(a_copy_was_promoted="promoted" in told, a_dead_copy_left="left" in told)
-    return Seen(numbers, (*kept, *wrong_rows(rows, writers)))
+    return Seen(numbers, (*kept, *wrong_rows(rows, writers), *unequal))
 
 
 def stages(rig: Rig, since_ms: int) -> dict[str, int]:
@@ -155,6 +157,8 @@ async def stopped_leader_read(folder: Path) -> Seen:
             reader.is_over = True
         await asyncio.gather(*running_readers)
         rows = await rows_of(db, "t")
+        unequal = await unequal_copies(rig, db, "t")
+        checked = await rig.check()
     numbers = {
         "writable_ms": writable_ms,
         "reads at the former leader": before,
@@ -162,7 +166,8 @@ async def stopped_leader_read(folder: Path) -> Seen:
         "answered after it was stopped": len(direct.counts) - before,
         "reads by the frontend": len(through.counts),
     }
-    return Seen(numbers, (*direct.stale, *through.stale, *wrong_rows(rows, [writer])))
+    wrong = (*direct.stale, *through.stale, *wrong_rows(rows, [writer]), *unequal, *checked)
+    return Seen(numbers, wrong)
 
 
 async def count_at(bound: Bound) -> int:
