@@ -17,6 +17,7 @@ from keys.store.kv import TXN_BYTES_MAX, TXN_OPS_MAX
 from metasrv_base.engines import LSM
 from metasrv_base.values.frozen import frozen
 from metasrv_base.wire.node.adoption import Inventory
+from metasrv_base.wire.node.copy_sessions import FetchBody
 from metasrv_base.wire.node.inputs import Borrowed, Snapshot
 from metasrv_base.wire.node.jobs import (
     BackfillJob,
@@ -68,6 +69,11 @@ class NodeOrders(Protocol):
         with the same rows. *whole*: the entries of all indexes too, also of unknown ones.
 
         Raises NotFound if the region is not open at *node*, or has no mark of that name."""
+        ...
+
+    async def fetched(self, node: str, region_id: str) -> FetchBody | None:
+        """Returns the files that the copy on *node* fetches now; None: it fetches none. Raises as
+        the node answers, and Unavailable."""
         ...
 
     async def inventory(self, node: str, region_id: int) -> Inventory:

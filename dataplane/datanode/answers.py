@@ -2,16 +2,8 @@
 metasrv_base/wire."""
 
 from metasrv_base.wire.model import WireModel
+from metasrv_base.wire.node.copy_sessions import FetchBody
 from metasrv_base.wire.node.nodes import RegionStat
-
-
-class FetchBody(WireModel):
-    """The files that a copy fetches from its leader, whose log does not reach back to it."""
-
-    bytes: int
-    """Bytes that are here."""
-    bytes_total: int
-    """Bytes of all files that it needs."""
 
 
 class RegionBody(WireModel):

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from dataplane.datanode.answers import FetchBody, NodeRegions, RegionBody, VersionBody
+from dataplane.datanode.answers import NodeRegions, RegionBody, VersionBody
 from dataplane.datanode.copies.copy_sessions import CopySessions
 from dataplane.datanode.copies.followed import CopyAppends
 from dataplane.datanode.membership.adoption import NodeAdoption
@@ -18,6 +18,7 @@ from dataplane.datanode.regions.slot import Slot, is_reported, stat_of
 from dataplane.datanode.regions.store import schema_of
 from metasrv_base.clock import Clock
 from metasrv_base.errors import NotFound, Unavailable
+from metasrv_base.wire.node.copy_sessions import FetchBody
 from metasrv_base.wire.node.orders import OrderRequest, OrderResponse
 
 

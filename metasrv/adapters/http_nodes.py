@@ -16,6 +16,7 @@ from metasrv_base.errors import MetaError, NotLeader, Refused, Unavailable, Unkn
 from metasrv_base.token import OwnToken
 from metasrv_base.wire.http.client import HttpClient
 from metasrv_base.wire.node.adoption import Inventory
+from metasrv_base.wire.node.copy_sessions import FetchBody, FetchingRegion
 from metasrv_base.wire.node.inputs import Borrowed, Snapshot
 from metasrv_base.wire.node.orders import (
     CreateRegion,
@@ -145,6 +146,12 @@ class HttpNodes:
         path = f"/node/v1/regions/{region_id}/snapshot?{query}"
         answer = await client.request("GET", path, deadline_ms=ORDER_DEADLINE_MS)
         return answer.body(Snapshot)
+
+    async def fetched(self, node: str, region_id: str) -> FetchBody | None:
+        client = self._client(self.book.entry(node).node.address)
+        path = f"/node/v1/regions/{region_id}"
+        answer = await client.request("GET", path, deadline_ms=READ_DEADLINE_MS)
+        return answer.body(FetchingRegion).fetch
 
     async def inventory(self, node: str, region_id: int) -> Inventory:
         client = self._client(self.book.entry(node).node.address)

@@ -11,6 +11,7 @@ from metasrv_base.errors import Unavailable
 from metasrv_base.ids import RegionId, table_of
 from metasrv_base.wire.node.adoption import Inventory
 from metasrv_base.wire.node.checks import DataFaults
+from metasrv_base.wire.node.copy_sessions import FetchBody
 from metasrv_base.wire.node.inputs import Borrowed, BorrowedFile, SealedSegment, Snapshot
 from metasrv_base.wire.node.jobs import (
     BackfillJob,
@@ -112,6 +113,10 @@ class StageNodes:
             files=[],
             segments=[something],
         )
+
+    async def fetched(self, node: str, region_id: str) -> FetchBody | None:
+        """Returns None: the copies of a dry run are made of nothing."""
+        return None
 
     async def inventory(self, node: str, region_id: int) -> Inventory:
         return await self.ports.nodes.inventory(node, region_id)

@@ -12,6 +12,7 @@ from keys.model.records import ProcedureKey
 from keys.store.kv import Get, KeyPage, Kv, LeaseId, Put, Request, TxnAnswer, Watched
 from metasrv_base.errors import Unknown
 from metasrv_base.wire.node.adoption import Inventory
+from metasrv_base.wire.node.copy_sessions import FetchBody
 from metasrv_base.wire.node.inputs import Borrowed, Snapshot
 from metasrv_base.wire.node.jobs import (
     BackfillJob,
@@ -174,6 +175,12 @@ class FaultyNodes:
         call = Call("nodes.snapshot", site(), False)
         self._look_at(call, lambda sent: sent.node == node and part in sent.target)
         return await self.nodes.snapshot(node, region_id, mark, whole=whole)
+
+    async def fetched(self, node: str, region_id: str) -> FetchBody | None:
+        end = f"/node/v1/regions/{region_id}"
+        call = Call("nodes.fetched", site(), False)
+        self._look_at(call, lambda sent: sent.node == node and sent.target.endswith(end))
+        return await self.nodes.fetched(node, region_id)
 
     async def inventory(self, node: str, region_id: int) -> Inventory:
         part = f"/inventory?first={region_id}&"

@@ -14,6 +14,7 @@ import orjson
 from pydantic import BaseModel
 
 from metasrv_base.errors import Conflict, MetaError, Refused, Unavailable, Unknown
+from metasrv_base.wire.node.copy_sessions import FetchingRegion
 from metasrv_base.wire.node.orders import OrderRequest, OrderResponse
 from metasrv_base.wire.problem.problems import problem_of
 from tests.fakes.datanodes.plane import Plane
@@ -63,7 +64,9 @@ def _read(plane: Plane, sent: Sent) -> BaseModel:
     if url.path == "/node/v1/inventory":
         region_id = parse_qs(url.query)["first"][0]
         return plane.storage.inventory(sent.node, f"{plane.nodes[sent.node].root}/", region_id)
-    region_id, what = url.path.removeprefix("/node/v1/regions/").split("/")
+    region_id, _, what = url.path.removeprefix("/node/v1/regions/").partition("/")
+    if not what:
+        return FetchingRegion(fetch=plane.nodes[sent.node].fetches.get(region_id))
     if what == "borrowed":
         return plane.nodes[sent.node].borrowed(region_id)
     query = parse_qs(url.query)

@@ -5,7 +5,7 @@ from functools import partial
 from operator import eq, not_
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from metasrv_base.wire.model import Int64, PositiveInt64, RegionId, WireModel
 
@@ -51,3 +51,21 @@ class CopySession(WireModel):
     files."""
     manifest_checksum: str
     """crc32 of file 0, as 8 hexadecimal digits."""
+
+
+class FetchBody(WireModel):
+    """The files that a copy fetches from its leader, whose log does not reach back to it."""
+
+    bytes: int
+    """Bytes that are here."""
+    bytes_total: int
+    """Bytes of all files that it needs."""
+
+
+class FetchingRegion(WireModel):
+    """The part of `GET /node/v1/regions/{region_id}` that says what a copy fetches now."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    fetch: FetchBody | None = None
+    """Null: nothing."""

@@ -10,9 +10,11 @@ moves of a region. A cancel, or the deadline, removes the added copy again, unti
 source begins.
 """
 
+from contextlib import suppress
+
 from keys.model.records import Lock, Resource
 from keys.model.tables import RegionRoute, TableInfoKey, TableRouteKey
-from metasrv_base.errors import Conflict, NotFound
+from metasrv_base.errors import Conflict, MetaError, NotFound
 from procedures.context import Context
 from procedures.kinds.copies.add_copy import ADD_COPY
 from procedures.kinds.copies.remove_copy import REMOVE_COPY, refusal_of
@@ -40,6 +42,7 @@ from procedures.steps.copies.copy_routes import must_have_region
 from procedures.steps.paged_children import rest_before_again
 
 LOOK_MS = 500  # between two looks at the route, while a copy is brought up
+LOOKS_A_QUESTION = 4  # looks at the route, for one question to the node how far its copy is
 DEADLINE_MS = 86_400_000
 """The time for which rows may arrive: after it the added copy is removed."""
 
@@ -81,13 +84,26 @@ async def add(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
 async def join(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
     """Waits until the copy at the destination is in the set. Raises Conflict where the route names
     it no more."""
+    looks = 0
     while True:
+        looks += 1
         root = _root_there(state, context)
         _, region = applied_region(state, context)
         if state.to_node in region.in_sync:
             return Goto("switch", state.model_copy(update={"to_root": root}))
         with context.waiting_for("copy", f"{state.to_node}, which is to be in sync"):
+            if looks % LOOKS_A_QUESTION == 0:
+                await _tell_progress(state, context)
             await context.live.rest(LOOK_MS)
+
+
+async def _tell_progress(state: MoveCopy, context: Context) -> None:
+    """Tells how many bytes of files have arrived. A node that does not answer may have its copy
+    join all the same."""
+    with suppress(MetaError):
+        fetch = await context.ports.nodes.fetched(state.to_node, state.region_id)
+        if fetch is not None:
+            context.progress(fetch.bytes, fetch.bytes_total, "bytes")
 
 
 async def switch(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:

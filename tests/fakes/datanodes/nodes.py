@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from dataplane.region.format.families import ROWS
 from metasrv_base.engines import is_volatile
 from metasrv_base.errors import Conflict, MetaError, NotFound, Refused, Unavailable, Unknown
+from metasrv_base.wire.node.copy_sessions import FetchBody
 from metasrv_base.wire.node.inputs import Borrowed, BorrowedFile, Snapshot
 from metasrv_base.wire.node.orders import (
     AdoptFiles,
@@ -66,6 +67,8 @@ class FakeNode:
     """Regions that this process led never, and a former one led at the epoch of the last order."""
     lost: dict[str, Serving] = field(default_factory=dict)
     """Regions whose files were not there at the last order to open them, or since."""
+    fetches: dict[str, FetchBody] = field(default_factory=dict)
+    """Regions of which a copy here fetches files now."""
     tombstones: set[str] = field(default_factory=set)
     executed: dict[str, Executed] = field(default_factory=dict)
     deaths: int = 0

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from metasrv_base.clock import SystemClock
 from metasrv_base.wire.node.adoption import Inventory
+from metasrv_base.wire.node.copy_sessions import FetchBody
 from metasrv_base.wire.node.inputs import Borrowed, Snapshot
 from metasrv_base.wire.node.jobs import (
     BackfillJob,
@@ -83,6 +84,9 @@ class FakeNodes:
         return Borrowed(
             region_id=region_id, epoch=1, root="/r", columns=[], marks=[], files=[], segments=[]
         )
+
+    async def fetched(self, node: str, region_id: str) -> FetchBody | None:
+        return None
 
     async def inventory(self, node: str, region_id: int) -> Inventory:
         return Inventory(node_id=node, cluster_id=None, roots=[], dropped=[], quarantined=[])

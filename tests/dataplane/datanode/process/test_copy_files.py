@@ -17,6 +17,7 @@ from dataplane.region.format.columns import PUT, ColumnDef, file_schema
 from dataplane.region.format.families import ENTRY_COLUMNS, ROWS
 from dataplane.region.manifests.adoption import data_file
 from metasrv_base.wire.node.batches import Rows
+from metasrv_base.wire.node.copy_sessions import FetchBody, FetchingRegion
 from metasrv_base.wire.node.orders import DataFile, IngestFiles, OrderResult
 from tests.dataplane.datanode.conftest import StartNode, heard
 from tests.dataplane.datanode.process.copied import CopiedRegion, lost, started, until
@@ -84,17 +85,17 @@ def has_joined(region: CopiedRegion, name: str) -> bool:
     return any((change.change, change.node) == ("join", name) for change in asked)
 
 
-def fetch_of(node: Node, region: int) -> dict[str, Any] | None:
+def fetch_of(node: Node, region: int) -> FetchBody | None:
+    """As metasrv reads it."""
     answer = node.http.get(f"{node.url}/node/v1/regions/{region}")
     assert answer.status_code == 200, answer.text
-    fetch: dict[str, Any] | None = answer.json()["fetch"]
-    return fetch
+    return FetchingRegion.model_validate_json(answer.content).fetch
 
 
 def until_it_fetches(node: Node, region: int) -> None:
     """Asks again at once: a fetch may be over within a few heartbeats."""
     for _ in range(LOOKS_MAX):
-        if (fetch_of(node, region) or {"bytes": 0})["bytes"] > 0:
+        if (fetch := fetch_of(node, region)) is not None and fetch.bytes > 0:
             return
     raise AssertionError("the node fetched nothing, or was not seen to")
 
@@ -137,7 +138,7 @@ def test_given_a_node_that_is_killed_while_it_fetches_then_it_goes_on_with_the_f
     node = region.nodes["dn-2"]
     until_it_fetches(node, region.region)
     progress = fetch_of(node, region.region)
-    assert progress is None or 0 < progress["bytes"] <= progress["bytes_total"]
+    assert progress is None or 0 < progress.bytes <= progress.bytes_total
 
     processes["dn-2"].kill()
     processes["dn-2"].start()

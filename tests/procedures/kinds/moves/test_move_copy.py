@@ -8,6 +8,7 @@ import pytest
 
 from keys.model.records import ClientRequirements, ProcedureHistory, ProcedureOutcome
 from metasrv_base.errors import Refused, Unavailable
+from metasrv_base.wire.node.copy_sessions import FetchBody
 from procedures.engine.control import Command, Control
 from procedures.engine.submit import SubmitRequest
 from procedures.kinds.copies.add_copy import ADD_COPY
@@ -150,6 +151,31 @@ def test_given_a_destination_that_cannot_make_the_copy_for_now_then_it_is_tried_
         assert roles(cluster, 0) == [("dn-2", "in-sync")]
 
     lived(main, with_joining_copies)
+
+
+def test_given_a_copy_that_fetches_files_then_the_move_tells_how_many_bytes_have_arrived() -> None:
+    async def main(cluster: Cluster) -> None:
+        node = cluster.plane.nodes["dn-3"]
+        procedure = await submitted(cluster, move(FIRST, "dn-2", "dn-3"))
+        await waits_for(cluster, procedure, "copy")
+        shown = []
+        for fetch in (FetchBody(bytes=2, bytes_total=8), FetchBody(bytes=6, bytes_total=8), None):
+            node.fetches = {} if fetch is None else {FIRST: fetch}
+            await cluster.clock.sleep_ms(3_000)
+            entry = cluster.leader.manager.entry(procedure)
+            assert entry is not None
+            live = entry.live
+            shown.append((live.phase, live.done, live.total, live.unit))
+        node.silent = True
+        await cluster.clock.sleep_ms(30_000)
+        assert await waits_for(cluster, procedure, "copy"), "a silent node fails no move"
+        node.silent = False
+        await cluster.leader.manager.control(procedure, Command(Control.CANCEL, by="anna"))
+        assert (await ended(cluster, procedure)).outcome is ProcedureOutcome.CANCELLED
+
+        assert shown == [("join", 2, 8, "bytes"), ("join", 6, 8, "bytes"), ("join", 6, 8, "bytes")]
+
+    lived(main)
 
 
 @pytest.mark.case("greptime 117", "greptime 126")
