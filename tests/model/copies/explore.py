@@ -12,7 +12,7 @@ from itertools import chain
 
 from tests.model.copies import failures, members, moves, promises, records
 from tests.model.copies.faults import CopyFault, faults
-from tests.model.copies.world import Event, Node, Setting, World, bits
+from tests.model.copies.world import Event, Node, Route, Setting, World, bits
 
 ANY = frozenset(CopyFault) - {CopyFault.STRANDED, CopyFault.STUCK}
 Names = tuple[int, ...]
@@ -103,13 +103,17 @@ def _canonical(world: World) -> tuple[World, Names]:
     """The same world with its nodes in an order of their own, and the former number of each."""
     route = world.route
     roles = [
-        (number != route.leader, not route.in_sync >> number & 1, _key(node), number)
+        (number != route.leader, *_standing(route, number), _key(node), number)
         for number, node in enumerate(world.nodes)
     ]
     order = tuple(role[-1] for role in sorted(roles))
     if all(number == former for number, former in enumerate(order)):
         return world, order
     return _renumbered(world, order), order
+
+
+def _standing(route: Route, number: int) -> tuple[bool, bool]:
+    return not route.in_sync >> number & 1, not route.eligible >> number & 1
 
 
 def _key(node: Node) -> tuple[object, ...]:
@@ -133,6 +137,7 @@ def _renumbered(world: World, order: Names) -> World:
             lead = lead._replace(
                 members=moved(lead.members),
                 required=moved(lead.required),
+                eligible=moved(lead.eligible),
                 heard=sorted_by_node(lead.heard),
                 sent=sorted_by_node(lead.sent),
                 granted=sorted_by_node(lead.granted),
@@ -146,6 +151,7 @@ def _renumbered(world: World, order: Names) -> World:
             leader=number_of[route.leader],
             in_sync=moved(route.in_sync),
             learners=moved(route.learners),
+            eligible=moved(route.eligible),
         ),
         nodes=tuple(nodes),
         opens=tuple(

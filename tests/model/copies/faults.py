@@ -10,14 +10,16 @@ from tests.model.copies.world import Node, Setting, World, bits, durable, writes
 
 
 class CopyFault(StrEnum):
-    LOST = "a copy of the set lacks an acknowledged row"
-    """Its disk lives, and it may be promoted."""
+    LOST = "a copy that may be promoted lacks an acknowledged row"
+    """It is of the set, or eligible, and its disk lives."""
     THIN = "one disk was lost, and with it the only copy of an acknowledged row"
     STALE = "a leader answers a read without an acknowledged row"
     EXPOSED = "a row is readable that can be cut back"
     UNCUTTABLE = "a file holds a row that can be cut back"
-    STRANDED = "no disk of the set lives, and another holds every acknowledged row"
-    """Not excluded by the protocol: a set shrinks below the minimum, and its last disk is lost."""
+    STRANDED = "no copy that may be promoted has its disk, and another holds every acknowledged row"
+    """Not excluded by the protocol once a leader has changed: its set may be that copy alone, and
+    its disk is lost."""
+    UNREADABLE = "a leader that requires nobody else reads nothing"
     STUCK = "a write is acknowledged in no order of events"
     UNEQUAL = "all is quiet, and two copies differ"
     DOUBLED = "a statement took effect twice"
@@ -28,21 +30,25 @@ def faults(on: Setting, world: World) -> Iterator[CopyFault]:
     """Yields the faults of a world."""
     members = [world.nodes[copy] for copy in bits(world.route.in_sync)]
     living = [node for node in members if not node.gone]
-    yield from _of_rows(on, world, living)
+    eligible = [world.nodes[copy] for copy in bits(world.route.eligible)]
+    may_lead = [*living, *(node for node in eligible if not node.gone)]
+    yield from _of_rows(on, world, may_lead)
     for node in world.nodes:
         if not node.gone:
-            yield from _of_a_node(on, node, living)
+            yield from _of_a_node(on, node, may_lead)
     if on.bounds.reads and any(_is_stale(on, world, *each) for each in enumerate(world.nodes)):
         yield CopyFault.STALE
+    if any(_reads_nothing(*each) for each in enumerate(world.nodes)):
+        yield CopyFault.UNREADABLE
     if _is_quiet(world) and len({node.log for node in living}) > 1:
         yield CopyFault.UNEQUAL
 
 
-def _of_rows(on: Setting, world: World, living: Sequence[Node]) -> Iterator[CopyFault]:
+def _of_rows(on: Setting, world: World, may_lead: Sequence[Node]) -> Iterator[CopyFault]:
     held = [durable(node, on) for node in world.nodes]
-    if any(world.acked & ~durable(node, on) for node in living):
+    if any(world.acked & ~durable(node, on) for node in may_lead):
         yield CopyFault.LOST
-    if world.acked and not living and world.acked in held:
+    if world.acked and not may_lead and world.acked in held:
         yield CopyFault.STRANDED
     if on.bounds.losses - world.losses == 1 < on.bounds.min_in_sync:
         anywhere = reduce(or_, held)
@@ -50,15 +56,15 @@ def _of_rows(on: Setting, world: World, living: Sequence[Node]) -> Iterator[Copy
             yield CopyFault.THIN
 
 
-def _of_a_node(on: Setting, node: Node, living: Sequence[Node]) -> Iterator[CopyFault]:
+def _of_a_node(on: Setting, node: Node, may_lead: Sequence[Node]) -> Iterator[CopyFault]:
     if len(node.log) - node.flushed > on.bounds.budget:
         yield CopyFault.OVER_BUDGET
     if len(node.log) > writes_in(node.log).bit_count():
         yield CopyFault.DOUBLED
-    if any(other.log[: node.flushed] != node.log[: node.flushed] for other in living):
+    if any(other.log[: node.flushed] != node.log[: node.flushed] for other in may_lead):
         yield CopyFault.UNCUTTABLE
     readable = node.commit if on.rules.reads_below_commit else len(node.log)
-    if any(other.log[:readable] != node.log[:readable] for other in living):
+    if any(other.log[:readable] != node.log[:readable] for other in may_lead):
         yield CopyFault.EXPOSED
 
 
@@ -68,6 +74,11 @@ def _is_stale(on: Setting, world: World, number: int, node: Node) -> bool:
     if on.rules.checks_after_reading:
         return is_promised(on, number, node)
     return is_behind(world, node)
+
+
+def _reads_nothing(number: int, node: Node) -> bool:
+    lead = node.lead
+    return lead is not None and lead.required == 1 << number and node.commit < lead.opened
 
 
 def _is_quiet(world: World) -> bool:

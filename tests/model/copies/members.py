@@ -39,24 +39,43 @@ def _shrinks(on: Setting, world: World) -> Iterator[Step]:
     route = world.route
     for copy in bits(route.in_sync & ~(1 << route.leader)):
         if on.rules.slow_leaves or not on.bounds.stalls:
+            in_sync = route.in_sync & ~(1 << copy)
+            marked = 1 << copy if _is_marked(on, world, in_sync) else 0
             after = route._replace(
                 version=route.version + 1,
-                in_sync=route.in_sync & ~(1 << copy),
+                in_sync=in_sync,
                 learners=route.learners | 1 << copy,
+                eligible=route.eligible | marked,
             )
             yield Event("route: {} leaves the set", (copy,)), world._replace(route=after)
 
 
+def _is_marked(on: Setting, world: World, in_sync: int) -> bool:
+    """Whether a copy is eligible that leaves. A leader that has started again, or lost its disk,
+    may have asked for that before; it leads no more at this epoch."""
+    if not on.rules.marks_eligible or in_sync.bit_count() >= on.bounds.min_in_sync:
+        return False
+    leader = world.nodes[world.route.leader]
+    if leader.epoch != world.route.epoch:
+        return leader.gone
+    if leader.lead is None or not on.rules.marks_after_opening:
+        return True
+    return leader.commit >= leader.lead.opened
+
+
 def _gives_new_roots(on: Setting, world: World) -> Iterator[Step]:
-    """A learner whose disk was lost gets a new root, where it begins with nothing."""
+    """A learner whose disk was lost gets a new root, where it begins with nothing. Orders to open
+    name the root before."""
     route = world.route
     for copy in bits(route.learners):
         node = world.nodes[copy]
         if node.gone:
             fresh = Node(0, (), 0, 0, False, False, node.promised, False, None)
-            after = with_node(world, copy, fresh)._replace(
-                route=route._replace(version=route.version + 1)
+            named = route._replace(
+                version=route.version + 1, eligible=route.eligible & ~(1 << copy)
             )
+            opens = tuple(order for order in world.opens if order.leader != copy)
+            after = with_node(world, copy, fresh)._replace(route=named, opens=opens)
             if on.rules.acks_name_root:
                 after = without_acks_of(after, copy)
             yield Event("route: {} is a learner in a new root", (copy,)), after
@@ -76,13 +95,17 @@ def _promotes(on: Setting, world: World) -> Iterator[Step]:
     """The leader is taken for dead, or has started again and is promoted itself."""
     route = world.route
     candidates = route.in_sync if on.rules.promotes_in_sync else route.in_sync | route.learners
+    if route.in_sync == 1 << route.leader:
+        candidates |= route.eligible
     for copy in bits(candidates):
         former = 1 << route.leader if copy != route.leader else 0
         in_sync, learners = route.in_sync | 1 << copy, route.learners & ~(1 << copy)
         if on.rules.removes_leader:
             in_sync, learners = in_sync & ~former, learners | former
-        after = Route(route.version + 1, route.epoch + 1, copy, in_sync, learners)
-        order = Open(after.epoch, copy, in_sync)
+        eligible = 0 if on.rules.clears_at_epoch else route.eligible & ~(1 << copy)
+        after = Route(route.version + 1, route.epoch + 1, copy, in_sync, learners, eligible)
+        is_late = bool(route.eligible >> copy & 1) and on.rules.outwaits_lease
+        order = Open(after.epoch, copy, in_sync, is_late)
         opens = tuple(sorted((*world.opens, order)))
         event = Event("route: {} is promoted at epoch {}", (copy,), (after.epoch,))
         yield event, world._replace(route=after, opens=opens)
@@ -98,10 +121,20 @@ def _opens(on: Setting, world: World) -> Iterator[Step]:
             yield Event("{} refuses to open", (order.leader,)), world._replace(opens=rest)
             continue
         none = (0,) * len(world.nodes)
-        lead = Lead(order.in_sync, order.in_sync, none, none, len(node.log), none, none)
+        lead = Lead(order.in_sync, order.in_sync, 0, True, none, none, len(node.log), none, none)
         leading = node._replace(epoch=order.epoch, lead=lead, read=False)
-        after = with_node(world._replace(opens=rest), order.leader, leading)
+        before = _without_leases(world) if order.is_late else world
+        after = with_node(before._replace(opens=rest), order.leader, leading)
         yield Event("{} opens epoch {}", (order.leader,), (order.epoch,)), after
+
+
+def _without_leases(world: World) -> World:
+    """The world in which the leases of all leaders have ended."""
+    for number, node in enumerate(world.nodes):
+        if node.lead is not None:
+            ended = node._replace(lead=node.lead._replace(is_leased=False))
+            world = with_node(world, number, ended)
+    return world
 
 
 def _requires(on: Setting, world: World, number: int, node: Node, lead: Lead) -> Iterator[Step]:
@@ -133,10 +166,13 @@ def _grows(on: Setting, world: World) -> Iterator[Step]:
         is_current = ask.version == route.version and ask.epoch == route.epoch
         joins = 1 << ask.learner
         if (is_current or not on.rules.compares_route) and route.learners & joins:
+            in_sync, eligible = route.in_sync | joins, route.eligible & ~joins
+            has_minimum = in_sync.bit_count() >= on.bounds.min_in_sync
             after = route._replace(
                 version=route.version + 1,
-                in_sync=route.in_sync | joins,
+                in_sync=in_sync,
                 learners=route.learners & ~joins,
+                eligible=0 if has_minimum and on.rules.clears_at_minimum else eligible,
             )
             event = Event("route: {} joins the set", (ask.learner,))
             yield event, world._replace(route=after, asks=rest)
@@ -158,8 +194,8 @@ def _reads_route(world: World, number: int, node: Node, lead: Lead) -> Iterator[
         pending = [ask.learner for ask in world.asks if (ask.epoch, ask.version) == current]
         asked = sum(1 << copy for copy in pending if lead.required >> copy & 1)
         required = route.in_sync | asked
-        if (route.in_sync, required) != (lead.members, lead.required):
-            seen = lead._replace(members=route.in_sync, required=required)
+        seen = lead._replace(members=route.in_sync, required=required, eligible=route.eligible)
+        if seen != lead:
             after = node._replace(lead=seen)
             event = Event("{} reads the route", (number,))
             yield event, with_node(world, number, after)

@@ -42,6 +42,7 @@ def _removes(on: Setting, world: World) -> Iterator[Step]:
                 version=route.version + 1,
                 in_sync=route.in_sync & rest,
                 learners=route.learners & rest,
+                eligible=route.eligible & rest,
             )
             yield Event("route: {} is removed", (copy,)), world._replace(route=named)
 

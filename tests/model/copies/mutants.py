@@ -20,6 +20,8 @@ GROWING = Bounds(1, 1)
 DISKS = Bounds(2, losses=1, min_in_sync=2)
 JOINING = Bounds(1, 1, epochs=1, losses=1, min_in_sync=2, shrinks=False)
 MOVED = replace(DISKS, learners=1, epochs=1, versions=3, moves=True)
+SHRUNK = Bounds(2, min_in_sync=2)
+LEASED = Bounds(2, 1, min_in_sync=2, reads=True, asks=False)
 PROMOTED_TWICE = Bounds(2, 1, epochs=3, reads=True, shrinks=False)
 
 
@@ -52,6 +54,20 @@ MUTANTS: Mapping[str, Mutant] = {
     "a copy counted that was asked to join": Mutant(
         "counts_named_alone", JOINING, CopyFault.STRANDED
     ),
+    "a copy that left below the minimum forgotten": Mutant(
+        "marks_eligible", replace(DISKS, epochs=1), CopyFault.STRANDED
+    ),
+    "eligible before the opening is common": Mutant(
+        "marks_after_opening", Bounds(3, min_in_sync=3), CopyFault.UNREADABLE
+    ),
+    "a common position that goes on without eligible copies": Mutant(
+        "freezes_common", SHRUNK, EXPOSED
+    ),
+    "eligible when others have joined": Mutant(
+        "clears_at_minimum", Bounds(2, 1, epochs=1, min_in_sync=2), LOST
+    ),
+    "eligible under another leader": Mutant("clears_at_epoch", SHRUNK, EXPOSED),
+    "an eligible copy that waits for no lease": Mutant("outwaits_lease", LEASED, STALE),
     "a set that grows in the route first": Mutant("requires_first", GROWING, LOST),
     "a request that is late taken for failed": Mutant("requires_until_known", GROWING, LOST),
     "a learner added before it has caught up": Mutant("catches_up", GROWING, LOST),

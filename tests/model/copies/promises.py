@@ -23,9 +23,10 @@ def steps(on: Setting, world: World) -> Iterator[Step]:
         return
     for number, node in enumerate(world.nodes):
         if node.lead is not None:
-            for copy in bits(node.lead.required & ~(1 << number)):
+            for copy in bits(node.lead.required & ~(1 << number)) if on.bounds.asks else ():
                 yield from _of_a_pair(on, world, (number, copy))
-    yield from _ticks(on, world)
+    if on.bounds.ticks:
+        yield from _ticks(on, world)
 
 
 def _of_a_pair(on: Setting, world: World, pair: tuple[int, int]) -> Iterator[Step]:
@@ -87,6 +88,10 @@ def is_promised(on: Setting, number: int, node: Node) -> bool:
     assert lead is not None
     if not rules.promises:
         return True
+    needs_lease = lead.required == 1 << number
+    needs_lease |= rules.eligible_needs_lease and bool(lead.eligible)
+    if needs_lease and not lead.is_leased:
+        return False
     needed = lead.required if rules.promise_of_growing else lead.members
     held = [lead.granted[copy] > 0 for copy in bits(needed) if copy != number]
     return all(held) if rules.promise_of_all else not held or any(held)

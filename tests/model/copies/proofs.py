@@ -24,6 +24,11 @@ PROOFS: Mapping[str, Bounds] = {
     "a disk is lost under two writes": Bounds(
         2, writes=2, versions=5, losses=1, min_in_sync=2, flushes=True
     ),
+    "an eligible copy leads, and a disk is lost": Bounds(2, epochs=3, losses=1, min_in_sync=2),
+    "three copies are needed": Bounds(3, versions=5, min_in_sync=3),
+    "an eligible copy leads while its leader is read": Bounds(
+        2, 1, min_in_sync=2, reads=True, asks=False
+    ),
     "two copies are read, one starts again": Bounds(2, epochs=3, versions=3, crashes=1, reads=True),
     "two copies are read while their set changes": Bounds(2, writes=2, versions=3, reads=True),
     "three copies are read": Bounds(3, versions=2, reads=True),

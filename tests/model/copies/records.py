@@ -41,6 +41,12 @@ def has_minimum(on: Setting, world: World, lead: Lead) -> bool:
     return counted.bit_count() >= on.bounds.min_in_sync or not rules.min_in_sync
 
 
+def is_frozen(on: Setting, lead: Lead) -> bool:
+    """Whether its common position stands still."""
+    is_below = lead.members.bit_count() < on.bounds.min_in_sync
+    return bool(lead.eligible) and is_below and on.rules.freezes_common
+
+
 def is_serving(on: Setting, node: Node) -> bool:
     return not (on.rules.waits_own_promise and node.promised)
 
@@ -170,11 +176,12 @@ def committed(on: Setting, world: World) -> World:
         lead = node.lead
         others = [lead.heard[copy] for copy in bits(lead.required) if copy != number]
         commit = max(node.commit, min([len(node.log), *others]))
-        if commit != node.commit:
+        if commit != node.commit and not is_frozen(on, lead):
             world = with_node(world, number, node._replace(commit=commit))
         has_enough = has_minimum(on, world, lead) or not on.rules.judges_minimum_again
         if is_serving(on, node) and has_enough:
-            position = commit if on.rules.acks_after_all else len(node.log)
+            common = world.nodes[number].commit
+            position = common if on.rules.acks_after_all else len(node.log)
             done = writes_in(node.log[:position])
             if done & ~world.acked:
                 world = world._replace(acked=world.acked | done)

@@ -29,6 +29,23 @@ class Rules:
     """A learner does not count for the minimum."""
     counts_named_alone: bool = True
     """Nor does a copy that was asked to join, before the leader has read that it did."""
+    marks_eligible: bool = True
+    """A copy that leaves a set which then has fewer than the minimum is eligible: it may be
+    promoted in the place of a leader that is alone in its set."""
+    marks_after_opening: bool = True
+    """Only once all that the leader opened its epoch with is common."""
+    freezes_common: bool = True
+    """The common position stands still while the leader knows of eligible copies, below the
+    minimum: it requires them no more, and they may be promoted."""
+    clears_at_minimum: bool = True
+    """No copy is eligible any more once the set has the minimum."""
+    clears_at_epoch: bool = True
+    """Nor at another epoch."""
+    outwaits_lease: bool = True
+    """An eligible copy opens when the lease of the leader that it replaces has ended."""
+    eligible_needs_lease: bool = True
+    """A leader that knows of eligible copies serves under its lease too, whoever else has promised.
+    Without it the fault is too far away to be found in a test's time."""
     requires_first: bool = True
     """A leader requires a learner before it asks for the route that adds it to the set."""
     requires_until_known: bool = True

@@ -66,17 +66,47 @@ def test_given_a_former_leader_that_stays_in_the_set_then_it_costs_time_and_no_r
     assert found.fault is None, str(found)
 
 
-def test_given_a_set_that_shrank_to_one_when_that_disk_is_lost_then_the_region_is_stranded() -> (
-    None
-):
-    """The limit of the protocol: of the disks that hold all rows, the route names none."""
+SHRUNK = (
+    "A orders write 0",
+    "B takes a record of A, now has 1",
+    "A hears that B has 1; write 0 is acknowledged",
+    "route: B leaves the set",
+    "A starts again without its disk",
+)
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        Bounds(2, 1, epochs=1, losses=1, crashes=1, min_in_sync=2),
+        Bounds(3, epochs=1, losses=1, min_in_sync=3),
+    ],
+    ids=["two of two", "three of three"],
+)
+def test_given_a_set_that_shrank_when_its_last_disk_is_lost_then_another_copy_may_lead(
+    bounds: Bounds,
+) -> None:
+    found = explored(bounds)
+    seeking = explore(Setting(bounds), {CopyFault.STRANDED})
+
+    assert found.fault is None, str(found)
+    assert seeking.fault is None, str(seeking)
+
+
+def test_given_no_eligible_copies_when_the_last_disk_of_a_set_is_lost_then_it_is_stranded() -> None:
+    rules = replace(PROTOCOL, marks_eligible=False)
+
+    found = explore(Setting(Bounds(2, losses=1, min_in_sync=2), rules), {CopyFault.STRANDED})
+
+    assert found.fault is CopyFault.STRANDED
+    assert found.trace == SHRUNK
+
+
+def test_given_a_leader_that_is_new_and_alone_when_its_disk_is_lost_then_it_is_stranded() -> None:
+    """The limit of the protocol: a promotion leaves the promoted copy alone in the set, and no copy
+    is eligible at the new epoch. The failover remembers the leader before until the promoted one
+    has served (docs/decisions/0404), which is not in this model."""
     found = explore(Setting(Bounds(2, losses=1, min_in_sync=2)), {CopyFault.STRANDED})
 
     assert found.fault is CopyFault.STRANDED
-    assert found.trace == (
-        "A orders write 0",
-        "B takes a record of A, now has 1",
-        "A hears that B has 1; write 0 is acknowledged",
-        "route: B leaves the set",
-        "A starts again without its disk",
-    )
+    assert any("is promoted" in line for line in found.trace), str(found)

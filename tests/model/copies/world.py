@@ -27,6 +27,10 @@ class Lead(NamedTuple):
     """The set, as it has read it from the route."""
     required: int
     """Copies that must have a record before it counts; itself included."""
+    eligible: int
+    """Eligible copies, as it has read them from the route."""
+    is_leased: bool
+    """Whether it has a lease, which a leader that is alone in its set needs."""
     heard: tuple[int, ...]
     """By copy: the position that it has acknowledged."""
     sent: tuple[int, ...]
@@ -67,6 +71,8 @@ class Route(NamedTuple):
     in_sync: int
     """The leader included."""
     learners: int
+    eligible: int
+    """Learners that may be promoted if the leader is alone in the set."""
 
 
 class Open(NamedTuple):
@@ -75,6 +81,8 @@ class Open(NamedTuple):
     epoch: int
     leader: int
     in_sync: int
+    is_late: bool
+    """It arrives when the lease of the leader before has ended."""
 
 
 class Ask(NamedTuple):
@@ -123,6 +131,10 @@ class Bounds:
     """No copy but the leader flushes."""
     moves: bool = False
     """Copies are added to the region, and removed from it."""
+    asks: bool = True
+    """Leaders ask for promises."""
+    ticks: bool = True
+    """Time passes."""
     shrinks: bool = True
     """A copy may leave the set otherwise than by a promotion."""
 
@@ -139,9 +151,9 @@ class Setting:
         members = (1 << self.bounds.in_sync) - 1
         none = (0,) * count
         node = Node(1, (), 0, 0, False, False, 0, False, None)
-        lead = Lead(members, members, none, none, 0, none, none)
+        lead = Lead(members, members, 0, True, none, none, 0, none, none)
         nodes = (node._replace(lead=lead), *(node for _ in range(count - 1)))
-        route = Route(1, 1, 0, members, ((1 << count) - 1) & ~members)
+        route = Route(1, 1, 0, members, ((1 << count) - 1) & ~members, 0)
         return World(route, nodes, (), (), 0, self.bounds.crashes, self.bounds.losses)
 
 
