@@ -57,7 +57,7 @@ class Term:
     snapshot_requests: SnapshotRequests = field(default_factory=SnapshotRequests)
     copy_changes: CopyChanges = field(default_factory=CopyChanges)
     copy_risk: CopyRisk = field(default_factory=CopyRisk)
-    """Counted every ten seconds (metasrv/leadership/copies/copy_keeper.py)."""
+    """Counted at least every ten seconds (metasrv/leadership/copies/copy_keeper.py)."""
     quarantined: QuarantinedFolders = field(default_factory=QuarantinedFolders)
     """Counted every few minutes (metasrv/leadership/orphans/orphan_keeper.py)."""
     adopter: NodeAdopter | None = None

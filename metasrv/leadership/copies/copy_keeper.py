@@ -33,6 +33,9 @@ from procedures.kinds.moves.move_copy import MOVE_COPY
 from procedures.machine import Kind, ProcedureState
 
 EVERY_MS = 10_000
+SOON_MS = 500
+"""The pause while copies are on their way: the next ones begin soon after some have joined."""
+REST_TIMES = 9  # a look takes at most a tenth of the time
 AGAIN_MS = 120_000  # until a region that has not changed gets another procedure
 
 log = structlog.get_logger()
@@ -58,13 +61,18 @@ class CopyKeeper:
     _followers: PlacementFollowers = field(default_factory=PlacementFollowers)
     _altered: dict[int, int] = field(default_factory=dict)
     """Table id -> when its last alter was submitted, monotonic ms."""
+    is_busy: bool = False
+    """Whether the last look has found copies on their way, or has begun some."""
 
     async def run(self) -> None:
         """Begins once every record has been read: whatever is under way is known then."""
         await self.term.ready.wait()
+        took_ms = 0
         while True:
-            await self.clock.sleep_ms(EVERY_MS)
+            await self.clock.sleep_ms(pause_ms(took_ms, is_busy=self.is_busy))
+            began_ms = self.clock.mono_ms()
             await self.look()
+            took_ms = self.clock.mono_ms() - began_ms
 
     async def look(self) -> None:
         """Counts what is at risk, and submits what is due. What the store does not take is due
@@ -88,6 +96,7 @@ class CopyKeeper:
         await self._follow_placements(catalog, now)
         survey = await by_turns(self._surveyor.look(catalog, nodes, lacks, now))
         self.term.copy_risk.take(survey.risk)
+        self.is_busy = False
         if not _may_begin(self.term, statuses, catalog, now):
             return
         self._begun = {
@@ -102,8 +111,11 @@ class CopyKeeper:
         versions = {
             need.copied.region.region_id: need.copied.region.copies_version for need in needs
         }
-        for work in plan_copies(needs, survey.nodes):
+        planned = plan_copies(needs, survey.nodes)
+        for work in planned:
             await self._submit(work, versions[work.region_id])
+        learning = [node for node in survey.nodes.learners if not nodes.is_lost(node)]
+        self.is_busy = bool(planned or busy or learning)
 
     async def _follow_placements(self, catalog: Catalog, now_ms: int) -> None:
         """Alters tables whose placement has other numbers of copies by now. Those that are being
@@ -155,6 +167,11 @@ class CopyKeeper:
             log.info("copy_change_not_submitted", error=error.code, **details)
         else:
             log.info("copy_change_submitted", **details)
+
+
+def pause_ms(took_ms: int, *, is_busy: bool) -> int:
+    """The pause, in ms, after a look that took that long."""
+    return min(EVERY_MS, max(SOON_MS, REST_TIMES * took_ms)) if is_busy else EVERY_MS
 
 
 def _may_begin(term: Term, statuses: Collection[NodeStatus], catalog: Catalog, now_ms: int) -> bool:

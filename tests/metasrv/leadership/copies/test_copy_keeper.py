@@ -1,7 +1,7 @@
 """The loop that makes lost copies again, on a whole server: when it acts, and when it does not."""
 
 from keys.model.tables import RegionRoute
-from metasrv.leadership.copies.copy_keeper import AGAIN_MS, CopyKeeper
+from metasrv.leadership.copies.copy_keeper import AGAIN_MS, EVERY_MS, SOON_MS, CopyKeeper, pause_ms
 from metasrv.leadership.copies.copy_survey import ABSENT_MS, LOST_MS
 from metasrv.leadership.retirement import look as mark_offline
 from metasrv_base.wire.node.nodes import RegionStat
@@ -67,12 +67,20 @@ async def test_given_a_node_that_is_dead_for_the_time_then_its_copy_is_made_else
         passes(server, HOUR_MS, lost)
         await looked(server, keeper)
         now = region_now(server, region)
+        assert keeper.is_busy
         assert roles(now) == {**roles(region), "dn-4": "learner"}
         assert now.copies[-1].root == f"/data/dn-4/regions/{region.region_id}-1-2"
 
         passes(server, 10_000, lost)
         await looked(server, keeper)
         assert region_now(server, region) == now, "the learner catches up"
+
+
+def test_given_copies_on_their_way_then_looks_come_soon_and_take_a_tenth_of_the_time() -> None:
+    assert pause_ms(5_000, is_busy=False) == EVERY_MS
+    assert pause_ms(10, is_busy=True) == SOON_MS
+    assert pause_ms(300, is_busy=True) == 2_700
+    assert pause_ms(5_000, is_busy=True) == EVERY_MS
 
 
 async def test_given_maintenance_or_many_dead_nodes_then_nothing_is_made_again() -> None:
@@ -89,6 +97,7 @@ async def test_given_maintenance_or_many_dead_nodes_then_nothing_is_made_again()
         passes(server, HOUR_MS, lost)
         await looked(server, keeper)
         assert region_now(server, region) == region, "planned maintenance"
+        assert not keeper.is_busy
 
         await server.client.put(url, json={"enabled": False})
         all_dead = (region.leader, *(copy.node for copy in region.copies))
