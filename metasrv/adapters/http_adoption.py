@@ -1,5 +1,6 @@
 """Calls by which nodes of another cluster are adopted, and by which their disks are read."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -36,10 +37,19 @@ class HttpAdoption:
         return answer.body(AdoptAnswer)
 
     async def inventory(self, address: str, first: int, last: int) -> Inventory:
-        query = urlencode({"first": str(first), "last": str(last)})
+        return await self._inventory(address, {"first": str(first), "last": str(last)})
+
+    async def log_ends(self, address: str, region_id: int) -> Inventory:
+        """The folders of one region, with the ends of their logs."""
+        region = str(region_id)
+        return await self._inventory(address, {"first": region, "last": region, "log_ends": "true"})
+
+    async def _inventory(self, address: str, query: Mapping[str, str]) -> Inventory:
         async with self._client(address) as client:
             answer = await client.request(
-                "GET", f"/node/v1/inventory?{query}", deadline_ms=INVENTORY_DEADLINE_MS
+                "GET",
+                f"/node/v1/inventory?{urlencode(query)}",
+                deadline_ms=INVENTORY_DEADLINE_MS,
             )
         return answer.body(Inventory)
 

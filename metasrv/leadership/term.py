@@ -29,6 +29,8 @@ class NodeAdopter(Protocol):
 
     async def inventory(self, address: str, first: int, last: int) -> Inventory: ...
 
+    async def log_ends(self, address: str, region_id: int) -> Inventory: ...
+
 
 class SilenceProbePort(Protocol):
     """A call to a node by its address. Raises as the node answers, and Unavailable."""

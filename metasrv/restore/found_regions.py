@@ -4,7 +4,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from keys.model.tables import Column, Index, TableInfo, TableRoute
-from metasrv.restore.placement import OPENED, HeldRoot, RegionFate, RestoredPlacement, placement_of
+from metasrv.restore.placement import (
+    OPENED,
+    HeldRoot,
+    RegionFate,
+    RestoredPlacement,
+    is_in_doubt,
+    placement_of,
+)
 from metasrv_base.elements.states import ElementState
 from metasrv_base.ids import RegionId, table_of
 from metasrv_base.wire.api.adoption import RegionFinding
@@ -71,6 +78,22 @@ class FoundRegions:
     def lacked_columns(self, info: TableInfo) -> tuple[Column, ...]:
         """Public columns that a folder of a later schema lacks, be it one that opens or not."""
         return _lacked(info.columns, info.schema_version, self._roots.get(info.table_id, ()))
+
+    def in_doubt(self, node: str) -> list[int]:
+        """Ids of the regions on a node that have several newest folders, there or elsewhere: their
+        logs have to be compared."""
+        return sorted(
+            int(region)
+            for region, held in self._held.items()
+            if is_in_doubt(held) and any(root.node == node for root in held)
+        )
+
+    def take_log_ends(self, page: Inventory) -> None:
+        """Takes the folders of one region again, as they are now, with the ends of their logs."""
+        for region in {root.region_id for root in page.every_root}:
+            others = [held for held in self._held.get(region, ()) if held.node != page.node_id]
+            roots = (root for root in page.every_root if root.region_id == region)
+            self._held[region] = [*others, *(HeldRoot(page.node_id, root) for root in roots)]
 
     def placements(self, route: TableRoute) -> list[RestoredPlacement]:
         """The places of its regions that nobody has verified yet."""

@@ -4,6 +4,10 @@ A leader raises its fence in every root that it reads, its own first, and publis
 its own root before it serves (docs/protocols.md P5). So the root with the highest manifest holds
 all rows that were acknowledged, unless a higher fence in it names a root that nobody told of. Only
 what is certain is opened, one epoch above every fence; all else stays lost, with the reason.
+
+Copies of a region have manifests of one epoch, and nothing on a disk says who led, or who was in
+the set. Of those of the highest epoch the one with the last record has every row that was
+acknowledged in it (P5.9): it leads alone, and the others are made anew (docs/decisions/0408).
 """
 
 from collections.abc import Collection, Sequence
@@ -45,6 +49,14 @@ class HeldRoot:
     def fence(self) -> tuple[int, int]:
         return self.root.fence_epoch, self.root.fence_opening
 
+    @property
+    def log_end(self) -> tuple[int, int]:
+        return self.root.log_epoch or 0, self.root.log_sequence or 0
+
+    @property
+    def tells_log_end(self) -> bool:
+        return self.root.log_epoch is not None or self.root.error is not None
+
 
 @dataclass(frozen=True, slots=True)
 class RestoredPlacement:
@@ -65,7 +77,12 @@ def placement_of(
         return RestoredPlacement(
             RegionFate.DROPPED, region, f"dropped at {', '.join(sorted(dropped_by))}"
         )
-    newest = max(held, key=lambda root: (root.manifest, root.fence), default=None)
+
+    def rank(root: HeldRoot) -> tuple[object, ...]:
+        is_leader = (root.node, root.root.root) == (region.leader, region.root)
+        return root.manifest[0], root.log_end, is_leader, root.manifest, root.fence
+
+    newest = max(held, key=rank, default=None)
     if newest is None:
         return RestoredPlacement(RegionFate.MISSING, region, "no node has a folder of it")
     unread = [other for other in held if other.root.error and other.fence >= newest.manifest]
@@ -81,19 +98,26 @@ def placement_of(
     return _opened(region, newest, max(other.fence[0] for other in held))
 
 
+def is_in_doubt(held: Sequence[HeldRoot]) -> bool:
+    """Whether several folders have manifests of the highest epoch, as copies of a region do, and
+    not all of them say where their logs end."""
+    epochs = [root.manifest[0] for root in held]
+    newest = [root for root in held if root.manifest[0] == max(epochs) > 0]
+    return len(newest) > 1 and not all(root.tells_log_end for root in newest)
+
+
 def _opened(region: RegionRoute, newest: HeldRoot, highest: int) -> RestoredPlacement:
     root = newest.root
-    opened = region.model_copy(
-        update={
-            "leader": newest.node,
-            "epoch": max(region.epoch, highest) + 1,
-            "state": RegionState.OPEN,
-            "root": root.root,
-            "announced": True,
-            "borrows": tuple(root.borrows),
-            "unannounced": (),
-            "unverified": False,
-        }
+    opened = region.with_copies(
+        (),
+        leader=newest.node,
+        epoch=max(region.epoch, highest) + 1,
+        state=RegionState.OPEN,
+        root=root.root,
+        announced=True,
+        borrows=tuple(root.borrows),
+        unannounced=(),
+        unverified=False,
     )
     is_kept = (region.leader, region.root) == (newest.node, root.root)
     if is_kept:

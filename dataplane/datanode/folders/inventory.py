@@ -20,6 +20,7 @@ from dataplane.datanode.folders.quarantine import (
 from dataplane.region.disk.disk import Disk
 from dataplane.region.disk.read_only import ReadOnlyDisk
 from dataplane.region.format.names import fences
+from dataplane.region.log.sealed_log import last_position
 from dataplane.region.manifests.fence import read_fence
 from dataplane.region.manifests.manifest import Manifest, read_current_manifest
 from metasrv_base.errors import MetaError, NotFound
@@ -45,8 +46,10 @@ class _Named(NamedTuple):
     """The quarantine that it is in; None: it is none."""
 
 
-def inventory(disk: Disk, node_root: str, first: int, last: int) -> FolderPage:
-    """Folders of regions *first* to *last*. Blocking."""
+def inventory(
+    disk: Disk, node_root: str, first: int, last: int, *, log_ends: bool = False
+) -> FolderPage:
+    """Folders of regions *first* to *last*. *log_ends*: their logs are read. Blocking."""
     looked, page = ReadOnlyDisk(disk), FolderPage()
     every = sorted(
         named for named in _all_named(looked, node_root) if first <= named.region_id <= last
@@ -57,9 +60,9 @@ def inventory(disk: Disk, node_root: str, first: int, last: int) -> FolderPage:
             break
         for _, path, held in folders:
             if held is None:
-                page.roots += _root(looked, region_id, path)
+                page.roots += _root(looked, region_id, path, log_ends=log_ends)
             else:
-                page.quarantined += _quarantined(looked, node_root, path, held)
+                page.quarantined += _quarantined(looked, node_root, path, held, log_ends=log_ends)
     return page
 
 
@@ -80,13 +83,13 @@ def _list(disk: Disk, folder: str) -> Iterable[str]:
 
 
 def _quarantined(
-    disk: Disk, node_root: str, path: str, held: Quarantined
+    disk: Disk, node_root: str, path: str, held: Quarantined, *, log_ends: bool
 ) -> Iterator[QuarantinedRoot]:
     """Yields a folder without a fence too: its deletion was interrupted."""
     former = posixpath.join(node_root, REGIONS, held.name)
     try:
         size = _bytes(disk, path)
-        described = next(_root(disk, held.region_id, path), None)
+        described = next(_root(disk, held.region_id, path, log_ends=log_ends), None)
     except NotFound:  # it was deleted meanwhile
         return
     folder = described or FoundRoot(region_id=str(held.region_id), root=former)
@@ -100,7 +103,7 @@ def _bytes(disk: Disk, path: str) -> int:
     return sum(disk.size(posixpath.join(path, name)) for name in files)
 
 
-def _root(disk: Disk, region_id: int, path: str) -> Iterator[FoundRoot]:
+def _root(disk: Disk, region_id: int, path: str, *, log_ends: bool) -> Iterator[FoundRoot]:
     """Yields nothing for a folder that was deleted meanwhile, or has no fence."""
     try:
         names = disk.list(path)
@@ -122,6 +125,9 @@ def _root(disk: Disk, region_id: int, path: str) -> Iterator[FoundRoot]:
         facts = facts.model_copy(update=update)
     try:
         manifest = read_current_manifest(disk, path, region_id)
+        if manifest is not None and log_ends:
+            end = last_position(disk, path, manifest)
+            facts = facts.model_copy(update={"log_epoch": end.epoch, "log_sequence": end.sequence})
     except MetaError as error:
         yield facts.model_copy(update={"error": str(error)})
         return

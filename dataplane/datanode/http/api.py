@@ -154,9 +154,11 @@ async def list_inventory(
     service: ServiceDep,
     first: Annotated[RegionId, Query()] = "0",
     last: Annotated[RegionId, Query()] = str(INT64_END - 1),
+    log_ends: Annotated[bool, Query()] = False,
 ) -> Inventory:
-    """The folders of regions on the disk, by region, with their fences and manifests."""
-    return await service.adoption.inventory(int(first), int(last))
+    """The folders of regions on the disk, by region, with their fences and manifests. `log_ends`:
+    also the last record of each, for which its whole log is read: ask for few regions."""
+    return await service.adoption.inventory(int(first), int(last), log_ends=log_ends)
 
 
 @node.get("/regions")

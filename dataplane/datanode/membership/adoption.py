@@ -6,6 +6,7 @@ leases because no region is served any more. Files stay as they are; `inventory`
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
@@ -68,9 +69,10 @@ class NodeAdoption:
             )
         return False
 
-    async def inventory(self, first: int, last: int) -> Inventory:
+    async def inventory(self, first: int, last: int, *, log_ends: bool = False) -> Inventory:
         me = self.membership.identity
-        page = await asyncio.to_thread(inventory, self.disk, me.root, first, last)
+        listed = partial(inventory, self.disk, me.root, first, last, log_ends=log_ends)
+        page = await asyncio.to_thread(listed)
         end = last if page.following is None else page.following - 1
         tombstones = self.journal.state.tombstones
         dropped = sorted(region for region in tombstones if first <= region <= end)

@@ -43,6 +43,8 @@ from metasrv_base.errors import Corrupt
 JOINED_BYTES = 1 << 20
 """The size of groups that are joined: as much of a segment is in memory twice."""
 
+NO_RECORD = LogPosition(0, 0)
+
 
 @dataclass(frozen=True, slots=True)
 class SealedLog:
@@ -212,6 +214,29 @@ def unsealed_segments(names: Sequence[str], manifest: Manifest) -> list[Numbered
             missing = Numbered(segment.epoch, segment.opening, expected)
             raise Corrupt(missing=segment_name(missing), found=segment_name(segment))
     return own
+
+
+def last_position(disk: Disk, root: str, manifest: Manifest) -> LogPosition:
+    """The position of the last record in the files and the log of *root*, that of other roots left
+    out; NO_RECORD: there is none with a position. Reads the whole log, and changes nothing.
+
+    Raises Corrupt for a log that is damaged, Unavailable `region-lost` for one that is gone.
+    """
+    in_files = manifest.in_files
+    last = NO_RECORD if in_files is None else LogPosition(in_files.epoch, in_files.sequence)
+    for log in _own_logs(disk, root, manifest):
+        for epoch, _, sequence in log.runs():
+            last = max(last, LogPosition(epoch, sequence))
+    return last
+
+
+def _own_logs(disk: Disk, root: str, manifest: Manifest) -> Iterator[SealedLog]:
+    growing = unsealed_segments(disk.list(root), manifest)
+    for entry in manifest.sealed:
+        if entry.root in (None, root):
+            yield read_sealed(disk, root, entry)
+    for name in growing:
+        yield seal_segment(disk, root, manifest.spec.region_id, name, name == growing[-1])
 
 
 def _read(disk: Disk, root: str, name: str, length: int) -> bytes:

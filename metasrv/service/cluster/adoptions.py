@@ -8,6 +8,7 @@ its regions where they are, above every fence (metasrv/restore/placement.py).
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from keys.catalog.catalog import Catalog
 from keys.catalog.tables.catalog_table import CatalogTable
@@ -33,7 +34,7 @@ from metasrv.service.state.state import ServerState
 from metasrv_base.errors import Conflict, NotFound
 from metasrv_base.ids import TableId, region_id
 from metasrv_base.wire.api.adoption import AdoptionBody, AdoptNodeRequest, RegionFinding
-from metasrv_base.wire.node.adoption import AdoptRequest
+from metasrv_base.wire.node.adoption import AdoptRequest, Inventory
 
 TABLES_AT_ONCE = 100
 """Tables whose regions are looked for by one request to each node."""
@@ -162,7 +163,15 @@ class _Settlement:
                     raise Conflict("wrong-cluster", node_id=node.node_id, reason=reason)
                 inventories.take(page)
                 start = None if page.next is None else int(page.next)
+        in_doubt = {node.address: inventories.in_doubt(node.node_id) for node in self.nodes}
+        pages = await asyncio.gather(*(self._log_ends(*each) for each in in_doubt.items()))
+        for page in chain.from_iterable(pages):
+            inventories.take_log_ends(page)
         return inventories
+
+    async def _log_ends(self, address: str, regions: Sequence[int]) -> list[Inventory]:
+        assert self.term.adopter is not None
+        return [await self.term.adopter.log_ends(address, region) for region in regions]
 
     async def _settle(self, table_id: int, inventories: FoundRegions) -> None:
         keys = TableInfoKey(table_id), TableRouteKey(table_id)

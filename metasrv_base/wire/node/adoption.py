@@ -1,5 +1,8 @@
 """Messages by which a node is adopted by a cluster that was restored from a backup of its own."""
 
+from functools import partial
+from operator import is_
+
 from pydantic import Field
 
 from metasrv_base.wire.model import INT64_END, Int32, Int64, PositiveInt64, RegionId, WireModel
@@ -61,7 +64,11 @@ class FoundRoot(WireModel):
     borrows: list[str] = Field(default_factory=list)
     """Roots of earlier leaders that it still reads."""
     error: str | None = None
-    """Reason for which its manifest cannot be read."""
+    """Reason for which its manifest cannot be read; with `log_ends`, its log either."""
+    log_epoch: Int64 | None = Field(default=None, exclude_if=partial(is_, None))
+    """Epoch of the last record in its files and its log; 0: it has none. Absent unless the request
+    says `log_ends`."""
+    log_sequence: Int64 | None = Field(default=None, exclude_if=partial(is_, None))
 
 
 class QuarantinedRoot(WireModel):

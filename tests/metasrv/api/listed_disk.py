@@ -35,6 +35,9 @@ class ListedDisk:
     async def adopt(self, address: str, request: AdoptRequest) -> AdoptAnswer:
         raise NotImplementedError
 
+    async def log_ends(self, address: str, region_id: int) -> Inventory:
+        raise NotImplementedError
+
     async def inventory(self, address: str, first: int, last: int) -> Inventory:
         if self.is_silent:
             raise Unavailable(what=address)

@@ -4,8 +4,14 @@ from collections.abc import Callable, Collection, Sequence
 
 import pytest
 
-from keys.model.tables import RegionRoute, RegionState
-from metasrv.restore.placement import HeldRoot, RegionFate, RestoredPlacement, placement_of
+from keys.model.tables import CopyRole, RegionCopy, RegionRoute, RegionState
+from metasrv.restore.placement import (
+    HeldRoot,
+    RegionFate,
+    RestoredPlacement,
+    is_in_doubt,
+    placement_of,
+)
 from metasrv_base.wire.node.adoption import FoundRoot
 
 ID = str(1024 << 32)
@@ -117,6 +123,66 @@ def test_given_roots_that_it_still_reads_when_placed_then_the_route_has_them() -
     assert placed.region.borrows == ("/dn-1/regions/r-3",)
 
 
+COPIED = ROUTE.model_copy(
+    update={
+        "copies": (
+            RegionCopy(node="dn-2", root="/dn-2/regions/r-3", role=CopyRole.IN_SYNC),
+            RegionCopy(node="dn-3", root="/dn-3/regions/r-3", role=CopyRole.LEARNER),
+        ),
+        "copies_version": 4,
+    }
+)
+
+
+def copy(node: str, sequence: int | None, *, epoch: int = 3, opening: int = 1) -> HeldRoot:
+    """A folder of a copy whose log ends with that record; None: it was not asked."""
+    ends = {} if sequence is None else {"log_epoch": epoch, "log_sequence": sequence}
+    return held(node, epoch, fence_opening=opening, manifest_opening=opening, **ends)
+
+
+def test_given_copies_when_placed_then_the_one_with_the_last_record_leads_alone() -> None:
+    """The others may have left the set before it acknowledged a row; openings tell nothing."""
+    roots = [copy("dn-1", 7), copy("dn-2", 9), copy("dn-3", 8, opening=5)]
+
+    placed = placement_of(COPIED, roots, ())
+
+    assert placed.fate is RegionFate.MOVED
+    assert (placed.region.leader, placed.region.root) == ("dn-2", "/dn-2/regions/r-3")
+    assert (placed.region.epoch, placed.region.state) == (4, RegionState.OPEN)
+    assert (placed.region.copies, placed.region.copies_version) == ((), 5)
+
+
+def test_given_copies_that_are_equal_when_placed_then_the_leader_of_the_backup_stays() -> None:
+    roots = [copy("dn-3", 9, opening=5), copy("dn-2", 9, opening=2), copy("dn-1", 9)]
+
+    assert placement_of(COPIED, roots, ()).fate is RegionFate.KEPT
+
+
+def test_given_a_leader_of_a_later_epoch_when_placed_then_records_of_before_do_not_count() -> None:
+    """They were not acknowledged: the next leader had all that were."""
+    later = copy("dn-2", 1, epoch=5)
+
+    placed = placement_of(COPIED, [copy("dn-1", 99), later], ())
+
+    assert (placed.region.root, placed.region.epoch) == (later.root.root, 6)
+
+
+def test_given_a_damaged_log_of_a_copy_when_placed_then_none_is_opened() -> None:
+    broken = held("dn-2", 3, manifest_epoch=None, manifest_opening=0, error="damaged")
+
+    placed = placement_of(COPIED, [copy("dn-1", 7), broken], ())
+
+    assert placed.fate is RegionFate.UNREADABLE
+
+
+def test_given_folders_when_copies_may_differ_then_they_are_in_doubt_until_all_have_told() -> None:
+    assert is_in_doubt([copy("dn-1", 7), copy("dn-2", None)])
+    assert not is_in_doubt([copy("dn-1", 7), copy("dn-2", 9)])
+    assert not is_in_doubt([held("dn-1", 3), held("dn-2", 5)]), "one is newer"
+    assert not is_in_doubt([held("dn-1", 3), held("dn-2", 3, manifest_epoch=None)])
+    assert not is_in_doubt([])
+
+
 Place = Callable[[RegionRoute, Sequence[HeldRoot], Collection[str]], RestoredPlacement]
 
 
@@ -127,11 +193,13 @@ def misplaced(place: Place) -> set[str]:
     moved = place(ROUTE, [taken_over("dn-1", 3, newer), newer], ())
     away = place(ROUTE, [taken_over("dn-1", 3, absent)], ())
     raised = place(ROUTE, [held("dn-1", 3, fence_epoch=7, opener=None)], ())
+    last = place(COPIED, [copy("dn-1", 7, opening=4), copy("dn-2", 9)], ())
     rules = {
         "newest": moved.region.root == newer.root.root,
         "absent": away.region == ROUTE,
         "above": raised.region.epoch == 8,
         "tombstone": place(ROUTE, [held("dn-1", 3)], ["dn-1"]).region == ROUTE,
+        "last record": last.region.leader == "dn-2",
         "damaged": place(ROUTE, [held("dn-1", 3), damaged], ()).region == ROUTE,
     }
     return {name for name, holds in rules.items() if not holds}
@@ -163,6 +231,10 @@ PLANTED: dict[str, tuple[Place, set[str]]] = {
     "a tombstone that is not looked at": (
         lambda region, roots, by: placement_of(region, roots, ()),
         {"tombstone"},
+    ),
+    "copies told apart by their openings": (
+        blind(log_epoch=None, log_sequence=None),
+        {"last record"},
     ),
     "a damaged folder that is passed over": (blind(error=None), {"damaged"}),
 }

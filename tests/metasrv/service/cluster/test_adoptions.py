@@ -27,6 +27,8 @@ class FakeDisks:
 
     roots: dict[str, list[FoundRoot]] = field(default_factory=dict)
     dropped: dict[str, list[str]] = field(default_factory=dict)
+    log_sequences: dict[str, int] = field(default_factory=dict)
+    """The last record of the folders that have one."""
     adopted: list[tuple[str, AdoptRequest]] = field(default_factory=list)
     silent: set[str] = field(default_factory=set)
     named: dict[str, str] = field(default_factory=dict)
@@ -49,6 +51,15 @@ class FakeDisks:
             root="/",
             dropped=0,
         )
+
+    async def log_ends(self, address: str, region_id: int) -> Inventory:
+        ends = self.log_sequences
+        page = await self.inventory(address, region_id, region_id)
+        told = [
+            root.model_copy(update={"log_epoch": 1, "log_sequence": ends.get(root.root, 0)})
+            for root in page.roots
+        ]
+        return page.model_copy(update={"roots": told})
 
     async def inventory(self, address: str, first: int, last: int) -> Inventory:
         self._must_answer(address)
@@ -164,6 +175,22 @@ async def test_given_a_region_that_moved_when_adopted_then_it_is_told_before_and
         assert unchanged == at.region
         assert [finding["fate"] for finding in done["findings"]] == ["moved"]
         assert (stored.leader, stored.root, stored.epoch) == ("dn-2", newer.root, 3)
+
+
+async def test_given_copies_of_one_epoch_when_adopted_then_their_logs_say_which_one_leads() -> None:
+    async with restored() as at:
+        own, other = at.region.root, "/data/dn-2/regions/x-1"
+        at.disks.roots["http://dn-1:9000"] = [root_of(at.region, own, 1)]
+        at.disks.roots["http://dn-2:9000"] = [root_of(at.region, other, 1, manifest_opening=3)]
+        at.disks.log_sequences = {own: 12, other: 9}
+
+        planned = await at.adopt("dn-1", "?dry_run=true")
+        await at.adopt("dn-1")
+        done = await at.adopt("dn-2")
+        stored = await at.stored()
+
+        assert planned["findings"] == done["findings"] == []
+        assert (stored.leader, stored.root, stored.epoch) == ("dn-1", own, 2)
 
 
 async def test_given_a_region_that_was_dropped_or_is_missing_then_it_stays_lost_and_is_told() -> (
