@@ -159,9 +159,9 @@ async def restored(lost: Lost, folder: Path) -> AsyncIterator[Rig]:
     etcd = lost.old.playground.etcd_urls
     (port,) = free_ports(1, SystemRng())
     for node in NODES:
-        await _started_for(lost.old, node, f"http://{HOST}:{port}")
+        await started_for(lost.old, node, f"http://{HOST}:{port}")
     for node in NODES:
-        await lost.old.until(partial(_listens, lost.old, node))
+        await lost.old.until(partial(listens, lost.old, node))
     urls = [lost.old.url(node) for node in NODES]
     held = [word for url in urls for word in ("--inventory", url)]
     planned = json.loads(
@@ -210,7 +210,7 @@ async def resumed(rig: Rig) -> None:
             await db.procedures.resume(id)
 
 
-async def _started_for(old: Rig, node: str, url: str) -> None:
+async def started_for(old: Rig, node: str, url: str) -> None:
     """Starts it for the server of the new cluster, in which it waits to be adopted."""
     child = old.playground.children[node]
     others = [word for word in child.program.argv if not word.startswith("--metasrv=")]
@@ -218,7 +218,7 @@ async def _started_for(old: Rig, node: str, url: str) -> None:
     await child.start()
 
 
-async def _listens(old: Rig, node: str) -> bool:
+async def listens(old: Rig, node: str) -> bool:
     return await old.ask(old.url(node) + "/node/v1/regions") is not None
 
 
