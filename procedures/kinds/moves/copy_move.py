@@ -151,6 +151,14 @@ def removal(state: MoveCopy) -> RemoveCopy:
     )
 
 
+def is_needed_for_good(state: MoveCopy, info: TableInfo, region: RegionRoute) -> bool:
+    """Whether too few copies would be left without the source, and none will be added: the region
+    has as many as its table is to have. So it is if another copy was removed since the move found
+    the destination to have one."""
+    needed = info.replicas if state.least is None else state.least
+    return info.replicas <= len(region.roots) <= needed
+
+
 def switch_from(
     state: MoveCopy, region: RegionRoute, spared: str, to_node: str | None
 ) -> SwitchLeader:

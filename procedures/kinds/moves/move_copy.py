@@ -13,7 +13,7 @@ source begins.
 from contextlib import suppress
 
 from keys.model.records import Lock, Resource
-from keys.model.tables import RegionRoute, TableInfoKey, TableRouteKey
+from keys.model.tables import RegionRoute, TableInfo, TableInfoKey, TableRouteKey
 from metasrv_base.errors import Conflict, MetaError, NotFound
 from procedures.context import Context
 from procedures.kinds.copies.add_copy import ADD_COPY
@@ -27,6 +27,7 @@ from procedures.kinds.moves.copy_move import (
     applied_region,
     destination_of,
     has_succeeded,
+    is_needed_for_good,
     must_be_passing,
     removal,
     root_on,
@@ -124,7 +125,8 @@ async def switch(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
 async def settle(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
     """Waits until the region can do without the source: a new leader serves once the former one has
     followed it. Its commit is the point of no return. Raises Conflict where the route names no copy
-    at the destination any more: one that was made anew meanwhile has another root."""
+    at the destination any more: one that was made anew meanwhile has another root; and where the
+    source is needed for good."""
     while True:
         state = state.model_copy(update={"to_root": _root_there(state, context)})
         info, region = applied_region(state, context)
@@ -133,6 +135,9 @@ async def settle(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
         refusal = refusal_of(info, region, removal(state))
         if refusal is None and await takes_writes(context, info, region):
             return Goto("remove", state)
+        if refusal is not None and is_needed_for_good(state, info, region):
+            facts = {"action": "move_copy", "state": refusal}
+            raise Conflict("action-not-allowed", region_id=state.region_id, **facts)
         refusal = refusal or f"{region.leader}, which leads, does not take writes yet"
         with context.waiting_for("copy", f"{state.from_node}: {refusal}"):
             await context.live.rest(LOOK_MS)
@@ -140,11 +145,15 @@ async def settle(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
 
 async def remove(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
     """Has a child remove the source; one that failed is begun anew. Where the source leads again,
-    another copy is to lead first. Ends where the table is gone, or where another has removed the
-    copy at the destination: then the source stays."""
-    region = _region_left(state, context)
-    to_root = None if region is None else root_on(region, state.to_node)
-    if region is None or (state.root in region.roots and to_root is None):
+    another copy is to lead first. Ends where the table is gone. Where another has removed the copy
+    at the destination, or so many that the source is needed for good, the source stays."""
+    table = _table_left(state, context)
+    if table is None:
+        return _over(state, None, [])
+    info, region = table
+    to_root = root_on(region, state.to_node)
+    is_needed = to_root is None or is_needed_for_good(state, info, region)
+    if state.root in region.roots and is_needed:
         return _over(state, region, [])
     state = state.model_copy(update={"to_root": to_root or state.to_root})
     if region.root == state.root:
@@ -154,7 +163,9 @@ async def remove(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
     if not has_succeeded(end):
         await rest_before_again(context, state.failed + 1)
         return Goto("remove", state.after_child(has_failed=True))
-    return _over(state, _region_left(state, context), (end.result or {}).get("stays", []))
+    left = _table_left(state, context)
+    region_left = None if left is None else left[1]
+    return _over(state, region_left, (end.result or {}).get("stays", []))
 
 
 def _root_there(state: MoveCopy, context: Context) -> str:
@@ -167,13 +178,12 @@ def _root_there(state: MoveCopy, context: Context) -> str:
     return root
 
 
-def _region_left(state: MoveCopy, context: Context) -> RegionRoute | None:
-    """The region; None: the table is gone."""
+def _table_left(state: MoveCopy, context: Context) -> tuple[TableInfo, RegionRoute] | None:
+    """The table and the region; None: they are gone."""
     try:
-        _, region = applied_region(state, context)
+        return applied_region(state, context)
     except NotFound:
         return None
-    return region
 
 
 def _over(state: MoveCopy, region: RegionRoute | None, stays: object) -> Done[MoveCopy]:

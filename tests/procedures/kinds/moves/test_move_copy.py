@@ -13,7 +13,7 @@ from procedures.engine.control import Command, Control
 from procedures.engine.submit import SubmitRequest
 from procedures.kinds.copies.add_copy import ADD_COPY
 from procedures.kinds.copies.remove_copy import REMOVE_COPY, RemoveCopy
-from procedures.kinds.moves.copy_move import MoveCopy, addition, removal
+from procedures.kinds.moves.copy_move import Destination, MoveCopy, addition, removal
 from procedures.kinds.moves.move_copy import MOVE_COPY
 from procedures.machine import Kind
 from tests.fakes.cluster import Cluster
@@ -30,6 +30,7 @@ from tests.procedures.kinds.runs import begun, finish
 from tests.sim.loop import SimLoop, run
 
 MOVES = MOVE_COPY.name
+TO_THIRD = move(FIRST, "dn-1", "dn-3")
 
 
 async def submitted(cluster: Cluster, state: MoveCopy) -> str:
@@ -285,3 +286,47 @@ def test_given_a_new_copy_that_is_made_anew_before_the_source_goes_then_the_move
         assert set(nodes_of(cluster, 0)) == {"dn-2", "dn-3"}
 
     lived(main, with_joining_copies)
+
+
+def test_given_a_third_copy_that_is_removed_while_a_member_is_to_lead_then_the_source_stays() -> (
+    None
+):
+    """As the keeper of copies does that has seen one too many just before the move began."""
+
+    async def main(cluster: Cluster) -> None:
+        leader = cluster.plane.nodes["dn-1"]
+        assert code_of(await finish(cluster, ADD_COPY.name, addition(TO_THIRD), {})) is None
+        while roles(cluster, 0) != [("dn-2", "in-sync"), ("dn-3", "in-sync")]:
+            await cluster.clock.sleep_ms(1_000)
+        leader.refuses["hand-over"] = Refused("unsupported")
+        procedure = await submitted(cluster, TO_THIRD)
+        await cluster.clock.sleep_ms(10_000)
+        second = next(copy for copy in regions(cluster)[0]["copies"] if copy["node"] == "dn-2")
+        other = {"node": "dn-2", "root": second["root"]}
+        surplus = removal(TO_THIRD).model_copy(update=other)
+        assert code_of(await finish(cluster, REMOVE_COPY.name, surplus, {})) is None
+
+        leader.refuses.clear()
+
+        end = await ended(cluster, procedure)
+        assert end.last.state["destination"] == "member"
+        assert code_of(end) == "action-not-allowed"
+        assert set(nodes_of(cluster, 0)) == {"dn-1", "dn-3"}
+
+    lived(main, with_joining_copies)
+
+
+def test_given_a_third_copy_that_is_removed_just_before_the_source_then_the_source_stays() -> None:
+    steps = {name: MOVE_COPY.steps[name] for name in ("remove", "switch", "settle")}
+    state = move(FIRST, "dn-2", "dn-1")
+    member = {"destination": Destination.MEMBER, "to_root": "as it was found"}
+
+    async def main(cluster: Cluster) -> None:
+        end = await finish(cluster, MOVES, state.model_copy(update=member), {})
+
+        assert code_of(end) is None
+        assert end.result is not None
+        assert not end.result["moved"]
+        assert nodes_of(cluster, 0) == ["dn-1", "dn-2"]
+
+    lived(main, kinds={MOVES: replace(MOVE_COPY, steps=steps, no_return="remove")})

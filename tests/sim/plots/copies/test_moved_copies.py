@@ -26,6 +26,7 @@ FOUND = {
     8: "a change waited for a copy that was gone, and the order that said so waited behind it",
     17: "a promoted leader took no schema below the minimum, and no copy was told to follow it",
     20_000: "the same number of copies once more stopped writes, which a leader alone still took",
+    20_026: "a move waited for ever for a copy, since another one had been removed as it began",
 }
 """Seeds that found something once."""
 LIVES = [Life(seed, MOVED_COPIES) for seed in (*FOUND, 2)]
