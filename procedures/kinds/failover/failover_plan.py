@@ -158,7 +158,7 @@ def _promoted(
 ) -> Rerouted | None:
     """The region under the copy of its set that leads next; None: no node of them is alive and has
     its files, and the region stays. Wanted targets and nodes that are not cordoned go first, then
-    the least loaded.
+    those where most of the region's partition group is led, then the least loaded.
 
     The former leader stays as a learner with its root: it cuts back to what the new leader has. If
     it lives, and needs a new epoch, it leads again where no other node of the set is alive.
@@ -168,9 +168,11 @@ def _promoted(
     if not candidates:
         return _led_again(region) if needs_epoch(region, nodes) else None
 
-    def rank(copy: RegionCopy) -> tuple[bool, bool, int, str]:
-        view = views[copy.node]
-        return copy.node not in target.targets, view.cordoned, view.regions, copy.node
+    group = target.groups.get(region.number, {})
+
+    def rank(copy: RegionCopy) -> tuple[bool, bool, int, int, str]:
+        view, is_unwanted = views[copy.node], copy.node not in target.targets
+        return is_unwanted, view.cordoned, -group.get(copy.node, 0), view.regions, copy.node
 
     chosen = min(candidates, key=rank)
     moved = led_by(region, chosen, former=CopyRole.LEARNER)

@@ -140,6 +140,19 @@ def test_given_a_copy_in_the_set_when_its_leader_dies_then_it_leads_one_epoch_hi
     assert moved.copies_version == region.copies_version + 1
 
 
+def test_given_leaders_of_a_partition_group_then_the_copy_beside_most_of_them_leads() -> None:
+    region = replicated(("dn-2", IN_SYNC), ("dn-3", IN_SYNC))
+    route = TableRoute(table_id=TABLE, version=1, region_routes=(region,))
+    busy, cordoned = view("dn-3", regions=9), replace(view("dn-3"), cordoned=True)
+    groups = {region.number: {"dn-2": 1, "dn-3": 2}}
+    target = DrainTarget("dn-1", (region.region_id,), groups=groups)
+
+    (beside,) = reroute_plan(route, (DEAD, view("dn-2"), busy), target)
+    (free,) = reroute_plan(route, (DEAD, view("dn-2"), cordoned), target)
+
+    assert (beside.region.leader, free.region.leader) == ("dn-3", "dn-2")
+
+
 def test_given_several_in_the_set_then_a_wanted_one_a_free_one_and_the_least_loaded_lead() -> None:
     region = replicated(("dn-2", IN_SYNC), ("dn-3", IN_SYNC), ("dn-4", IN_SYNC))
     cordoned = replace(view("dn-2"), cordoned=True)
