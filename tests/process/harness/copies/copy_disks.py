@@ -3,6 +3,7 @@ process that lives: of each fault first the disk of a copy, then that of the lea
 
 import asyncio
 import shutil
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -33,8 +34,7 @@ SLOW = "delay_enter=200000"
 DISK_BYTES = 384 << 20
 """A node with less than 256 MiB free is given no region."""
 FILLER = bytes(1 << 20)
-FULL_MS = 3_000
-"""The time for which the disk of a leader is full."""
+FULL = "storage-full"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,14 @@ class DiskField:
 
     def root(self, node: str) -> Path:
         return self.rig.playground.datanode_roots[node]
+
+    def refusals(self, code: str) -> int:
+        """The number of batches for which the writers were told that code."""
+        codes = sum((writer.codes for writer in self.writers), Counter[str]())
+        return sum(count for text, count in codes.items() if code in text)
+
+    async def is_refused(self, code: str, before: int) -> bool:
+        return self.refusals(code) > before
 
     async def writable_ms(self) -> int:
         return await acknowledged_again(self.rig, self.writers)
@@ -112,13 +120,16 @@ async def slow(field: DiskField, node: str, of_leader: bool) -> int:
 
 
 async def full(field: DiskField, node: str, of_leader: bool) -> int:
-    """A copy leaves the set, and writes go on. A leader takes writes again once there is space."""
+    """A copy leaves the set, and writes go on. A leader refuses writes, and takes them again once
+    there is space."""
     filler = field.root(node) / "filler"
     with filler.open("wb", buffering=0) as opened, suppress(OSError):
         while opened.write(FILLER):
             pass
     if of_leader:
-        await field.rig.clock.sleep_ms(FULL_MS)
+        before = field.refusals(FULL)
+        await field.rig.until(lambda: field.is_refused(FULL, before))
+        assert await leader_of_first(field.db) == node, "no other copy is to lead"
         filler.unlink()
         return await field.writable_ms()
     await field.rig.until(partial(has_left, field.db, node))
