@@ -343,7 +343,11 @@ MOVES = (
         507,
         Unavailable,
         "The store is full",
-        ("{what} is full.", "The metadata store is out of space."),
+        (
+            "{what} is full.",
+            "The disk {disk} of a node is full.",
+            "The metadata store is out of space.",
+        ),
         "Free space or raise the quota. The request was not attempted.",
         retry_after_s=60,
     ),

@@ -276,6 +276,13 @@ def test_given_a_reason_when_answered_then_it_is_said() -> None:
     )
 
 
+def test_given_a_full_disk_of_a_node_when_answered_then_it_is_not_taken_for_the_store() -> None:
+    disk = {"path": "/data/dn-1/regions/r/wal-1-1-1", "disk": "/data", "limit": "ENOSPC"}
+
+    assert detail_of(KINDS["storage-full"], disk) == "The disk /data of a node is full."
+    assert detail_of(KINDS["storage-full"], {}) == "The metadata store is out of space."
+
+
 def test_given_unknown_when_nothing_else_is_known_then_it_is_504() -> None:
     status, headers, problem = answer(Unknown(procedure_id="p-1"))
 
