@@ -126,7 +126,8 @@ async def remove_copy(
             reason=request.reason,
             forced=request.force,
         )
-        must_be_free(table.info, region, change)
+        alive = {view.node_id for view in nodes if view.alive}
+        must_be_free(table.info, region, change, alive)
         return Leaving(REMOVE_COPY, change)
 
     return await _changed(state, context, region_id, planned)

@@ -2,10 +2,11 @@
 
 The copy is removed from the route; then an order tells the leader, which requires the copy until
 then (docs/protocols.md P5.10), and the node deletes the folder. A copy of the set is removed only
-if the table's number of copies is in sync without it, so its replacement has joined before; a
-move names that replacement.
+if the table's number of copies is in sync without it, on nodes that live, so its replacement has
+joined before; a move names that replacement.
 """
 
+from collections.abc import Collection
 from functools import partial
 from operator import is_
 
@@ -61,31 +62,36 @@ async def leave(state: RemoveCopy, context: Context) -> Outcome[RemoveCopy]:
     region = must_have_region(route, state.region_id)
     if state.root not in region.roots:
         return Goto("delete", state)
-    must_be_free(info, region, state)
+    must_be_free(info, region, state, context.alive_nodes())
     changed = without_copy(region, state.root)
     return Goto("delete", state, change(snapshot.only(key), route_changed(route, (changed,))))
 
 
-def must_be_free(info: TableInfo, region: RegionRoute, state: RemoveCopy) -> None:
+def must_be_free(
+    info: TableInfo, region: RegionRoute, state: RemoveCopy, alive: Collection[str]
+) -> None:
     """Raises Conflict("action-not-allowed") for a copy that leads, or that is needed."""
-    refusal = refusal_of(info, region, state)
+    refusal = refusal_of(info, region, state, alive)
     if refusal is not None:
         facts = {"action": "remove_copy", "state": refusal}
         raise Conflict("action-not-allowed", region_id=region.region_id, **facts)
 
 
-def refusal_of(info: TableInfo, region: RegionRoute, state: RemoveCopy) -> str | None:
-    """The reason for which the copy stays; None: it may go."""
+def refusal_of(
+    info: TableInfo, region: RegionRoute, state: RemoveCopy, alive: Collection[str]
+) -> str | None:
+    """The reason for which the copy stays; None: it may go. A copy in sync on a node that is not
+    *alive* does not count as one that is left: it is about to leave the set, and may be lost."""
     if region.root == state.root:
         return "it leads the region"
-    in_set = {region.root}
-    in_set |= {copy.root for copy in region.copies if copy.role is CopyRole.IN_SYNC}
+    in_set = {region.root: region.leader}
+    in_set |= {copy.root: copy.node for copy in region.copies if copy.role is CopyRole.IN_SYNC}
     if state.replaced_by is not None and state.replaced_by not in in_set:
         return "the copy in its place is not in sync"
     needed = info.replicas if state.least is None else state.least
-    left = len(in_set) - 1
+    left = sum(node in alive for root, node in in_set.items() if root != state.root)
     if state.root in in_set and left < needed and not state.forced:
-        return f"{left} of {needed} copies would be in sync"
+        return f"{left} of {needed} copies would be in sync on living nodes"
     return None
 
 

@@ -56,7 +56,7 @@ async def remove_added(state: MoveCopy, context: Context) -> Back | None:
             return None
         update = {"node": state.to_node, "root": root, "replaced_by": None}
         copy = removal(state).model_copy(update={**update, "least": state.in_sync})
-        if refusal_of(info, region, copy) is not None:
+        if refusal_of(info, region, copy, context.alive_nodes()) is not None:
             return None
         await run_child(context, (number, ChildNumber.REMOVE_ADDED), REMOVE_COPY.name, copy)
     return None

@@ -132,7 +132,7 @@ async def settle(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
         info, region = applied_region(state, context)
         if state.root not in region.roots or region.root == state.root:
             return Goto("remove", state)
-        refusal = refusal_of(info, region, removal(state))
+        refusal = refusal_of(info, region, removal(state), context.alive_nodes())
         if refusal is None and await takes_writes(context, info, region):
             return Goto("remove", state)
         if refusal is not None and is_needed_for_good(state, info, region):

@@ -17,9 +17,12 @@ from tests.procedures.harness.copies.copied_tables import (
     copied_route,
     put_copied_table,
 )
+from tests.procedures.harness.copies.copied_tables import IN_SYNC as MEMBER
 from tests.procedures.harness.ends import TABLE
 from tests.procedures.harness.tables import NODES, put_schema, reserve_ids
 from tests.procedures.kinds.copies.copy_lives import code_of, lives, roles
+from tests.procedures.kinds.runs import begun, finish
+from tests.sim.loop import SimLoop, run
 
 REMOVES = REMOVE_COPY.name
 IN_SYNC = RemoveCopy.model_validate(
@@ -81,6 +84,35 @@ def test_given_a_root_that_the_leader_reads_still_when_removed_then_its_folder_s
     assert code_of(end) is None
     assert (end.result or {})["stays"] == [BORROWED]
     assert BORROWED in cluster.plane.storage.folders
+
+
+async def with_one_too_many(cluster: Cluster, fence: Compare) -> None:
+    """Three copies of a region are in sync, of which two are to be."""
+    cluster.plane.add(*NODES)
+    await reserve_ids(cluster, fence, 1100)
+    await put_schema(cluster, fence, "sales")
+    route = copied_route(TABLE, ("dn-1",), ((("dn-2", MEMBER), ("dn-3", MEMBER)),))
+    await put_copied_table(cluster, fence, copied_info(TABLE, "t", 1), route)
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_given_a_member_on_a_dead_node_when_another_is_removed_then_it_does_not_count(
+    dies: bool,
+) -> None:
+    """Else the last living copy but the leader's would go."""
+
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_one_too_many, {})
+        if dies:
+            cluster.plane.nodes["dn-3"].die()
+            await cluster.clock.sleep_ms(60_000)
+
+        end = await finish(cluster, REMOVES, IN_SYNC, {})
+
+        assert code_of(end) == ("action-not-allowed" if dies else None)
+        assert (("dn-2", "in-sync") in roles(cluster, 0)) is dies
+
+    run(main, 1)
 
 
 def test_given_the_last_copy_of_a_set_when_an_operator_removes_it_then_it_goes() -> None:
