@@ -22,6 +22,7 @@ from keys.model.log import (
     CatalogDropped,
     CatalogDropping,
     CatalogUpdate,
+    DroppedRouteChanged,
     Entry,
     PlacingEntry,
     RouteChanged,
@@ -268,6 +269,16 @@ class Catalog:
         new = replace(table, route=route, catalog_version=version)
         return self._unnamed(table)._named(new)
 
+    def _dropped_route_changed(self, entry: DroppedRouteChanged, version: int) -> "Catalog":
+        gone = self.tables.get(entry.table_id)
+        if gone is None or gone.dropped_at_ms is None:
+            raise Corrupt(entry=entry.op, table_id=entry.table_id)
+        route = gone.route.with_regions(entry.regions)
+        if route.version != entry.version:
+            raise Corrupt(entry=entry.op, expected=route.version, found=entry.version)
+        new = replace(gone, route=route, catalog_version=version)
+        return replace(self, tables=self.tables.set(entry.table_id, new))
+
     def _living(self, table_id: int, entry: Entry) -> CatalogTable:
         table = self.tables.get(table_id)
         if table is None or table.dropped_at_ms is not None:
@@ -355,6 +366,7 @@ _APPLY: Mapping[type, _Apply] = cast(
         TablesExchanged: Catalog._tables_exchanged,
         TableAltered: Catalog._table_changed,
         RouteChanged: Catalog._route_changed,
+        DroppedRouteChanged: Catalog._dropped_route_changed,
         **dict.fromkeys(get_args(PlacingEntry), Catalog._placing_changed),
     },
 )

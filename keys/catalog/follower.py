@@ -16,6 +16,7 @@ from keys.catalog.tables.repacking import depth_of, repacked
 from keys.catalog.tables.table_map import TableMap
 from keys.model.log import (
     CatalogUpdate,
+    DroppedRouteChanged,
     Entry,
     RouteChanged,
     TableAltered,
@@ -207,7 +208,7 @@ def _tables_of(entry: Entry) -> tuple[int, ...]:
             return (entry.info.table_id,)
         case TablesExchanged():
             return entry.first.table_id, entry.second.table_id
-        case RouteChanged() | TableDropped():
+        case RouteChanged() | DroppedRouteChanged() | TableDropped():
             return (entry.table_id,)
         case _:
             return ()

@@ -153,8 +153,9 @@ class Rebuild:
                 self._standing(entry, entry.table_id, dropped=True)
                 self._tables = self._tables.delete(entry.table_id)
                 self.held_bytes -= self._sizes.pop(entry.table_id, 0)
-            case log.RouteChanged():
-                table = self._standing(entry, entry.table_id)
+            case log.RouteChanged() | log.DroppedRouteChanged():
+                is_dropped = isinstance(entry, log.DroppedRouteChanged)
+                table = self._standing(entry, entry.table_id, dropped=is_dropped)
                 route = table.route.with_regions(entry.regions)
                 if route.version != entry.version:
                     raise Corrupt(entry=entry.op, expected=route.version, found=entry.version)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from keys.commit.entry_writes import MetadataView, many_writes_of, writes_of
 from keys.commit.txn import Copies, LargeChange, MakeCopies, Snapshot, Txn
 from keys.key import Key
-from keys.model.log import CatalogUpdate, Entry, RouteChanged
+from keys.model.log import CatalogUpdate, DroppedRouteChanged, Entry, RouteChanged
 from keys.model.tables import RegionRoute, TableRoute
 from keys.store.kv import TXN_OPS_MAX, Delete, Put
 from keys.value import encode
@@ -63,6 +63,14 @@ def route_changed(route: TableRoute, changed: tuple[RegionRoute, ...]) -> RouteC
     """The entry that puts *changed* in place of the regions of the same ids."""
     version = route.with_regions(changed).version
     return RouteChanged(table_id=route.table_id, version=version, regions=changed)
+
+
+def dropped_route_changed(
+    route: TableRoute, changed: tuple[RegionRoute, ...]
+) -> DroppedRouteChanged:
+    """The same of a dropped table."""
+    version = route.with_regions(changed).version
+    return DroppedRouteChanged(table_id=route.table_id, version=version, regions=changed)
 
 
 def _is_absent(read: Snapshot, key: Key[Any]) -> bool:

@@ -15,6 +15,7 @@ from keys.model.log import (
     CatalogCreated,
     CatalogDropped,
     CatalogDropping,
+    DroppedRouteChanged,
     Entry,
     PlacementAltered,
     PlacementCreated,
@@ -77,6 +78,7 @@ TableEntry = (
     | TableRenamed
     | TablesExchanged
     | RouteChanged
+    | DroppedRouteChanged
 )
 
 
@@ -202,6 +204,12 @@ def _writes_of_table(entry: TableEntry, state: ViewAfter) -> Iterator[KeyWrite]:
             after = before.with_regions(entry.regions)
             assert after.version == entry.version, "an entry of another route"
             yield from _route(before, after)
+        case DroppedRouteChanged():
+            key = RemovedTableRouteKey(entry.table_id)
+            removed = state.must(key)
+            moved = removed.route.with_regions(entry.regions)
+            assert moved.version == entry.version, "an entry of another route"
+            yield _put(key, removed.model_copy(update={"route": moved}))
         case _:
             assert_never(entry)
 

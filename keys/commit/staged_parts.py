@@ -7,7 +7,7 @@ from typing import Self
 from pydantic import TypeAdapter, ValidationError
 
 from keys.commit.staging import ENTRIES, PartsReference
-from keys.model.log import COPIES_FORMAT, STAGED_FORMAT, CatalogUpdate, Entry, StagedRef
+from keys.model.log import DROPPED_ROUTE_FORMAT, STAGED_FORMAT, CatalogUpdate, Entry, StagedRef
 from keys.model.staging.parts import BatchPart, BatchPartKey, items_json
 from keys.store.kv import Get, KeyValue, ReadableStore
 from keys.store.scan import pages
@@ -17,7 +17,7 @@ from metasrv_base.errors import Corrupt
 
 PARTS_AT_ONCE = Get(b"", limit=16)  # of one read
 _ENTRIES: TypeAdapter[list[Entry]] = TypeAdapter(list[Entry])
-_MAY_BE_STAGED = tuple(b'{"format":%d,' % n for n in (STAGED_FORMAT, COPIES_FORMAT))
+_MAY_BE_STAGED = tuple(b'{"format":%d,' % n for n in range(STAGED_FORMAT, DROPPED_ROUTE_FORMAT + 1))
 _NO_ENTRIES = b',"entries":[]}'
 
 

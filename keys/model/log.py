@@ -17,6 +17,7 @@ from metasrv_base.values.frozen import frozen
 
 STAGED_FORMAT = 4  # of an update whose entries are in parts
 COPIES_FORMAT = 5  # of an update with a route that has copies beside the leaders'
+DROPPED_ROUTE_FORMAT = 6  # of an update by which regions of a dropped table move
 
 
 class CatalogCreated(StoredPart):
@@ -129,6 +130,17 @@ class RouteChanged(StoredPart):
         return any(region.needs_copies_format for region in self.regions)
 
 
+class DroppedRouteChanged(StoredPart):
+    """The regions of a dropped table that are elsewhere now, or are being moved."""
+
+    op: Literal["route.dropped_changed"] = "route.dropped_changed"
+    table_id: int
+    version: int
+    """Version of the TableRoute."""
+    regions: tuple[RegionRoute, ...]
+    """The regions that changed."""
+
+
 class PlacementCreated(StoredPart):
     op: Literal["placement.created"] = "placement.created"
     info: PlacementInfo
@@ -194,6 +206,7 @@ Entry = Annotated[
     | TableUndropped
     | TablePurged
     | RouteChanged
+    | DroppedRouteChanged
     | PlacementCreated
     | PlacementAltered
     | PlacementRenamed
@@ -216,6 +229,8 @@ ROUTED = (TableCreated, TableUndropped, RouteChanged)
 
 def format_of(entries: tuple[Entry, ...]) -> int:
     """The lowest format that can hold *entries*, when they are in the update itself."""
+    if any(isinstance(entry, DroppedRouteChanged) for entry in entries):
+        return DROPPED_ROUTE_FORMAT
     if any(isinstance(entry, ROUTED) and entry.has_copies for entry in entries):
         return COPIES_FORMAT
     return 3 if any(isinstance(entry, OF_FORMAT_3) for entry in entries) else 2
@@ -237,12 +252,13 @@ class CatalogUpdate(StoredModel):
     """The changes of one metadata transaction. Applying them reads nothing else but the parts that
     the update of a large one names.
 
-    Format 5 has a region with copies beside the leader's, in an entry or in a part. Format 4 has
-    `staged`, and is written only where entries are. Format 3 has entries of more kinds. Format 2
-    has `origin`; format 1, which is read too, has none.
+    Format 6 has the route of a dropped table. Format 5 has a region with copies beside the
+    leader's, in an entry or in a part. Format 4 has `staged`, and is written only where entries
+    are. Format 3 has entries of more kinds. Format 2 has `origin`; format 1, which is read too, has
+    none.
     """
 
-    newest_format: ClassVar[int] = COPIES_FORMAT
+    newest_format: ClassVar[int] = DROPPED_ROUTE_FORMAT
 
     format: int = Field(default=2, ge=1)
     version: int

@@ -33,7 +33,12 @@ def head_of(update: CatalogUpdate) -> UpdateHead:
         match entry:
             case log.TablesExchanged():
                 ids |= {entry.first.table_id, entry.second.table_id}
-            case log.TableDropped() | log.TablePurged() | log.RouteChanged():
+            case (
+                log.TableDropped()
+                | log.TablePurged()
+                | log.RouteChanged()
+                | log.DroppedRouteChanged()
+            ):
                 ids.add(entry.table_id)
             case (
                 log.TableCreated() | log.TableRenamed() | log.TableAltered() | log.TableUndropped()

@@ -58,7 +58,12 @@ def touched(updates: Sequence[CatalogUpdate]) -> Touched:
                 schemas[entry.catalog, entry.name] = None
             case log.TablesExchanged():
                 tables |= {entry.first.table_id: None, entry.second.table_id: None}
-            case log.TableDropped() | log.TablePurged() | log.RouteChanged():
+            case (
+                log.TableDropped()
+                | log.TablePurged()
+                | log.RouteChanged()
+                | log.DroppedRouteChanged()
+            ):
                 tables[entry.table_id] = None
             case _ if isinstance(entry, log.PlacingEntry):
                 continue
@@ -156,7 +161,7 @@ def _operations(
             yield UndroppedTable(op="undrop_table")
     if before is not None and after is not None:
         yield from _altered(before.info, after.info)
-        if had and has:
+        if had == has:
             yield from _moved(updates, after.info.table_id)
 
 
@@ -177,7 +182,8 @@ def _moved(updates: Sequence[CatalogUpdate], table_id: int) -> Iterator[MovedReg
         region.number
         for update in updates
         for entry in update.entries
-        if isinstance(entry, log.RouteChanged) and entry.table_id == table_id
+        if isinstance(entry, log.RouteChanged | log.DroppedRouteChanged)
+        and entry.table_id == table_id
         for region in entry.regions
     }
     if regions:

@@ -36,6 +36,8 @@ from metasrv_base.wire.events.table_events import (
     TableUndroppedEvent,
 )
 
+ByIdEntry = log.TableDropped | log.TablePurged | log.RouteChanged | log.DroppedRouteChanged
+
 
 def events_of(before: Catalog, update: CatalogUpdate) -> Iterator[CatalogEvent]:
     """Yields the events of *update*, which follows *before*, in the order of its entries: at least
@@ -78,7 +80,12 @@ class _Fold:
                 yield self._created(entry)
             case log.TableUndropped():
                 yield self._named_anew(TableUndroppedEvent, entry.info, entry.route)
-            case log.TableDropped() | log.TablePurged() | log.RouteChanged():
+            case (
+                log.TableDropped()
+                | log.TablePurged()
+                | log.RouteChanged()
+                | log.DroppedRouteChanged()
+            ):
                 yield self._by_id(entry)
             case log.TableRenamed():
                 yield self._named_anew(TableRenamedEvent, entry.info)
@@ -156,7 +163,7 @@ class _Fold:
             regions=_locations(route.region_routes),
         )
 
-    def _by_id(self, entry: log.TableDropped | log.TablePurged | log.RouteChanged) -> CatalogEvent:
+    def _by_id(self, entry: ByIdEntry) -> CatalogEvent:
         info, route = self._table(entry.table_id, entry.op)
         named = self._named(info)
         match entry:
@@ -164,7 +171,7 @@ class _Fold:
                 return TableDroppedEvent(**named, dropped_at=time_of(entry.dropped_at_ms))
             case log.TablePurged():
                 return TablePurgedEvent(**named)
-            case log.RouteChanged():
+            case log.RouteChanged() | log.DroppedRouteChanged():
                 self.tables[info.table_id] = info, route.with_regions(entry.regions)
                 return RouteChangedEvent(
                     **named, route_version=entry.version, regions=_locations(entry.regions)

@@ -10,6 +10,7 @@ from keys.model.log import (
     CatalogAltered,
     CatalogCreated,
     CatalogUpdate,
+    DroppedRouteChanged,
     Entry,
     PlacementAltered,
     PlacementCreated,
@@ -33,7 +34,7 @@ from keys.model.log import (
 )
 from keys.model.placing.placements import DEFAULT_PLACEMENT_ID, PlacementInfo, StorageProfile
 from keys.model.placing.tablespaces import TablespaceInfo
-from keys.model.tables import CopyRole, RegionCopy, TableInfo, TableRoute
+from keys.model.tables import CopyRole, RegionCopy, RegionRoute, TableInfo, TableRoute
 from metasrv_base.elements.states import ElementState
 from tests.procedures.harness.tables import table_info, table_route
 
@@ -83,6 +84,7 @@ class World:
             self.alter,
             self.free,
             self.move,
+            self.move_dropped,
             self.create_schema,
             self.drop_schema,
             self.alter_catalog,
@@ -206,6 +208,21 @@ class World:
         if table is None:
             return None
         info, route = self.living[table]
+        moved, route = self.moved(route)
+        self.living[table] = info, route
+        return RouteChanged(table_id=table, version=route.version, regions=(moved,))
+
+    def move_dropped(self) -> Entry | None:
+        if not self.dropped:
+            return None
+        table = self.random.choice(sorted(self.dropped))
+        info, route = self.dropped[table]
+        moved, route = self.moved(route)
+        self.dropped[table] = info, route
+        return DroppedRouteChanged(table_id=table, version=route.version, regions=(moved,))
+
+    def moved(self, route: TableRoute) -> tuple[RegionRoute, TableRoute]:
+        """One region with other copies, and the route with it."""
         region = self.random.choice(route.region_routes)
         leader, *others = self.random.sample(NODES, self.random.randint(1, 3))
         copies = tuple(
@@ -213,9 +230,7 @@ class World:
             for node in others
         )
         moved = region.model_copy(update={"leader": leader, "copies": copies})
-        route = route.with_regions((moved,))
-        self.living[table] = info, route
-        return RouteChanged(table_id=table, version=route.version, regions=(moved,))
+        return moved, route.with_regions((moved,))
 
     def placed(self) -> list[TableInfo]:
         """Tables that still need their placement and tablespace."""

@@ -36,6 +36,7 @@ from keys.model.log import (
     CatalogUpdateKey,
     CatalogVersion,
     CatalogVersionKey,
+    DroppedRouteChanged,
     RouteChanged,
     SchemaCreated,
     SchemaDropped,
@@ -270,6 +271,7 @@ UPDATE = CatalogUpdate(
         CatalogDropped(name="main"),
         TablePurged(table_id=1024),
         *PLACING_ENTRIES,
+        DroppedRouteChanged(table_id=1024, version=4, regions=REGIONS[:1]),
     ),
 )
 REMOVAL = Removal(at_ms=AT_MS, by="anna", reason="sold", lost=True)

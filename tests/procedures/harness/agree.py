@@ -134,8 +134,8 @@ class Agreement:
             self._must_follow(old["version"], value["version"], f"{head} {where}", steps)
         if head == "__table_info" and old is not None and value is not None:
             self.wrong += [f"{head} {where}: {text}" for text in transitions.faults(old, value)]
-        if head == "__table_route" and value is not None:
-            for region in value["region_routes"]:
+        if head in ("__table_route", "__removed-__table_route") and value is not None:
+            for region in value.get("route", value)["region_routes"]:
                 self._epoch(region)
         if head == "__sequence" and old is not None and value["next"] <= old["next"]:
             self.wrong.append(f"sequence {where} goes back")
@@ -190,6 +190,21 @@ class Agreement:
                 self.schemas.remove((entry["catalog"], entry["name"]))
                 self.leaving.discard((entry["catalog"], entry["name"]))
 
+    def _apply_route(self, entry: dict[str, Any]) -> None:
+        table = self.logged[entry["table_id"]]
+        if ("dropped" in table) != (entry["op"] == "route.dropped_changed"):
+            self.wrong.append(f"log: {entry['op']} of table {entry['table_id']}")
+        route = table["route"]
+        new = {region["region_id"]: region for region in entry["regions"]}
+        routes = [new.get(r["region_id"], r) for r in route["region_routes"]]
+        has_copies = any(r.get("copies") or r.get("copies_version") for r in routes)
+        table["route"] = {
+            **route,
+            "format": 2 if has_copies else 1,
+            "version": entry["version"],
+            "region_routes": routes,
+        }
+
     def _apply_table(self, entry: dict[str, Any]) -> None:
         match entry["op"]:
             case "table.created" | "table.undropped":
@@ -208,17 +223,8 @@ class Agreement:
             case "table.purged":
                 if "dropped" not in self.logged.pop(entry["table_id"], {}):
                     self.wrong.append(f"log: {entry['op']} of table {entry['table_id']}")
-            case "route.changed":
-                route = self.logged[entry["table_id"]]["route"]
-                new = {region["region_id"]: region for region in entry["regions"]}
-                routes = [new.get(r["region_id"], r) for r in route["region_routes"]]
-                has_copies = any(r.get("copies") or r.get("copies_version") for r in routes)
-                self.logged[entry["table_id"]]["route"] = {
-                    **route,
-                    "format": 2 if has_copies else 1,
-                    "version": entry["version"],
-                    "region_routes": routes,
-                }
+            case "route.changed" | "route.dropped_changed":
+                self._apply_route(entry)
 
     # ---- what must be true at each revision
 

@@ -218,6 +218,8 @@ class EventMirror:
                 self.dropped[id] = f"{event.catalog}.{event.schema_name}.{event.table}"
             case table.TablePurgedEvent():
                 del self.dropped[id]
+            case table.RouteChangedEvent() if id in self.dropped:
+                return  # reads show no regions of it
             case table.RouteChangedEvent():
                 self.tables[id].regions |= {each.region_id: each for each in event.regions}
             case _ if event.type.startswith("column."):
