@@ -180,11 +180,15 @@ class HttpNodes:
         table = self.catalog().tables.get(order.table_id)
         if table is None and isinstance(order, CreateRegion):
             return True
-        return table is not None and any(
-            region.region_id == order.region_id
-            and (region.leader, region.epoch) == (node, order.epoch)
-            and region.state is RegionState.OPEN
-            for region in table.route.region_routes
+        return (
+            table is not None
+            and table.dropped_at_ms is None
+            and any(
+                region.region_id == order.region_id
+                and (region.leader, region.epoch) == (node, order.epoch)
+                and region.state is RegionState.OPEN
+                for region in table.route.region_routes
+            )
         )
 
     def _grant(self, node: str, region_id: str) -> LeaseGrant | None:

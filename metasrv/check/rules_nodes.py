@@ -12,14 +12,16 @@ from metasrv.check.check_input import CheckInput, NodeRegion
 from metasrv.check.rule import CheckFault, CheckRule, Scope, Severity
 from metasrv_base.ids import RegionId, table_of
 from metasrv_base.wire.node.inspect import InspectedRoot
+from procedures.steps.copies.dropped_regions import is_awake
 from procedures.steps.orphans.judging import Evidence, RegionFolder, judgements
 
 
 def _reported(facts: CheckInput) -> Iterator[tuple[str, NodeRegion, RegionRoute | None]]:
     """Yields each region that a node has, with its route; regions that a procedure touches are left
-    out."""
+    out. That of a region of a dropped table counts while a move has woken it."""
     busy = facts.busy()
     routes = {r.region_id: r for table in facts.routes().values() for r in table.region_routes}
+    routes |= {region.region_id: region for _, region in facts.kept() if is_awake(region)}
     for node, report in facts.world.reports.items():
         for region in report.regions:
             region_id = region.stat.region_id

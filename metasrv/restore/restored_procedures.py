@@ -37,6 +37,7 @@ ENDED_KINDS = frozenset(
         "import_table",
         "lose_regions",
         "move_copy",
+        "move_dropped",
         "purge_table",
         "remove_copy",
         "remove_orphans",

@@ -201,7 +201,7 @@ class SyncNodeBook:
         node_id: str,
         reason: str,
         targets: Sequence[str] = (),
-        dropped: DroppedTables = "wait",
+        dropped: DroppedTables = "move",
         **options: Unpack[ChangeOptions],
     ) -> ProcedureBody:
         """The procedure by which its regions leave; wait for it with `procedures.wait`."""

@@ -6,6 +6,7 @@ from keys.model.tables import RegionRoute
 from metasrv_base.errors import NotFound
 from metasrv_base.ids import NODE_ID, RegionId, table_of
 from metasrv_base.wire.problem.problems import FieldError
+from procedures.steps.copies.dropped_regions import is_awake
 
 REGION_ID_MAX = (1 << 63) - 1
 
@@ -28,12 +29,16 @@ def no_node_id(pointer: str) -> FieldError:
     return FieldError(pointer=pointer, code="invalid-identifier", detail=detail)
 
 
-def find_region(catalog: Catalog, region_id: str) -> tuple[CatalogTable, RegionRoute]:
-    """A region of a living table. Raises NotFound, for what is no region id too."""
+def find_region(
+    catalog: Catalog, region_id: str, *, awake: bool = False
+) -> tuple[CatalogTable, RegionRoute]:
+    """A region of a living table. Raises NotFound, for what is no region id too. *awake*: or one of
+    a dropped table that a move has woken."""
     if is_region_id(region_id):
         table = catalog.tables.get(table_of(RegionId(int(region_id))))
-        if table is not None and table.dropped_at_ms is None:
+        if table is not None and (awake or table.dropped_at_ms is None):
             for region in table.route.region_routes:
-                if region.region_id == region_id:
+                is_here = table.dropped_at_ms is None or is_awake(region)
+                if region.region_id == region_id and is_here:
                     return table, region
     raise NotFound("not-found", what="region", name=region_id)

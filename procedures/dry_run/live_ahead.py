@@ -3,8 +3,10 @@
 A leader asks for that, and not a procedure: so the draft is changed beside the steps.
 """
 
-from keys.commit.change import change, route_changed
+from keys.commit.change import change, dropped_route_changed, route_changed
 from keys.commit.txn import snapshot
+from keys.key import Range
+from keys.model.removed import RemovedTableRoute, RemovedTableRouteKey
 from keys.model.tables import CopyRole, RegionRoute, TableRoute, TableRouteKey
 from keys.value import decode
 from metasrv_base.errors import Unavailable
@@ -49,22 +51,36 @@ class LiveAhead(Live):
 async def join_added(draft: OverlayStore, deadline_ms: int) -> bool:
     """Takes the learners that were added in *draft* into the sets of their regions. Returns whether
     there were any."""
-    start, end = TableRouteKey.under()
-    routes = [key for key, value in draft.written.items() if value and start <= key < end]
     has_joined = False
-    for raw in routes:
+    for raw in _written(draft, TableRouteKey.under()):
         key = TableRouteKey.parse(raw)
         read = await snapshot(draft, key, deadline_ms=deadline_ms)
-        route, stored = read.must(key), draft.tables.get(raw)
-        before = (
-            () if stored is None else decode(TableRoute, stored, key=raw.decode()).region_routes
-        )
-        roots = {root for region in before for root in region.roots}
-        changed = [_joined(region, roots) for region in route.region_routes]
-        if changed != list(route.region_routes):
-            await draft.commit(change(read, route_changed(route, tuple(changed))))
+        stored = draft.tables.get(raw)
+        before = None if stored is None else decode(TableRoute, stored, key=raw.decode())
+        if changed := _joining(read.must(key), before):
+            await draft.commit(change(read, route_changed(read.must(key), changed)))
+            has_joined = True
+    for raw in _written(draft, RemovedTableRouteKey.under()):
+        gone = RemovedTableRouteKey.parse(raw)
+        read = await snapshot(draft, gone, deadline_ms=deadline_ms)
+        route, stored = read.must(gone).route, draft.tables.get(raw)
+        left = None if stored is None else decode(RemovedTableRoute, stored, key=raw.decode())
+        if changed := _joining(route, None if left is None else left.route):
+            await draft.commit(change(read, dropped_route_changed(route, changed)))
             has_joined = True
     return has_joined
+
+
+def _written(draft: OverlayStore, keys: Range) -> list[bytes]:
+    return [key for key, value in draft.written.items() if value and keys.start <= key < keys.end]
+
+
+def _joining(route: TableRoute, before: TableRoute | None) -> tuple[RegionRoute, ...]:
+    """The regions whose learners join, if there are any. *before*: the route without the draft."""
+    regions = () if before is None else before.region_routes
+    roots = {root for region in regions for root in region.roots}
+    changed = tuple(_joined(region, roots) for region in route.region_routes)
+    return changed if changed != route.region_routes else ()
 
 
 def _joined(region: RegionRoute, before: set[str]) -> RegionRoute:

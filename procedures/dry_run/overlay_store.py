@@ -10,6 +10,7 @@ from keys.commit.committer import Committed
 from keys.commit.txn import Stamp, Txn
 from keys.model.log import CatalogUpdate, Entry
 from keys.model.origin import Origin
+from keys.model.removed import RemovedTableRouteKey
 from keys.model.tables import TableInfo, TableInfoKey, TableRoute, TableRouteKey
 from keys.store.kv import Get, KeyPage, KeyValue, Put, ReadableStore, Request, TxnAnswer
 from keys.value import decode
@@ -130,7 +131,8 @@ class OverlayStore:
 
     def _seen(self, get: Get, items_read: Iterable[KeyValue]) -> tuple[KeyValue, ...]:
         items_read = tuple(items_read)
-        for start, end in (TableRouteKey.under(), TableInfoKey.under()):
+        families = (TableRouteKey, RemovedTableRouteKey, TableInfoKey)
+        for start, end in (family.under() for family in families):
             self.tables.update(
                 (item.key, item.value) for item in items_read if start <= item.key < end
             )

@@ -16,6 +16,7 @@ from procedures.kinds.failover.lose_regions import LOSE_REGIONS
 from procedures.kinds.failover.switch_leader import SWITCH_LEADER
 from procedures.kinds.moves.drain_node import DRAIN_NODE
 from procedures.kinds.moves.move_copy import MOVE_COPY
+from procedures.kinds.moves.move_dropped import MOVE_DROPPED
 from procedures.kinds.namespaces.alter_catalog import ALTER_CATALOG
 from procedures.kinds.namespaces.create_catalog import CREATE_CATALOG
 from procedures.kinds.namespaces.create_schema import CREATE_SCHEMA
@@ -81,6 +82,7 @@ KINDS: Mapping[str, Kind[Any]] = {
         ADD_COPY,
         REMOVE_COPY,
         MOVE_COPY,
+        MOVE_DROPPED,
         DRAIN_NODE,
         SWITCH_LEADER,
         REMOVE_ORPHANS,

@@ -7,14 +7,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from keys.catalog.tables.catalog_table import CatalogTable
-from keys.commit.change import change, route_changed
+from keys.commit.change import change, dropped_route_changed, route_changed
 from keys.commit.txn import snapshot
+from keys.model.removed import RemovedTableRouteKey
 from keys.model.tables import CopyRole, RegionCopy, RegionRoute, RegionState, TableRouteKey
 from metasrv.nodes.node_liveness import NodeLiveness
 from metasrv_base.errors import MetaError
 from procedures.kinds.failover.change_copies import ChangeCopies, with_role
 from procedures.quorum import min_in_sync
 from procedures.steps.copies.copy_routes import must_have_region
+from procedures.steps.copies.dropped_regions import is_awake
 from tests.fakes.datanodes.plane import Plane
 
 
@@ -35,13 +37,15 @@ async def join(requests: Sequence[ChangeCopies], book: NodeLiveness) -> None:
 
 
 async def _join(request: ChangeCopies, book: NodeLiveness) -> None:
-    key = TableRouteKey(request.table_id)
-    read = await snapshot(book.kv, key, deadline_ms=book.timing.store_deadline_ms)
-    route = read.must(key)
-    minimum = min_in_sync(book.follower.catalog.tables[request.table_id].info)
+    table = book.follower.catalog.tables[request.table_id]
+    key, gone = TableRouteKey(request.table_id), RemovedTableRouteKey(request.table_id)
+    read = await snapshot(book.kv, key, gone, deadline_ms=book.timing.store_deadline_ms)
+    removed = read.get(gone)
+    route = read.must(key) if removed is None else removed.route
     region = must_have_region(route, request.region_id)
-    joined = with_role(region, request, minimum)
-    await book.committer.commit(change(read, route_changed(route, (joined,))))
+    joined = with_role(region, request, min_in_sync(table.info))
+    entry = route_changed if removed is None else dropped_route_changed
+    await book.committer.commit(change(read, entry(route, (joined,))))
 
 
 def _joins_of(table: CatalogTable, plane: Plane) -> Iterator[ChangeCopies]:
@@ -49,7 +53,12 @@ def _joins_of(table: CatalogTable, plane: Plane) -> Iterator[ChangeCopies]:
         if region.region_id not in plane.joining:
             continue
         for copy in region.copies:
-            if copy.role is CopyRole.LEARNER and _is_brought_up(plane, region, copy):
+            is_open = region.state is RegionState.OPEN
+            if table.dropped_at_ms is not None:
+                is_open = is_awake(region)
+            if copy.role is not CopyRole.LEARNER or not is_open:
+                continue
+            if _is_brought_up(plane, region, copy):
                 yield ChangeCopies(
                     table_id=table.info.table_id,
                     name=table.info.full_name,
@@ -67,7 +76,7 @@ def _is_brought_up(plane: Plane, region: RegionRoute, copy: RegionCopy) -> bool:
     and the leader requires it, and so uses no heartbeat lease (docs/protocols.md P4.5, P5.10)."""
     leader, node = plane.nodes[region.leader], plane.nodes[copy.node]
     led, followed = leader.serving.get(region.region_id), node.following.get(region.region_id)
-    if region.state is not RegionState.OPEN or led is None or followed is None:
+    if led is None or followed is None:
         return False
     if not (leader.is_reached and node.is_reached and followed.root == copy.root):
         return False

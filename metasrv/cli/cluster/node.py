@@ -263,10 +263,10 @@ def drain(  # noqa: PLR0913  # a parameter is an option of the command
     dropped: Annotated[
         str,
         typer.Option(
-            help="Dropped tables there: `wait` until they are purged, `purge` or `keep` them.",
+            help="Dropped tables: `move` them, `wait` for their purge, `purge` or `keep` them.",
             metavar="END",
         ),
-    ] = "wait",
+    ] = "move",
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
     idempotency_key: IdempotencyKey = "",

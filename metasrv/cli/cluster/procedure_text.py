@@ -32,7 +32,7 @@ KINDS = (
     *("create_index", "validate_index", "drop_index"),
     *("failover_node", "failover_table", "lose_regions", "decommission_node", "batch"),
     *("change_copies", "add_copy", "remove_copy", "move_copy", "switch_leader", "drain_node"),
-    "remove_orphans",
+    *("move_dropped", "remove_orphans"),
 )
 """Kinds, as in procedures/kinds/registry.py, which needs the packages of a server."""
 PAUSED = "paused"

@@ -19,6 +19,7 @@ from metasrv_base.ids import RegionId, TableId, region_id, table_of
 from metasrv_base.wire.node.nodes import Grant, RegionStat
 from metasrv_base.wire.node.orders import CloseRegion, DropRegion, Order
 from procedures.steps.copies.copy_orders import open_copy, targets_of
+from procedures.steps.copies.dropped_regions import is_awake
 from procedures.steps.region_orders import UNNUMBERED, open_order
 
 OPENED_IN_TURN = 32
@@ -68,7 +69,7 @@ def reconcile(
         catalog = current()
         surplus = _surplus(catalog, node, region_ids)
         admitted = (report[region_id] for region_id in surplus if window.admits())
-        orders = (_ended(catalog, stat, is_busy, reported.may_drop) for stat in admitted)
+        orders = (_ended(catalog, stat, is_busy, reported) for stat in admitted)
         yield Reconciled((), tuple(order for order in orders if order is not None), not surplus)
 
 
@@ -131,13 +132,26 @@ def _surplus(catalog: Catalog, node: str, region_ids: Sequence[str]) -> list[str
 
 
 def _ended(
-    catalog: Catalog, stat: RegionStat, is_busy: Callable[[int], bool], may_drop: bool
+    catalog: Catalog, stat: RegionStat, is_busy: Callable[[int], bool], reported: Reported
 ) -> Order | None:
-    """The order for a region that the node should not have. None: a procedure may be making it."""
+    """The order for a region that the node should not have. None: a procedure may be making it, or
+    has it open for the move of a dropped table."""
     table_id = _table(stat.region_id)
-    if table_id in catalog.tables or not may_drop:
+    if table_id in catalog.tables:
+        is_moved = _is_moved(catalog.tables[table_id], stat.region_id, reported.node)
+        return None if is_moved else _close(stat)
+    if not reported.may_drop:
         return _close(stat)
     return None if is_busy(table_id) else _drop(stat)
+
+
+def _is_moved(table: CatalogTable, name: str, node: str) -> bool:
+    """Whether a move has woken that region of a dropped table on that node: no lease is granted,
+    and the move closes it."""
+    return table.dropped_at_ms is not None and any(
+        route.region_id == name and node in route.nodes and is_awake(route)
+        for route in table.route.region_routes
+    )
 
 
 def _table(region_id: str) -> int:

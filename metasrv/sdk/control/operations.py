@@ -232,7 +232,7 @@ class NodeBook:
         node_id: str,
         reason: str,
         targets: Sequence[str] = (),
-        dropped: DroppedTables = "wait",
+        dropped: DroppedTables = "move",
         **options: Unpack[ChangeOptions],
     ) -> ProcedureBody:
         """The procedure by which its regions leave; wait for it with `procedures.wait`."""

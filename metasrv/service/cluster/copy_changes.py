@@ -86,9 +86,9 @@ class _Requests:
         """The procedure that is needed; or the result, where the applied catalog has it. A catalog
         that is behind the leader's word says nothing: the procedure reads the store.
 
-        Raises as `with_role`, and NotFound for a region of no living table.
+        Raises as `with_role`, and NotFound for a region of no living table that no move has woken.
         """
-        table, region = find_region(self.state.follower.catalog, change.region_id)
+        table, region = find_region(self.state.follower.catalog, change.region_id, awake=True)
         state = ChangeCopies(
             table_id=table.info.table_id,
             name=table.info.full_name,

@@ -119,7 +119,7 @@ class NodePatch(WireModel):
     """Label -> value; null removes it. Node filters of placements go by them."""
 
 
-DroppedTables = Literal["wait", "purge", "keep"]
+DroppedTables = Literal["move", "wait", "purge", "keep"]
 
 
 class DrainRequest(WireModel):
@@ -128,10 +128,10 @@ class DrainRequest(WireModel):
     reason: str = Field(min_length=1, max_length=500)
     targets: Listed[str] = Field(default=(), max_length=1_024)
     """Nodes that may take the regions; empty: any."""
-    dropped: DroppedTables = "wait"
-    """Regions of dropped tables do not move. `wait`: the drain ends once they are purged, or
-    undropped and moved. `purge`: it purges those tables before their time, so that nothing undrops
-    them. `keep`: they stay on the node."""
+    dropped: DroppedTables = "move"
+    """Regions of dropped tables. `move`: they move like others, and an undrop finds them. `wait`:
+    the drain ends once they are purged, or undropped and moved. `purge`: it purges those tables
+    before their time, so that nothing undrops them. `keep`: they stay on the node."""
 
 
 class DecommissionRequest(WireModel):

@@ -80,7 +80,8 @@ class TablePurgedEvent(OfTableEvent):
 
 
 class RouteChangedEvent(OfTableEvent):
-    """Regions have another leader, another state or another epoch: a failover, a truncate."""
+    """Regions have another leader, another state or another epoch: a failover, a truncate. Those of
+    a dropped table too, when they leave a node that is drained."""
 
     type: Literal["route.changed"] = "route.changed"
     route_version: Int64

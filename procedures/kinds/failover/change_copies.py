@@ -17,7 +17,7 @@ from typing import Literal
 from pydantic import Field
 
 from keys.commit.change import change, route_changed
-from keys.commit.txn import NOTHING
+from keys.commit.txn import NOTHING, Txn
 from keys.model.records import Lock, Resource
 from keys.model.tables import CopyRole, RegionCopy, RegionRoute, TableInfoKey, TableRouteKey
 from metasrv_base.errors import Conflict, NotFound
@@ -25,6 +25,8 @@ from procedures.context import Context
 from procedures.locking.locks import route_key, shared
 from procedures.machine import AdmissionLane, Done, Kind, Outcome, ProcedureState, Step
 from procedures.quorum import min_in_sync, reached
+from procedures.steps.copies.copy_routes import must_have_region
+from procedures.steps.copies.dropped_regions import dropped_region, is_awake
 
 ROLES = {"join": CopyRole.IN_SYNC, "leave": CopyRole.LEARNER}
 
@@ -46,20 +48,33 @@ class ChangeCopies(ProcedureState):
 
 
 async def set_role(state: ChangeCopies, context: Context) -> Outcome[ChangeCopies]:
-    """Changes the role of the copy in the route. Raises NotFound for a table that is dropped, and
+    """Changes the role of the copy in the route. Raises NotFound for a table that is purged, and
     Conflict: `stale-epoch` for a former leader, `version-mismatch` if the copies have changed."""
     info_key, key = TableInfoKey(state.table_id), TableRouteKey(state.table_id)
     snapshot = await context.snapshot(info_key, key)
     info, route = snapshot.get(info_key), snapshot.get(key)
     if info is None or route is None:
-        raise NotFound("table-not-found", table_id=state.table_id)
-    region = next(each for each in route.region_routes if each.region_id == state.region_id)
+        return await _set_role_of_dropped(state, context)
+    region = must_have_region(route, state.region_id)
     changed = with_role(region, state, min_in_sync(info))
-    version = changed.copies_version
     txn = NOTHING
     if changed != region:
         txn = change(snapshot.only(key), route_changed(route, (changed,)))
-    return Done(state, {"region_id": state.region_id, "copies_version": version}, txn)
+    return _done(state, changed, txn)
+
+
+async def _set_role_of_dropped(state: ChangeCopies, context: Context) -> Outcome[ChangeCopies]:
+    """The same of a region of a dropped table, which a move has woken. Raises as `set_role`."""
+    dropped = await dropped_region(context, state.table_id, state.region_id)
+    if dropped is None or not is_awake(dropped.region):
+        raise NotFound("table-not-found", table_id=state.table_id)
+    changed = with_role(dropped.region, state, min_in_sync(dropped.info))
+    return _done(state, changed, NOTHING if changed == dropped.region else dropped.changed(changed))
+
+
+def _done(state: ChangeCopies, region: RegionRoute, txn: Txn) -> Done[ChangeCopies]:
+    result = {"region_id": state.region_id, "copies_version": region.copies_version}
+    return Done(state, result, txn)
 
 
 def with_role(region: RegionRoute, state: ChangeCopies, minimum: int) -> RegionRoute:

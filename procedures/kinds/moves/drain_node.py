@@ -6,15 +6,16 @@ switch. An only copy moves in the same way: the region has two meanwhile, and it
 So no write is refused, and no copy in sync is missing meanwhile (docs/decisions/0403). A few move
 at once, and fewer to one node.
 
-Regions of dropped tables do not move. The drain waits until they are purged, because their time is
-over or by a request; or it purges them, or leaves them there, as its own request says.
+Regions of dropped tables move too, each by a child (move_dropped, docs/decisions/0407), and stay
+dropped. As its own request says, the drain waits instead until they are purged, purges them, or
+leaves them there.
 
 Regions that could not move in any of the rounds fail over in the end, each with a pause. Rows in
 the memory of the node stay there. A cancel begins no more moves; those that were begun go on by
 themselves, and can be cancelled each.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 from operator import eq
@@ -22,13 +23,21 @@ from operator import eq
 from pydantic import Field
 
 from keys.catalog.tables.catalog_table import CatalogTable
-from keys.model.records import Lock, Resource
+from keys.model.records import Lock, ProcedureOutcome, Resource
 from metasrv_base.concurrency.turns import by_turns
 from procedures.context import Context
 from procedures.kinds.failover.failover_node import FAILOVER_NODE, FailoverNode
 from procedures.kinds.moves.copy_move import MoveCopy
-from procedures.kinds.moves.drain_plan import DrainRules, dropped_on, left, moves_due, tables_on
+from procedures.kinds.moves.drain_plan import (
+    DrainRules,
+    dropped_moves_due,
+    dropped_on,
+    left,
+    moves_due,
+    tables_on,
+)
 from procedures.kinds.moves.move_copy import MOVE_COPY
+from procedures.kinds.moves.move_dropped import MOVE_DROPPED
 from procedures.kinds.tables.purge_table import PURGE_TABLE, PurgeTable
 from procedures.machine import AdmissionLane, Done, Goto, Kind, Outcome, ProcedureState, Step
 from procedures.steps.paged_children import at_most, child_id, rest_before_again
@@ -46,6 +55,8 @@ After it no more moves begin."""
 class DroppedTables(StrEnum):
     """The ways in which a drain leaves no dropped table behind, or some."""
 
+    MOVE = "move"
+    """Their regions move, so that an undrop finds them. The drain waits for those that cannot."""
     WAIT = "wait"
     """The drain waits until they are purged, or undropped."""
     PURGE = "purge"
@@ -106,29 +117,79 @@ async def _left(state: DrainNode, context: Context) -> list[str]:
 
 
 async def await_dropped(state: DrainNode, context: Context) -> Outcome[DrainNode]:
-    """Waits until the node has no region of a dropped table. If they are to be purged, has children
-    purge some, of those whose nodes are all alive. Regions of one that is undropped are to move."""
+    """Waits until the node has no region of a dropped table. If they are to move, or to be purged,
+    has children do that, which may take several rounds. Regions of a table that is undropped are to
+    move like others."""
     awaited = set[int]()
     while tables := await _dropped(state, context):
         awaited |= {each.info.table_id for each in tables}
-        alive, purged = context.alive_nodes(), 0
-        for table in tables if state.dropped is DroppedTables.PURGE else ():
-            if table.dropped_by is None or not alive.issuperset(table.route.numbers_by_node()):
-                continue
-            change, purged = PurgeTable.of(table), purged + 1
-            child = child_id(context.procedure, state.rounds, change.table_id)
-            await context.children.submit(child, PURGE_TABLE.name, change.model_dump(mode="json"))
-        if purged:
-            await at_most(context, 0)
+        is_to_move = state.dropped is DroppedTables.MOVE
+        begun = await (_moved(state, context) if is_to_move else _purged(state, context, tables))
+        if not begun or await _have_failed(context, begun):
+            await _rest_for(tables, context)
+        if begun:
             new = state.model_copy(update={"rounds": state.rounds + 1})
-            return Goto("await_dropped", new)
-        names = ", ".join(
-            f"{each.info.full_name} ({each.info.table_id})" for each in tables[:NAMED]
-        )
-        with context.waiting_for("dropped_table", names):
-            await context.live.rest(DROPPED_LOOK_MS)
-    is_back = not awaited.isdisjoint(tables_on(context.ports.applied(), state.node))
-    return Goto("move" if is_back else "fail_over", state)
+            return Goto(_after(state, context, awaited, "await_dropped"), new)
+    return Goto(_after(state, context, awaited, "fail_over"), state)
+
+
+async def _rest_for(tables: Sequence[CatalogTable], context: Context) -> None:
+    names = ", ".join(f"{each.info.full_name} ({each.info.table_id})" for each in tables[:NAMED])
+    with context.waiting_for("dropped_table", names):
+        await context.live.rest(DROPPED_LOOK_MS)
+
+
+def _after(state: DrainNode, context: Context, awaited: Iterable[int], step: str) -> str:
+    """Returns the next step of the drain: `move` where a table that was dropped is back, else
+    *step*."""
+    here = tables_on(context.ports.applied(), state.node)
+    return "move" if any(table in here for table in awaited) else step
+
+
+async def _purged(state: DrainNode, context: Context, tables: Iterable[CatalogTable]) -> list[str]:
+    """Has children purge those of *tables* whose nodes are all alive, where they are to be purged.
+    Returns the children."""
+    alive, begun = context.alive_nodes(), list[str]()
+    for table in tables if state.dropped is DroppedTables.PURGE else ():
+        if table.dropped_by is None or not alive.issuperset(table.route.numbers_by_node()):
+            continue
+        change = PurgeTable.of(table)
+        begun.append(child_id(context.procedure, state.rounds, change.table_id))
+        await context.children.submit(begun[-1], PURGE_TABLE.name, change.model_dump(mode="json"))
+    await at_most(context, 0)
+    return begun
+
+
+async def _moved(state: DrainNode, context: Context) -> list[str]:
+    """Has children move regions of dropped tables, each once, some at a time. Returns the
+    children."""
+    begun: dict[str, tuple[str, str]] = {}
+    while True:
+        living = set(await context.children.under_way())
+        arriving = [node for child, node in begun.values() if child in living]
+        going = {region: node for region, (_, node) in begun.items()}
+        rules = DrainRules(state.node, state.targets, going, arriving)
+        nodes = context.ports.placement.nodes()
+        due = dropped_moves_due(context.ports.applied(), nodes, rules, state.reason)
+        for change in await by_turns(due):
+            child = child_id(context.procedure, state.rounds, int(change.region_id))
+            begun[change.region_id] = child, change.to_node
+            await context.children.submit(child, MOVE_DROPPED.name, change.model_dump(mode="json"))
+        living = set(await context.children.under_way())
+        if not living:
+            return [child for child, _ in begun.values()]
+        await at_most(context, len(living) - 1)
+
+
+async def _have_failed(context: Context, children: Iterable[str]) -> bool:
+    """Whether one of them did not do what it was begun for: the next round is after a pause."""
+    ends = [await context.children.end_of(child) for child in children]
+    return any(
+        end is None
+        or end.outcome is not ProcedureOutcome.SUCCEEDED
+        or not (end.result or {}).get("moved", True)
+        for end in ends
+    )
 
 
 async def _dropped(state: DrainNode, context: Context) -> list[CatalogTable]:

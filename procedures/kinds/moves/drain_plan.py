@@ -10,11 +10,12 @@ from keys.catalog.catalog import Catalog
 from keys.catalog.tables.catalog_table import CatalogTable
 from keys.catalog.tables.heads import HeldRegions
 from keys.model.placing.placements import NodeFilter
-from keys.model.tables import RegionRoute, RegionState
+from keys.model.tables import CopyRole, RegionRoute, RegionState
 from metasrv_base.concurrency.turns import Turns, slices
 from metasrv_base.errors import Unavailable
 from metasrv_base.values.frozen import frozen
 from procedures.kinds.moves.copy_move import MoveCopy, root_on
+from procedures.kinds.moves.dropped_move import MoveDropped
 from procedures.ports import NodeView
 from procedures.steps.copies.copy_placing import one_more
 from procedures.steps.placing import place_in_groups
@@ -202,6 +203,48 @@ def member_left(copy: LeavingCopy, node: str) -> str | None:
     that of *node*: it goes, and none is added. None: one is."""
     others = [name for name in copy.region.in_sync if name != node]
     return min(others) if len(others) >= copy.table.info.replicas else None
+
+
+def dropped_moves_due(
+    catalog: Catalog, views: Iterable[NodeView], rules: DrainRules, reason: str
+) -> Turns[list[MoveDropped]]:
+    """The moves of regions of dropped tables that may begin now, as `moves_due`."""
+    by_id = {view.node_id: view for view in views}
+    arrivals, due = Arrivals(catalog, rules, by_id, Counter(rules.arriving)), list[MoveDropped]()
+    for some in slices(catalog.all_dropped()):
+        for copy in (copy for table in some for copy in _leaving_dropped(table, rules.node)):
+            if arrivals.is_over:
+                return due
+            region = copy.region
+            if region.region_id in rules.begun:
+                arrivals.note(copy, rules.begun[region.region_id])
+                continue
+            if region.state is RegionState.LOST or region.borrows or region.unverified:
+                continue
+            to_node = member_left(copy, rules.node)
+            if to_node is None or to_node not in by_id or not by_id[to_node].alive:
+                to_node = arrivals.chosen(copy) or _learner_left(copy, rules.node)
+            if to_node is not None:
+                nodes = (rules.node, to_node)
+                due.append(MoveDropped.of(copy.table, region, nodes, reason))
+        yield
+    return due
+
+
+def _leaving_dropped(table: CatalogTable, node: str) -> Iterator[LeavingCopy]:
+    """The copies that *node* has of regions of a dropped table. Rows in memory are gone."""
+    for region in () if table.info.is_volatile else table.route.region_routes:
+        root = root_on(region, node)
+        if root is not None:
+            yield LeavingCopy(table, region, root)
+
+
+def _learner_left(copy: LeavingCopy, node: str) -> str | None:
+    """Another node with a learner that is one copy too many, where no node may take a copy more:
+    the table was dropped while the copy of *node* was moved. The learner is made anew."""
+    others = copy.region.copies if len(copy.region.nodes) > copy.table.info.replicas else ()
+    learners = (each.node for each in others if each.role is CopyRole.LEARNER)
+    return next((name for name in learners if name != node), None)
 
 
 def dropped_on(catalog: Catalog, node: str, limit: int) -> Turns[list[CatalogTable]]:

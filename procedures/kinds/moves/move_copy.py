@@ -10,11 +10,9 @@ moves of a region. A cancel, or the deadline, removes the added copy again, unti
 source begins.
 """
 
-from contextlib import suppress
-
 from keys.model.records import Lock, Resource
 from keys.model.tables import RegionRoute, TableInfo, TableInfoKey, TableRouteKey
-from metasrv_base.errors import Conflict, MetaError, NotFound
+from metasrv_base.errors import Conflict, NotFound
 from procedures.context import Context
 from procedures.kinds.copies.add_copy import ADD_COPY
 from procedures.kinds.copies.remove_copy import REMOVE_COPY, refusal_of
@@ -33,6 +31,7 @@ from procedures.kinds.moves.copy_move import (
     root_on,
     run_child,
     switch_from,
+    tell_progress,
 )
 from procedures.kinds.moves.move_back import lead_back, remove_added
 from procedures.locking.locks import copies_key, exclusive
@@ -94,17 +93,8 @@ async def join(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
             return Goto("switch", state.model_copy(update={"to_root": root}))
         with context.waiting_for("copy", f"{state.to_node}, which is to be in sync"):
             if looks % LOOKS_A_QUESTION == 0:
-                await _tell_progress(state, context)
+                await tell_progress(context, state.to_node, state.region_id)
             await context.live.rest(LOOK_MS)
-
-
-async def _tell_progress(state: MoveCopy, context: Context) -> None:
-    """Tells how many bytes of files have arrived. A node that does not answer may have its copy
-    join all the same."""
-    with suppress(MetaError):
-        fetch = await context.ports.nodes.fetched(state.to_node, state.region_id)
-        if fetch is not None:
-            context.progress(fetch.bytes, fetch.bytes_total, "bytes")
 
 
 async def switch(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:

@@ -28,7 +28,7 @@ from tests.sim.loop import SimLoop, run
 # The committer's and the record's own keys: their names hold numbers that no plan can know.
 OWN = (CatalogUpdateKey, CatalogVersionKey, ProcedureKey, ProcedureHistoryKey, IdempotencyKey)
 PLAIN = [one for one in SCENARIOS if one.cancel_after_ms is None]
-MOVES = [one.name for one in SCENARIOS if one.kind in ("move_copy", "drain_node")]
+MOVES = [one.name for one in SCENARIOS if one.kind in ("move_copy", "move_dropped", "drain_node")]
 UNFORESEEN = {
     "truncate_table, a copy refuses": {"orders"},  # more of them to the node that refused
     # of the failover that runs beside it

@@ -7,7 +7,11 @@ import pytest
 
 from tests.process.harness.copies.altered_copies import two_copies_altered
 from tests.process.harness.copies.copy_outages import copies_killed, stopped_leader_read
-from tests.process.harness.copies.drained_copies import leader_drained, only_copies_drained
+from tests.process.harness.copies.drained_copies import (
+    dropped_tables_drained,
+    leader_drained,
+    only_copies_drained,
+)
 from tests.process.harness.copies.filled_copies import copies_filled
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
@@ -53,6 +57,15 @@ async def test_given_writers_when_a_node_with_only_copies_is_drained_then_no_wri
     tmp_path: Path,
 ) -> None:
     seen = await only_copies_drained(tmp_path)
+
+    print(seen)
+    assert seen.wrong == ()
+
+
+async def test_given_dropped_tables_when_their_node_is_drained_and_gone_then_undrops_find_all_rows(
+    tmp_path: Path,
+) -> None:
+    seen = await dropped_tables_drained(tmp_path)
 
     print(seen)
     assert seen.wrong == ()

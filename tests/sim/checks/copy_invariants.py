@@ -5,9 +5,10 @@ no root is given twice (docs/protocols.md P5.8, P5.10, P5.11).
 """
 
 from collections import Counter
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 
+from keys.model.removed import RemovedTableRoute, RemovedTableRouteKey
 from keys.model.tables import RegionRoute, TableRoute, TableRouteKey
 from keys.store.kv import Watched
 from keys.value import decode
@@ -31,12 +32,8 @@ class CopyGhost:
     """Root -> the region and node that it was given to."""
 
     def written(self, entry: Watched) -> None:
-        start, end = TableRouteKey.under()
         for event in entry.events:
-            if not start <= event.key < end or event.value is None:
-                continue
-            route = decode(TableRoute, event.value, key=event.key.decode())
-            for region in route.region_routes:
+            for region in _regions_in(event.key, event.value):
                 if region.copies_version:
                     self._judge_roots(region)
                     before = self._known.get(region.region_id)
@@ -78,6 +75,17 @@ class CopyGhost:
         if now.epoch == before.epoch:
             self.sometimes[JOINED] += len(members_of(now) - members_of(before))
             self.sometimes[LEFT] += len(members_of(before) - members_of(now))
+
+
+def _regions_in(key: bytes, value: bytes | None) -> Sequence[RegionRoute]:
+    """The regions of a route that is written; of a dropped table too, whose regions may move."""
+    start, end = TableRouteKey.under()
+    if value is not None and start <= key < end:
+        return decode(TableRoute, value, key=key.decode()).region_routes
+    start, end = RemovedTableRouteKey.under()
+    if value is not None and start <= key < end:
+        return decode(RemovedTableRoute, value, key=key.decode()).route.region_routes
+    return ()
 
 
 def members_of(region: RegionRoute) -> Set[tuple[str, str]]:

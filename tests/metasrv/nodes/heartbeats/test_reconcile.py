@@ -7,6 +7,7 @@ import pytest
 from keys.catalog.catalog import Catalog
 from keys.model.log import (
     CatalogUpdate,
+    DroppedRouteChanged,
     RouteChanged,
     TableCreated,
     TableDropped,
@@ -130,6 +131,32 @@ def test_given_a_dropped_table_when_beating_then_close_and_keep_the_files() -> N
 
     assert answer.grants == ()
     assert [type(order) for order in answer.instructions] == [CloseRegion]
+
+
+@pytest.mark.parametrize(
+    ("node", "epoch", "closes"), [("dn-1", 2, False), ("dn-1", 1, False), ("dn-2", 2, True)]
+)
+def test_given_a_dropped_table_that_a_move_has_woken_then_it_stays_open_without_a_lease(
+    node: str, epoch: int, closes: bool
+) -> None:
+    """Until the move says that it is closed again; and on the nodes of its route alone."""
+    placed = route(node)
+    (region,) = placed.region_routes
+    woken = region.model_copy(update={"epoch": 2, "state": RegionState.OPENING})
+    asleep = woken.model_copy(update={"state": RegionState.OPEN})
+    moves = [
+        DroppedRouteChanged(table_id=1024, version=version, regions=(each,))
+        for version, each in ((placed.version + 1, woken), (placed.version + 2, asleep))
+    ]
+    gone = TableDropped(table_id=1024, dropped_at_ms=1, dropped_by="p")
+    entries = (TableCreated(info=info(), route=placed), gone)
+
+    moving = answered(catalog_of(*entries, moves[0]), stat(REGION, epoch=epoch))
+    moved = answered(catalog_of(*entries, *moves), stat(REGION, epoch=epoch))
+
+    assert (moving.grants, moved.grants) == ((), ())
+    assert bool(moving.instructions) is closes
+    assert [type(order) for order in moved.instructions] == [CloseRegion]
 
 
 def test_given_a_purged_table_that_a_node_still_serves_when_beating_then_drop_it() -> None:

@@ -34,6 +34,7 @@ from tests.procedures.harness.copies.creating import CREATING_SCENARIOS
 from tests.procedures.harness.copies.draining import DRAINING_SCENARIOS
 from tests.procedures.harness.copies.leaving import LEAVING_SCENARIOS
 from tests.procedures.harness.copies.moving import MOVING_SCENARIOS
+from tests.procedures.harness.copies.moving_dropped import MOVING_DROPPED_SCENARIOS
 from tests.procedures.harness.copies.switching import SWITCHING_SCENARIOS
 from tests.procedures.harness.copies.truncating import TRUNCATING_SCENARIOS
 from tests.procedures.harness.ends import TABLE
@@ -86,6 +87,7 @@ COPIED_SCENARIOS = (
     *LEAVING_SCENARIOS,
     *MOVING_SCENARIOS,
     *DRAINING_SCENARIOS,
+    *MOVING_DROPPED_SCENARIOS,
     *SWITCHING_SCENARIOS,
     Scenario(
         "add_copy",

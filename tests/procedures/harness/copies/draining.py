@@ -62,6 +62,12 @@ async def with_a_dropped_table(cluster: Cluster, fence: Compare) -> None:
     await drop_table_keys(cluster, fence, DROPPED)
 
 
+async def with_a_dropped_table_that_moves(cluster: Cluster, fence: Compare) -> None:
+    """The same, and learners of that table join."""
+    await with_a_dropped_table(cluster, fence)
+    cluster.plane.joining |= set(region_ids(DROPPED, 2))
+
+
 def sound(end: End, before: Sequence[Copies] = COPIES) -> list[str]:
     """Every region is led by a copy in sync with all rows, and no fewer are in sync than before."""
     regions = end.regions(TABLE)
@@ -100,6 +106,31 @@ def drained_and_purged(end: End) -> list[str]:
     return [*drained_of_only_copies(end), *is_true(not removed and not left, f"left {left}")]
 
 
+def drained_with_dropped(end: End) -> list[str]:
+    """The dropped table is dropped still: its regions are on other nodes, closed, with all rows."""
+    (removed,) = end.agreement.family("__removed-__table_route").values()
+    regions = removed["route"]["region_routes"]
+    folders = end.cluster.plane.storage.folders
+    left = [root for root in folders if f"/{DROPPED << 32}-" in root]
+    nodes = end.cluster.plane.nodes.values()
+    are_open = [
+        (node.node_id, region["region_id"])
+        for region in regions
+        for node in nodes
+        if region["region_id"] in {**node.serving, **node.following}
+    ]
+    rows = [folders[region["root"]].rows for region in regions if region["root"] in folders]
+    return [
+        *drained_of_only_copies(end),
+        *is_true(DRAINED not in {region["leader"] for region in regions}, f"routes {regions}"),
+        *is_true(not any(region.get("copies") for region in regions), f"copies in {regions}"),
+        *is_true({region["state"] for region in regions} == {"open"}, f"states in {regions}"),
+        *is_true(not any(f"/{DRAINED}/" in root for root in left), f"left {left}"),
+        *is_true(not are_open, f"open: {are_open}"),
+        *is_true([len(some) for some in rows] == [2] * len(regions), f"rows {rows}"),
+    ]
+
+
 def _is_empty(end: End) -> list[str]:
     copies = [[node for node, _ in some] for some in roles(end, TABLE)]
     nodes = [
@@ -133,6 +164,15 @@ DRAINING_SCENARIOS = (
         DrainNode(node=DRAINED, reason="a new kernel", dropped=DroppedTables.PURGE),
         with_a_dropped_table,
         {FULL: drained_and_purged},
+        awaits_heartbeats=True,
+        undone=sound_alone,
+    ),
+    Scenario(
+        "drain_node, with a dropped table",
+        "drain_node",
+        DrainNode(node=DRAINED, reason="a new kernel", dropped=DroppedTables.MOVE),
+        with_a_dropped_table_that_moves,
+        {FULL: drained_with_dropped},
         awaits_heartbeats=True,
         undone=sound_alone,
     ),

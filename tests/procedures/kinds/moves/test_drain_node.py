@@ -18,7 +18,11 @@ from tests.procedures.harness.copies.copied_tables import (
     copied_route,
     put_copied_table,
 )
-from tests.procedures.harness.copies.draining import DROPPED, with_a_dropped_table
+from tests.procedures.harness.copies.draining import (
+    DROPPED,
+    with_a_dropped_table,
+    with_a_dropped_table_that_moves,
+)
 from tests.procedures.harness.ends import TABLE
 from tests.procedures.harness.tables import NODES, put_schema, region_ids, reserve_ids
 from tests.procedures.kinds.copies.copy_lives import regions
@@ -167,18 +171,61 @@ def test_given_a_dropped_table_that_may_stay_when_drained_then_the_result_names_
     run(main, 1)
 
 
-def test_given_a_dropped_table_that_is_undropped_when_waited_for_then_its_regions_move_too() -> (
-    None
-):
+def test_given_a_dropped_table_when_drained_then_its_regions_move_and_it_stays_dropped() -> None:
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_a_dropped_table_that_moves, {})
+        state = STATE.model_copy(update={"dropped": DroppedTables.MOVE})
+
+        end = await ended(cluster, await submitted(cluster, state))
+
+        assert end.result is not None
+        assert (end.result["left"], "dropped" in end.result) == ([], False)
+        assert cluster.leader.ports is not None
+        table = cluster.leader.ports.applied().tables[DROPPED]
+        assert table.dropped_at_ms is not None
+        assert "dn-1" not in table.route.numbers_by_node()
+
+    run(main, 1)
+
+
+def test_given_a_dropped_region_that_cannot_move_when_drained_then_it_is_waited_for() -> None:
+    """The only target has no room at first."""
+
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_a_dropped_table_that_moves, {})
+        state = {"dropped": DroppedTables.MOVE, "targets": ("dn-3",)}
+        cluster.plane.nodes["dn-3"].disk_free_bytes = 0
+        await cluster.clock.sleep_ms(10_000)
+        procedure = await submitted(cluster, STATE.model_copy(update=state))
+        await cluster.clock.sleep_ms(600_000)
+        assert ("dropped_table", f"main.public.gone ({DROPPED})") in waits_of(cluster, procedure)
+
+        cluster.plane.nodes["dn-3"].disk_free_bytes = 1 << 40
+        end = await ended(cluster, procedure)
+
+        assert end.result is not None
+        assert "dropped" not in end.result
+
+    run(main, 1)
+
+
+@pytest.mark.parametrize("dropped", [DroppedTables.WAIT, DroppedTables.MOVE])
+def test_given_a_dropped_table_that_is_undropped_when_waited_for_then_its_regions_move_too(
+    dropped: DroppedTables,
+) -> None:
+    """A learner of before the undrop joins the living region."""
+
     async def main(loop: SimLoop) -> None:
         cluster = await begun(loop, with_a_dropped_table, {})
-        cluster.plane.joining |= set(region_ids(DROPPED, 2))
-        state = STATE.model_copy(update={"dropped": DroppedTables.WAIT})
+        if dropped is DroppedTables.WAIT:
+            cluster.plane.joining |= set(region_ids(DROPPED, 2))
+        state = STATE.model_copy(update={"dropped": dropped})
         procedure = await submitted(cluster, state)
         await cluster.clock.sleep_ms(60_000)
         name = {"catalog": "main", "schema_name": "public", "old_name": "gone", "new_name": "t2"}
         back = UndropTable.model_validate({"table_id": DROPPED, **name})
         await finish(cluster, UNDROP_TABLE.name, back, {})
+        cluster.plane.joining |= set(region_ids(DROPPED, 2))
 
         end = await ended(cluster, procedure)
 

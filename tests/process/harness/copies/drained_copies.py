@@ -1,5 +1,6 @@
 """A node that leads regions, with copies and without, drained under writers."""
 
+import shutil
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from tests.process.harness.rig import running, table_spec
 from tests.process.harness.writer import Writer, wrong_rows
 
 WAIT_S = 240
+WRITTEN_MS = 3_000
 GAP_MS_MAX = 5_000
 """A failover takes no writes for 11.5 s: whoever leads next must wait for a lease."""
 
@@ -85,6 +87,36 @@ async def only_copies_drained(folder: Path) -> Seen:
         no_copy_is_left_there=drained not in nodes,
     )
     return Seen(numbers, (*kept, *wrong_rows(rows, writers), *checked))
+
+
+async def dropped_tables_drained(folder: Path) -> Seen:
+    """A node has regions of two dropped tables, one of them with copies. They move while it is
+    drained; it is removed from the cluster, its process is killed and its disk removed. Then both
+    tables are undropped, with every row."""
+    async with running(folder, datanodes=4, flags={}) as rig, rig.client() as db:
+        await db.tables.create(table_spec("gone", regions=6))
+        await db.tables.create({**table_spec("copied", regions=3), "replicas": 2})
+        writers = {name: Writer(db.table(name), 0, PATIENT_MS) for name in ("gone", "copied")}
+        async with writing(list(writers.values())):
+            await acknowledged_again(rig, list(writers.values()))
+            await rig.clock.sleep_ms(WRITTEN_MS)
+        drained = (await db.tables.route("gone")).regions[0].leader
+        assert drained is not None
+        for name in writers:
+            await db.tables.drop(name)
+        started = await db.nodes.drain(drained, "a new kernel")
+        ended = await db.procedures.wait(started.id, wait_s=WAIT_S)
+        await db.nodes.decommission(drained, "it is empty")
+        await rig.kill(drained)
+        shutil.rmtree(rig.playground.datanode_roots[drained])
+        wrong, numbers = list[str](), {"result": ended.result}
+        for name, writer in writers.items():
+            await db.tables.undrop(name)
+            rows = await rows_of(db, name)
+            numbers[f"rows of {name}"] = {"there": len(rows), "sent": len(writer.told)}
+            wrong += wrong_rows(rows, [writer])
+    kept = must(it_succeeded=ended.state == "succeeded")
+    return Seen(numbers, (*kept, *wrong))
 
 
 async def nodes_of_copies(db: AsyncClient) -> set[str | None]:

@@ -1,6 +1,7 @@
 """Tables with one copy under writers and readers, on nodes that are drained one after the other,
-while nodes and leaders die, stand still and are cut off. No acknowledged row is lost, no read is
-stale, and every region has one copy again at the end."""
+while nodes and leaders die, stand still and are cut off. One of the tables is dropped meanwhile and
+undropped again. No acknowledged row is lost, no read is stale, and every region has one copy again
+at the end."""
 
 from collections.abc import Coroutine
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from metasrv.sdk.control.operations import NodeBook
 from metasrv_base.errors import MetaError
 from metasrv_base.wire.api.cluster import NodeBody
 from metasrv_base.wire.api.procedures import ProcedureBody
+from metasrv_base.wire.api.tables import TableBody
 from tests.sim.checks.copy_invariants import CopyGhost
 from tests.sim.clients.client import Session, pursued
 from tests.sim.clients.ddl import Known
@@ -40,9 +42,13 @@ DRAINED = replace(
 THINK_MS = 3_000
 DRAIN_MS_MAX = 120_000
 LOOK_MS = 500
+DROPPED_MS = 30_000
+DROPS = 3
+DROPPED = "t1"
 CANCELLED = 0.2
 """Share of the drains that are cancelled."""
 BEGUN = "a node with only copies that was drained"
+MOVED_DROPPED = "a region whose leader changed while its table was dropped"
 EMPTIED = "a drain that left nothing on its node"
 DRAIN_FAULTS: tuple[Fault, ...] = (
     *(nodes_are_cut_one_way, node_is_cut_off, faults.link_is_cut, faults.network_storms),
@@ -109,11 +115,46 @@ class Drainer:
         return await self.book.uncordon(node)
 
 
+@dataclass
+class Dropper:
+    """The owner of a table who drops it, and undrops it some time later."""
+
+    session: Session
+    name: str
+
+    async def run(self, changes: int) -> None:
+        for _ in range(changes):
+            await self.session.think(THINK_MS)
+            before = await self._leaders()
+            dropped = await pursued(self.session, self._drop)
+            if dropped.error is not None:
+                continue
+            await self.session.think(DROPPED_MS)
+            await pursued(self.session, self._undrop)
+            after = await self._leaders()
+            moved = [region for region, node in after.items() if before.get(region, node) != node]
+            self.session.network.weather.sometimes[MOVED_DROPPED] += len(moved)
+
+    async def _leaders(self) -> dict[str, str | None]:
+        try:
+            route = await self.session.tables.route(self.name)
+        except MetaError:
+            return {}
+        return {region.region_id: region.leader for region in route.regions}
+
+    async def _drop(self, key: str) -> bool:
+        return await self.session.tables.drop(self.name, idempotency_key=key)
+
+    async def _undrop(self, key: str) -> TableBody:
+        return await self.session.tables.undrop(self.name, idempotency_key=key)
+
+
 class Drained(Plot):
     drawn_faults = DRAIN_FAULTS
 
     def __init__(self, world: World, life: Life) -> None:
         super().__init__(world, life)
+        self.names.append(DROPPED)
         for node in world.nodes:
             node.has_copies = True
         routes = CopyGhost(world.weather.sometimes, world.wrong)
@@ -132,6 +173,8 @@ class Drained(Plot):
             actors.append((name, writer.run(length.statements)))
         drainer = Drainer(world.session("drainer"), self.known[0])
         actors.append(("drainer", drainer.run(length.owned)))
+        dropper = Dropper(world.session("dropper"), DROPPED)
+        actors.append(("dropper", dropper.run(DROPS)))
         actors.append(("reader", self._read(world.session("reader"))))
         return actors
 
