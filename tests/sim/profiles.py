@@ -12,6 +12,7 @@ from tests.sim.plots.compacted import COMPACTED, Compacted
 from tests.sim.plots.copies.drained import DRAINED, Drained
 from tests.sim.plots.copies.moved_copies import MOVED_COPIES, MovedCopies
 from tests.sim.plots.copies.replicated import REPLICATED, Replicated
+from tests.sim.plots.copies.restored_copies import RESTORED_COPIES, RestoredCopies
 from tests.sim.plots.large_batches import LARGE_BATCHES, LargeBatches
 from tests.sim.plots.placed import PLACED, Placed
 from tests.sim.plots.restored import RESTORED, Restored
@@ -30,6 +31,7 @@ PLOTS: Mapping[str, type[Plot]] = {
     DRAINED.name: Drained,
     MOVED_COPIES.name: MovedCopies,
     RESTORED.name: Restored,
+    RESTORED_COPIES.name: RestoredCopies,
     LARGE_BATCHES.name: LargeBatches,
 }
 """By the name of a length; the others have the plot of all things."""
@@ -37,7 +39,8 @@ LENGTHS: Mapping[str, Length] = {
     one.name: one
     for one in (
         *(LONG, SHORT, OUTAGE, QUEUE, SHORT_QUEUE, LONG_QUEUE, LOG, SHORT_LOG),
-        *(PLACED, COMPACTED, REPLICATED, MOVED_COPIES, DRAINED, RESTORED, LARGE_BATCHES),
+        *(PLACED, COMPACTED, REPLICATED, MOVED_COPIES, DRAINED, RESTORED, RESTORED_COPIES),
+        LARGE_BATCHES,
     )
 }
 """The lengths that `make sim` lives."""

@@ -275,7 +275,11 @@ class Restored(Plot):
         self.ghost.judge_ids(world.kv)
         await self._over("procedures, again", self._no_procedure)
         await world.sleep_ms(QUIET_MS)
+        await self._settle()
         await self._check()
+
+    async def _settle(self) -> None:
+        """Waits for what nobody has asked for, before all is checked."""
 
     async def _refuse(self) -> None:
         """No node takes an order of the lost cluster, also after its process has begun anew."""
