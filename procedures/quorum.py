@@ -38,6 +38,11 @@ def minimum_of(info: TableInfo, region: RegionRoute) -> int:
     return region.min_in_sync or min_in_sync(info)
 
 
+def has_minimum(info: TableInfo, region: RegionRoute) -> bool:
+    """Whether enough copies are in sync: then rows are acknowledged without those that are not."""
+    return len(region.in_sync) >= minimum_of(info, region)
+
+
 REASON_NEEDED = "say why rows may be acknowledged on fewer disks than a majority of the copies"
 
 
@@ -113,7 +118,8 @@ def held_back(before: TableInfo, after: TableInfo, region: RegionRoute) -> Regio
     is_same = (held or minimum) == current and held == region.min_in_sync
     if is_same and after.replicas == before.replicas:
         return region
-    return region.with_minimum(held)
+    changed = region.with_minimum(held)
+    return changed.without_eligible() if has_minimum(after, changed) else changed
 
 
 def reached(region: RegionRoute, minimum: int) -> RegionRoute:

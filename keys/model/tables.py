@@ -200,6 +200,9 @@ class RegionCopy(StoredPart):
     root: str
     """Folder of its files, on that node's storage."""
     role: CopyRole
+    eligible_epoch: int | None = Field(default=None, exclude_if=is_none)
+    """The epoch at which it left a set that then had fewer than the minimum: a learner that may
+    lead, as long as the epoch is the same (docs/protocols.md P5.12). None: it may not."""
 
 
 _NODE = attrgetter("node")
@@ -254,10 +257,16 @@ class RegionRoute(StoredPart):
 
     def with_copies(self, copies: tuple[RegionCopy, ...], **update: object) -> "RegionRoute":
         """The route with *copies*, of the next version if they are others; *update*: other fields
-        that change with them."""
+        that change with them. At another epoch no copy is eligible any more."""
+        if update.get("epoch", self.epoch) != self.epoch:
+            copies = tuple(map(_not_eligible, copies))
         version = self.copies_version + (copies != self.copies)
         changed = {**update, "copies": copies, "copies_version": version}
         return self.model_copy(update=changed)
+
+    def without_eligible(self) -> "RegionRoute":
+        """The route in which no learner may lead, of the next version if one might."""
+        return self.with_copies(tuple(map(_not_eligible, self.copies)))
 
     def with_minimum(self, min_in_sync: int | None) -> "RegionRoute":
         """The route with that minimum, and the next version of the copies: nodes that know an
@@ -280,6 +289,18 @@ class RegionRoute(StoredPart):
         """Nodes that have every acknowledged row; the leader first."""
         others = (copy.node for copy in self.copies if copy.role is CopyRole.IN_SYNC)
         return (self.leader, *others)
+
+    @property
+    def eligible(self) -> tuple[RegionCopy, ...]:
+        """Learners that have every acknowledged row, and may lead if the leader is alone in its set
+        and is lost (docs/protocols.md P5.12)."""
+        return tuple(copy for copy in self.copies if copy.eligible_epoch == self.epoch)
+
+
+def _not_eligible(copy: RegionCopy) -> RegionCopy:
+    if copy.eligible_epoch is None:
+        return copy
+    return copy.model_copy(update={"eligible_epoch": None})
 
 
 COPIES_FORMAT = 2

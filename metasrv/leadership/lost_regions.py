@@ -106,7 +106,7 @@ def _moving_of_node(
 
 
 def _has_successor(region: RegionRoute, living: Mapping[str, NodeStatus]) -> bool:
-    """Whether a copy of the set is on a living node that has not lost it, too."""
-    return any(
-        node in living and region.region_id not in living[node].lost for node in region.in_sync[1:]
-    )
+    """Whether a copy of the set is on a living node that has not lost it, too; for a leader that is
+    alone in its set, an eligible copy."""
+    nodes = region.in_sync[1:] or tuple(copy.node for copy in region.eligible)
+    return any(node in living and region.region_id not in living[node].lost for node in nodes)

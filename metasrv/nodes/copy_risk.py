@@ -14,7 +14,8 @@ class CopyRisk:
     below_minimum: int = 0
     """Regions with fewer copies in sync than acknowledge rows: they take no writes."""
     on_one_disk: int = 0
-    """Regions of which one copy in sync is left whose disk is not lost."""
+    """Regions of which one copy is left that has every acknowledged row, and whose disk is not
+    lost."""
     minimum_lowered: int = 0
     """Regions that acknowledge rows with fewer copies in sync than a majority of their table's."""
 
@@ -29,7 +30,8 @@ class CopyRisk:
         minimum = minimum_of(info, region)
         self.below_minimum += len(region.in_sync) < minimum
         self.minimum_lowered += minimum < majority(info.replicas)
-        self.on_one_disk += sum(not is_lost(node) for node in region.in_sync) <= 1
+        holders = {*region.in_sync, *(copy.node for copy in region.eligible)}
+        self.on_one_disk += sum(not is_lost(node) for node in holders) <= 1
 
     def take(self, other: "CopyRisk") -> None:
         """Takes the counts of a later survey."""

@@ -82,7 +82,13 @@ def told_copies(info: TableInfo, region: RegionRoute) -> RegionCopies:
     """All copies of *region*, the leader first. The sender adds the addresses."""
     leader = OrderedCopy(node=region.leader, root=region.root, role="leader")
     others = [
-        OrderedCopy(node=copy.node, root=copy.root, role=copy.role.value) for copy in region.copies
+        OrderedCopy(
+            node=copy.node,
+            root=copy.root,
+            role=copy.role.value,
+            eligible=copy.eligible_epoch == region.epoch,
+        )
+        for copy in region.copies
     ]
     return RegionCopies(
         version=region.copies_version,

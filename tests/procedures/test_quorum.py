@@ -19,6 +19,7 @@ from tests.keys.model.copied_routes import FIRST
 from tests.keys.model.samples import INFO
 
 ALONE = FIRST.with_copies(())
+LEFT = RegionCopy(node="dn-2", root="/dn-2/r", role=CopyRole.LEARNER, eligible_epoch=FIRST.epoch)
 USUAL = CopyNumbers()
 
 
@@ -143,3 +144,15 @@ def test_given_a_lower_minimum_then_a_reason_is_needed_below_a_majority(
     before: CopyNumbers, after: CopyNumbers, needed: bool
 ) -> None:
     assert needs_reason(before, after) is needed
+
+
+def test_given_a_minimum_that_falls_to_what_is_in_sync_then_no_copy_may_lead_any_more() -> None:
+    region = ALONE.with_copies((LEFT,))
+
+    lowered = held_back(table(2), table(2, 1), region)
+    raised = held_back(table(2), table(5, 4), region)
+
+    assert region.eligible == (LEFT,)
+    assert lowered.eligible == ()
+    assert lowered.copies_version > region.copies_version
+    assert raised.eligible == (LEFT,)

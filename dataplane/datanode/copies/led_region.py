@@ -76,6 +76,8 @@ class LedRegion:
         """The reason why this node leads the region no more; None: it does."""
         self.on_end: Callable[[MetaError], None] = lambda _: None
         self.on_readable: Callable[[], None] = lambda: None
+        self.on_doubt: Callable[[MetaError], None] = lambda _: None
+        """Called when what waits for copies may wait for long: whoever asked is told so."""
         self.is_readable = False
         """Whether every required copy has what the epoch was opened with, and it is in memory, with
         the schema of the orders that came before."""
@@ -113,7 +115,9 @@ class LedRegion:
         if view.joining is not None:
             return self._change("join", view.joining, "it has all records")
         for leaving, reason in view.leaves(now_ms).items():
-            return self._change("leave", leaving, reason)
+            change = self._change("leave", leaving, reason)
+            eligible = self.is_readable and view.may_be_eligible(leaving)
+            return change.model_copy(update={"eligible": eligible})
         if view.ask_again(now_ms):
             self._on_news(self)
         copy = view.joins_next(self.is_readable and self._clocks.has_promise_ended())
@@ -127,7 +131,7 @@ class LedRegion:
         other versions come by orders."""
         version, is_next = self.view.members.version, change.copies_version + 1
         if result.copies_version == is_next and version == change.copies_version:
-            self.hear(with_change(self.copies, change, is_next))
+            self.hear(with_change(self.copies, change, is_next, eligible=result.eligible))
         elif result.error is not None and result.error.code in FOR_GOOD:
             self._refused_version = change.copies_version
 
@@ -234,8 +238,11 @@ class LedRegion:
     async def declare(self, schema: RegionSchema) -> None:
         """Takes the schema of an order to lead, as the opening does: also below the minimum. Copies
         follow, and join, only once the route says that the region is open, which waits for this
-        order. One at a time, and no group meanwhile. Raises as `change`."""
+        order. One at a time, and no group meanwhile. Raises as `change`, and Unavailable
+        `too-few-copies` while copies that have left may lead."""
         self.must_be_readable()
+        if self.view.is_frozen:
+            raise Unavailable("too-few-copies", **self._too_few())
         await self._replicate(RegionChange(schema))
 
     async def change(self, change: RegionChange | Ingest) -> int:
@@ -271,6 +278,8 @@ class LedRegion:
         while (state := self.view.judge(sequence)) is RecordState.WAITS:
             if self.ended is not None:
                 raise Unknown(reason="this node leads the region no more", code=self.ended.code)
+            if self.view.is_frozen:
+                self.on_doubt(Unknown(reason="too-few-copies", **self._too_few()))
             await self._next_move()
         return state
 

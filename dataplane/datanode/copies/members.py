@@ -32,7 +32,8 @@ def set_of(copies: RegionCopies, epoch: int) -> CopySet:
     for copy in copies.members:
         names[copy.role] |= {name_of(copy)}
     in_sync = names["leader"] | names["in-sync"]
-    return CopySet(copies.version, epoch, in_sync, names["learner"])
+    eligible = frozenset(name_of(copy) for copy in copies.members if copy.eligible)
+    return CopySet(copies.version, epoch, in_sync, names["learner"], eligible)
 
 
 def name_of(copy: OrderedCopy) -> CopyName:
@@ -50,15 +51,19 @@ def addresses(copies: RegionCopies) -> Mapping[CopyName, str]:
     return {name_of(copy): copy.address for copy in copies.members if copy.address is not None}
 
 
-def with_change(copies: RegionCopies, change: CopyChange, version: int) -> RegionCopies:
-    """The copies once *change* was made, which gave them that version."""
+def with_change(
+    copies: RegionCopies, change: CopyChange, version: int, *, eligible: bool = False
+) -> RegionCopies:
+    """The copies once *change* was made, which gave them that version. *eligible*: the copy that
+    has left may lead. With the minimum in sync no copy is eligible any more."""
     role: CopyStanding = "in-sync" if change.change == "join" else "learner"
+    update = {"role": role, "eligible": eligible}
     members = [
-        copy.model_copy(update={"role": role})
-        if name_of(copy) == (change.node, change.root)
-        else copy
+        copy.model_copy(update=update) if name_of(copy) == (change.node, change.root) else copy
         for copy in copies.members
     ]
+    if sum(copy.role != "learner" for copy in members) >= copies.min_in_sync:
+        members = [copy.model_copy(update={"eligible": False}) for copy in members]
     return copies.model_copy(update={"members": members, "version": version})
 
 

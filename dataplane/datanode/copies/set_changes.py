@@ -7,7 +7,7 @@ import structlog
 
 from dataplane.datanode.copies.led_region import LedRegion
 from metasrv_base.clock import Clock
-from metasrv_base.errors import MetaError
+from metasrv_base.errors import MetaError, Refused
 from metasrv_base.wire.node.copy_changes import CHANGES_MAX, CopyChange, CopyChangeResult
 
 PACE_MS = 500
@@ -46,7 +46,7 @@ class SetChanges:
         if not changes:
             return
         try:
-            results = await self._port.change_copies([change for _, change in changes])
+            results = await self._results([change for _, change in changes])
         except MetaError as error:
             log.info("copy_changes_unanswered", code=error.code, changes=len(changes))
             return
@@ -57,3 +57,14 @@ class SetChanges:
             log.info(
                 "copy_change_answered", node=change.node, version=result.copies_version, **facts
             )
+
+    async def _results(self, changes: Sequence[CopyChange]) -> Sequence[CopyChangeResult]:
+        """Asks once more without `eligible` where a server refuses it that does not know it: a set
+        must be able to shrink. Raises as the port."""
+        try:
+            return await self._port.change_copies(changes)
+        except Refused:
+            plain = [change.model_copy(update={"eligible": False}) for change in changes]
+            if plain == list(changes):
+                raise
+            return await self._port.change_copies(plain)

@@ -87,6 +87,8 @@ class RegionOwner:
         default_factory=lambda: asyncio.Queue(maxsize=QUEUE_MAX)
     )
     _held_back: Write | ExclusiveTask | None = None
+    _running: Sequence[Write | ExclusiveTask] = ()
+    """The writes, or the task, that run now."""
 
     @property
     def queued(self) -> int:
@@ -143,6 +145,12 @@ class RegionOwner:
         if self._queue.empty():
             self._queue.put_nowait(ExclusiveTask(_nothing, None))
 
+    def doubt(self, error: MetaError) -> None:
+        """Answers with *error* whoever waits for what runs now, which goes on: it may be long until
+        its outcome is known."""
+        for item in self._running:
+            _fail(item, error)
+
     def must_serve(self) -> None:
         """Raises the error that ended this opening. Every request after the end is not done."""
         if self.stopped_by is None:
@@ -163,6 +171,7 @@ class RegionOwner:
         try:
             while self.stopped_by is None:
                 group = await self._next()
+                self._running = [group] if isinstance(group, ExclusiveTask) else group
                 if isinstance(group, ExclusiveTask):
                     await self._run_change(group)
                 else:

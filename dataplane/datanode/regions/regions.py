@@ -302,7 +302,7 @@ class NodeRegionSet:
 
     def _take_lead(self, slot: Slot, owner: RegionOwner, led: LedRegion) -> None:
         slot.led, owner.writes, led.on_end = led, led, owner.end
-        led.on_readable = self.promises.note_opening
+        led.on_readable, led.on_doubt = self.promises.note_opening, owner.doubt
 
     def _copy_roles(self, order: ServeOrder) -> CopyRoles:
         if self._roles is None:

@@ -24,14 +24,16 @@ class ServingRights:
 
     def must_read(self, slot: Slot) -> None:
         """Raises Unavailable unless the region may be read now: under its lease, or at a leader
-        with copies in its set under the promise of each."""
+        with copies in its set under the promise of each. A leader that knows of eligible copies
+        needs both: who promotes one of them waits for the lease (docs/protocols.md P5.12)."""
         if slot.led is not None or slot.order.copies is not None:
             self._must_keep_no_promise(slot)
             if slot.led is not None:
                 slot.led.must_be_readable()
                 if self._is_served_by_copies(slot):
                     self._must_be_promised(slot.led)
-                    return
+                    if not slot.led.view.members.eligible:
+                        return
         if not self.has_lease(slot.region_id, slot.epoch):
             raise no_lease(slot.region_id)
 

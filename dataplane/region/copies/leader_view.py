@@ -47,6 +47,8 @@ class CopySet:
     in_sync: frozenset[CopyName]
     """The leader included."""
     learners: frozenset[CopyName] = frozenset()
+    eligible: frozenset[CopyName] = frozenset()
+    """Learners that left the set when it was below the minimum: they may lead next."""
 
 
 class OwnLog(NamedTuple):
@@ -143,6 +145,18 @@ class LeaderView:
         not count, nor a copy that was asked to join: nobody promotes it before the route says so
         (P5.12)."""
         return len(self.members.in_sync) >= self.min_in_sync
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether `common` stands still: below the minimum an eligible copy may be promoted, and
+        nobody requires it to have what is ordered since it left (P5.12)."""
+        return bool(self.members.eligible) and not self.has_minimum
+
+    def may_be_eligible(self, copy: CopyName) -> bool:
+        """Whether a copy that leaves the set now has all that counts, and what this epoch was
+        opened with counts: else a leader that is left alone could read nothing while it is
+        frozen."""
+        return self.may_read and self.durable_at(copy) >= self.common
 
     def read_route(self, members: CopySet, now_ms: int) -> None:
         """Takes a committed version of the route; an older one than the last changes nothing.
@@ -279,8 +293,10 @@ class LeaderView:
         return RecordState.COUNTS if self.has_minimum else RecordState.TOO_FEW
 
     def lacking(self, sequence: int) -> list[CopyName]:
-        """The required copies that are not known to have a record."""
+        """The copies that are not known to have a record for which it waits."""
         others = self.required - {self.name}
+        if self.is_frozen:
+            others |= self.members.eligible
         return sorted(copy for copy in others if self.durable_at(copy) < sequence)
 
     def durable_at(self, copy: CopyName) -> int:
@@ -304,5 +320,7 @@ class LeaderView:
         for copy in self._copies.keys() - receivers:
             if self._copies.pop(copy).durable != NOTHING:
                 self._left.add(copy)
+        if self.is_frozen:
+            return
         others = [self.durable_at(copy) for copy in self.required - {self.name}]
         self.common = max(self.common, min([self.end, *others]))

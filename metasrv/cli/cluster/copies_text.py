@@ -12,4 +12,8 @@ if TYPE_CHECKING:
 
 def copies_text(copies: Sequence[RegionCopyBody]) -> str:
     """Nodes, and the role of each: `dn-2 in-sync, dn-3 learner`. `-` for none."""
-    return ", ".join(f"{copy.node} {copy.role}" for copy in copies) or "-"
+    return ", ".join(f"{copy.node} {_role(copy)}" for copy in copies) or "-"
+
+
+def _role(copy: RegionCopyBody) -> str:
+    return f"{copy.role} (eligible)" if copy.eligible else copy.role

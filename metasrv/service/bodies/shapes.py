@@ -176,8 +176,10 @@ def region_location(region: RegionRoute) -> RegionLocation:
     return RegionLocation(**_placed(region))
 
 
-def copy_body(copy: RegionCopy) -> RegionCopyBody:
-    return RegionCopyBody(node=copy.node, root=copy.root, role=copy.role.value)
+def copy_body(copy: RegionCopy, epoch: int) -> RegionCopyBody:
+    """The body of a copy of a region at *epoch*."""
+    eligible = copy.eligible_epoch == epoch
+    return RegionCopyBody(node=copy.node, root=copy.root, role=copy.role.value, eligible=eligible)
 
 
 def _placed(region: RegionRoute) -> dict[str, Any]:
@@ -186,7 +188,7 @@ def _placed(region: RegionRoute) -> dict[str, Any]:
         "number": region.number,
         "leader": None if region.state is RegionState.LOST else region.leader,
         "followers": region.other_nodes,
-        "copies": tuple(map(copy_body, region.copies)),
+        "copies": tuple(copy_body(copy, region.epoch) for copy in region.copies),
         "epoch": region.epoch,
         "state": region.state.value,
         "borrows": region.borrows,

@@ -22,7 +22,12 @@ from metasrv_base.wire.node.copy_changes import (
 from metasrv_base.wire.node.orders import OrderError
 from metasrv_base.wire.problem.problems import FieldError, refuse
 from procedures.engine.submit import SubmitRequest
-from procedures.kinds.failover.change_copies import CHANGE_COPIES, ChangeCopies, with_role
+from procedures.kinds.failover.change_copies import (
+    CHANGE_COPIES,
+    ChangeCopies,
+    is_eligible,
+    with_role,
+)
 from procedures.locking.locks import region_key
 from procedures.quorum import min_in_sync
 
@@ -98,6 +103,7 @@ class _Requests:
             root=change.root,
             epoch=change.epoch,
             version=change.copies_version,
+            eligible=change.eligible,
             reason=change.reason,
         )
         if (region.epoch, region.copies_version) < (change.epoch, change.copies_version):
@@ -107,8 +113,8 @@ class _Requests:
             raise Conflict("stale-epoch", region_id=change.region_id, **facts)
         if with_role(region, state, min_in_sync(table.info)) is not region:
             return state
-        version = region.copies_version
-        return CopyChangeResult(region_id=change.region_id, copies_version=version)
+        version, marked = region.copies_version, is_eligible(region, change.root)
+        return CopyChangeResult(region_id=change.region_id, copies_version=version, eligible=marked)
 
     async def _submitted(self, change: ChangeCopies) -> str:
         """The procedure of the change: the one under way, if it was asked for before.
@@ -156,8 +162,13 @@ def _ended(under_way: CopyChangeResult, history: ProcedureHistory) -> CopyChange
     if error is not None:
         problem = OrderError(code=error.code, facts=error.facts)
         return under_way.model_copy(update={"error": problem})
-    assert history.result is not None
-    return under_way.model_copy(update={"copies_version": history.result["copies_version"]})
+    result = history.result
+    assert result is not None
+    update = {
+        "copies_version": result["copies_version"],
+        "eligible": result.get("eligible", False),
+    }
+    return under_way.model_copy(update=update)
 
 
 def _wrong(node_id: str, request: CopyChangesRequest) -> Iterator[FieldError]:

@@ -187,6 +187,9 @@ class RegionCopyBody(WireModel):
     role: CopyRole
     """`in-sync`: it has every acknowledged row, and may be promoted. `learner`: it is sent all, and
     counts for nothing."""
+    eligible: bool = Field(default=False, exclude_if=not_)
+    """A learner that has every acknowledged row, since it left a set below the minimum: it leads if
+    the leader, which is alone, is lost. Absent: it is not."""
 
 
 class RegionLocation(WireModel):

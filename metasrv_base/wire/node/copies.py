@@ -1,5 +1,6 @@
 """The copies of a region, as an order to one of them names all (docs/protocols.md P3.5, P5.8)."""
 
+from operator import not_
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -22,6 +23,9 @@ class OrderedCopy(WireModel):
     role: CopyStanding
     """The standing of the copy. One in sync has every acknowledged row and may be promoted. A
     learner is sent every record; its acknowledgements do not count."""
+    eligible: bool = Field(default=False, exclude_if=not_)
+    """A learner that may lead if the leader is alone in its set, and is lost (docs/protocols.md
+    P5.12). Only the leader is told, which has asked for that."""
     address: str | None = None
     """URL of the node; null: it is not registered."""
 

@@ -1,5 +1,6 @@
 """A region's leader has copies join its set, or leave it (docs/protocols.md P5.10)."""
 
+from operator import not_
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -26,6 +27,10 @@ class CopyChange(WireModel):
     node: str
     root: str
     """The root of the copy: another disk of its node is another copy."""
+    eligible: bool = Field(default=False, exclude_if=not_)
+    """The copy that leaves has all records up to the common position, which includes those with
+    which the leader opened its epoch. If the set is below the minimum then, the copy is eligible
+    (docs/protocols.md P5.12). A server that does not know the field refuses the request."""
     reason: Annotated[str, Field(min_length=1, max_length=REASON_CHARS_MAX)]
     """The reason that the history shows, such as `no answer for 10 s`."""
 
@@ -50,6 +55,8 @@ class CopyChangeResult(WireModel):
     copies_version: Int64 | None = None
     """The version of the copies that the change has made, if it is done. The leader uses the set of
     that version or of a higher one."""
+    eligible: bool = Field(default=False, exclude_if=not_)
+    """The copy that has left is eligible. Only in answers to changes with `eligible`."""
     error: OrderError | None = None
     """`stale-epoch`: another node leads now, or will. `version-mismatch`: the copies have changed
     since, and this request neither makes the change nor will; the copies of version `found` or

@@ -11,7 +11,7 @@ overtaken is refused by its epoch and version.
 """
 
 from functools import partial
-from operator import is_
+from operator import is_, not_
 from typing import Literal
 
 from pydantic import Field
@@ -19,7 +19,14 @@ from pydantic import Field
 from keys.commit.change import change, route_changed
 from keys.commit.txn import NOTHING, Txn
 from keys.model.records import Lock, Resource
-from keys.model.tables import CopyRole, RegionCopy, RegionRoute, TableInfoKey, TableRouteKey
+from keys.model.tables import (
+    CopyRole,
+    RegionCopy,
+    RegionRoute,
+    RegionState,
+    TableInfoKey,
+    TableRouteKey,
+)
 from metasrv_base.errors import Conflict, NotFound
 from procedures.context import Context
 from procedures.locking.locks import route_key, shared
@@ -43,6 +50,9 @@ class ChangeCopies(ProcedureState):
     """The epoch of the leader that asks."""
     version: int
     """The version of the copies that it has computed from."""
+    eligible: bool = Field(default=False, exclude_if=not_)
+    """The leader knows that a copy which leaves has all that it opened its epoch with, and all that
+    counts: if the set is below the minimum then, that copy may lead (docs/protocols.md P5.12)."""
     reason: str | None = Field(default=None, exclude_if=partial(is_, None))
     """The reason in the words of the leader, for the history."""
 
@@ -73,7 +83,10 @@ async def _set_role_of_dropped(state: ChangeCopies, context: Context) -> Outcome
 
 
 def _done(state: ChangeCopies, region: RegionRoute, txn: Txn) -> Done[ChangeCopies]:
-    result = {"region_id": state.region_id, "copies_version": region.copies_version}
+    version = region.copies_version
+    result: dict[str, object] = {"region_id": state.region_id, "copies_version": version}
+    if is_eligible(region, state.root):
+        result["eligible"] = True
     return Done(state, result, txn)
 
 
@@ -82,24 +95,35 @@ def with_role(region: RegionRoute, state: ChangeCopies, minimum: int) -> RegionR
     `set_role`.
 
     With the copy that makes as many in sync as *minimum*, the table's, no lower minimum counts any
-    more. That is one more version: the leader learns the minimum by an order.
+    more. That is one more version: the leader learns the minimum by an order. Once the set has its
+    minimum no copy is eligible any more, in the same transaction.
     """
     if region.epoch != state.epoch:
         facts = {"epoch": state.epoch, "current_epoch": region.epoch}
         raise Conflict("stale-epoch", region_id=region.region_id, **facts)
     role = ROLES[state.change]
-    with_new_role = RegionCopy(node=state.node, root=state.root, role=role)
+    name = state.node, state.root
+    roles = {(copy.node, copy.root): copy.role for copy in region.copies}
     done = state.version + 1, state.version + 2
-    if region.copies_version in done and with_new_role in region.copies:
+    if region.copies_version in done and roles.get(name) is role:
         return region  # the same request, sent again
-    copies = tuple(
-        with_new_role if (copy.node, copy.root) == (state.node, state.root) else copy
-        for copy in region.copies
-    )
-    if region.copies_version != state.version or with_new_role not in copies:
+    if region.copies_version != state.version or name not in roles:
         facts = {"expected": state.version, "found": region.copies_version}
         raise Conflict("version-mismatch", region_id=region.region_id, **facts)
+    count = sum(each is CopyRole.IN_SYNC for each in {**roles, name: role}.values()) + 1
+    is_below = count < (region.min_in_sync or minimum)
+    is_marked = is_below and state.eligible and state.change == "leave"
+    is_marked = is_marked and region.state is RegionState.OPEN and roles[name] is CopyRole.IN_SYNC
+    epoch = region.epoch if is_marked else None
+    changed = RegionCopy(node=state.node, root=state.root, role=role, eligible_epoch=epoch)
+    rest = region.copies if is_below else region.without_eligible().copies
+    copies = tuple(changed if copy.root == state.root else copy for copy in rest)
     return reached(region.with_copies(copies), minimum)
+
+
+def is_eligible(region: RegionRoute, root: str) -> bool:
+    """Whether the copy in *root* may lead, although it is not in the set."""
+    return any(copy.root == root for copy in region.eligible)
 
 
 def locks(state: ChangeCopies) -> tuple[Lock, ...]:

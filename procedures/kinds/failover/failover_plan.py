@@ -26,6 +26,9 @@ class Rerouted:
     is_promoted: bool = False
     """The new leader is a copy of the set: it has every acknowledged row, so nothing is borrowed,
     and no lease is waited for (docs/protocols.md P4.5)."""
+    is_leased: bool = False
+    """The new leader is an eligible copy: the one before was alone in its set, and served by its
+    lease, which is waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,10 @@ def reroute_plan(
         again = [region for region in alone if needs_epoch(region, nodes)]
         promoted += map(_led_again, again)
         alone = [region for region in alone if region not in again]
-    back = [_led_by_former(region, nodes, target) for region in alone]
+    back = [
+        _led_by_former(region, nodes, target) or _led_by_eligible(region, nodes, target)
+        for region in alone
+    ]
     promoted += back
     alone = [region for region, rerouted in zip(alone, back, strict=True) if rerouted is None]
     excluded = _excluded(alone, nodes, target)
@@ -135,7 +141,8 @@ def needs_another(
         return True
     if not (region.state is RegionState.LOST or _has_lost(region, nodes)):
         return False
-    return bool(living_members(region, nodes) or former_leader(region, former, nodes))
+    others = living_members(region, nodes) or living_eligible(region, nodes)
+    return bool(others or former_leader(region, former, nodes))
 
 
 def _has_lost(region: RegionRoute, nodes: Sequence[NodeView]) -> bool:
@@ -149,8 +156,22 @@ def _has_lost(region: RegionRoute, nodes: Sequence[NodeView]) -> bool:
 def living_members(region: RegionRoute, nodes: Sequence[NodeView]) -> list[RegionCopy]:
     """The copies of the set, but the leader's, on nodes that are alive and do not report them as
     lost."""
-    able = {node.node_id for node in nodes if node.alive and region.region_id not in node.lost}
+    able = _able(region, nodes)
     return [copy for copy in region.copies if copy.role is CopyRole.IN_SYNC and copy.node in able]
+
+
+def living_eligible(region: RegionRoute, nodes: Sequence[NodeView]) -> list[RegionCopy]:
+    """The same of the eligible copies of a region whose leader is alone in its set. Beside another
+    copy of the set none is promoted: the leader may serve under the promise of that one, and
+    waiting for its lease would not end this (docs/protocols.md P5.12)."""
+    if has_successors(region):
+        return []
+    able = _able(region, nodes)
+    return [copy for copy in region.eligible if copy.node in able]
+
+
+def _able(region: RegionRoute, nodes: Sequence[NodeView]) -> set[str]:
+    return {node.node_id for node in nodes if node.alive and region.region_id not in node.lost}
 
 
 def _promoted(
@@ -163,20 +184,47 @@ def _promoted(
     The former leader stays as a learner with its root: it cuts back to what the new leader has. If
     it lives, and needs a new epoch, it leads again where no other node of the set is alive.
     """
-    views = {node.node_id: node for node in nodes}
     candidates = living_members(region, nodes)
     if not candidates:
         return _led_again(region) if needs_epoch(region, nodes) else None
+    chosen = _best(region.number, candidates, nodes, target)
+    moved = led_by(region, chosen, former=CopyRole.LEARNER)
+    return Rerouted(moved, led_by=region.leader, leaves=region.borrows, is_promoted=True)
 
-    group = target.groups.get(region.number, {})
+
+def _best(
+    number: int,
+    candidates: Sequence[RegionCopy],
+    nodes: Sequence[NodeView],
+    target: DrainTarget,
+) -> RegionCopy:
+    """The one of *candidates* that leads next. *number*: of the region."""
+    views = {node.node_id: node for node in nodes}
+    group = target.groups.get(number, {})
 
     def rank(copy: RegionCopy) -> tuple[bool, bool, int, int, str]:
         view, is_unwanted = views[copy.node], copy.node not in target.targets
         return is_unwanted, view.cordoned, -group.get(copy.node, 0), view.regions, copy.node
 
-    chosen = min(candidates, key=rank)
+    return min(candidates, key=rank)
+
+
+def _led_by_eligible(
+    region: RegionRoute, nodes: Sequence[NodeView], target: DrainTarget
+) -> Rerouted | None:
+    """The region under an eligible copy, if its leader is dead or lost. None: the leader is to
+    leave and lives, or nobody is eligible who does."""
+    alive = {node.node_id for node in nodes if node.alive}
+    if region.leader in alive and not needs_another(region, nodes):
+        return None
+    candidates = living_eligible(region, nodes)
+    if not candidates:
+        return None
+    chosen = _best(region.number, candidates, nodes, target)
     moved = led_by(region, chosen, former=CopyRole.LEARNER)
-    return Rerouted(moved, led_by=region.leader, leaves=region.borrows, is_promoted=True)
+    return Rerouted(
+        moved, led_by=region.leader, leaves=region.borrows, is_promoted=True, is_leased=True
+    )
 
 
 def _led_by_former(
@@ -195,8 +243,8 @@ def _led_again(region: RegionRoute) -> Rerouted:
     """The region under the same leader, in the same root and with the same set, at the next epoch:
     that leader has every acknowledged row, and the process that led before has ended, so no lease
     is waited for. What it borrows is still to be moved."""
-    update = {"epoch": region.epoch + 1, "state": RegionState.OPENING}
-    moved = region.model_copy(update=update)
+    state = RegionState.OPENING
+    moved = region.with_copies(region.copies, epoch=region.epoch + 1, state=state)
     return Rerouted(moved, led_by=region.leader, leaves=(), is_promoted=not region.borrows)
 
 

@@ -5,7 +5,8 @@ ended, these open the regions in place and serve. Spark copies the borrowed file
 adopts them, a second route transaction ends the borrowing, and only then is the old folder deleted.
 
 A region with another copy in its set is led by that copy next, which has every row: it opens at
-once, and nothing is borrowed or moved (P5.11).
+once, and nothing is borrowed or moved (P5.11). An eligible copy does the same for a leader that was
+alone in its set (P5.12), but opens after the lease of that one.
 
 A region of a volatile engine has no files to open: the new leaders fence the old roots, the route
 says `lost`, and the procedure ends. A truncate gives empty regions (docs/decisions/0236).
@@ -68,6 +69,8 @@ class FailoverTable(ProcedureState):
     promoted: tuple[str, ...] = Field(default=(), exclude_if=not_)
     """Regions of `moving` that a copy of their set leads now: no lease is waited for, and nothing
     is moved."""
+    leased: tuple[str, ...] = Field(default=(), exclude_if=not_)
+    """Regions of `promoted` whose leader before was alone in its set: its lease is waited for."""
     former: tuple[FormerLeader, ...] = Field(default=(), exclude_if=not_)
     """Leaders that were replaced by copies which have not served yet: they lead again if those are
     lost."""
@@ -107,11 +110,14 @@ async def reroute(state: FailoverTable, context: Context) -> Outcome[FailoverTab
     moving = sorted({*state.moving, *(rerouted.region.region_id for rerouted in plan)})
     promoted = {*state.promoted} - {rerouted.region.region_id for rerouted in plan}
     promoted |= {rerouted.region.region_id for rerouted in plan if rerouted.is_promoted}
+    leased = {*state.leased} - {rerouted.region.region_id for rerouted in plan}
+    leased |= {rerouted.region.region_id for rerouted in plan if rerouted.is_leased}
     leavings = [leaving(rerouted.region, root) for rerouted in plan for root in rerouted.leaves]
     left = {
         rerouted.led_by
         for rerouted in plan
-        if not rerouted.is_promoted and rerouted.led_by != rerouted.region.leader
+        if (rerouted.is_leased or not rerouted.is_promoted)
+        and rerouted.led_by != rerouted.region.leader
     }
     new = state.model_copy(
         update={
@@ -119,6 +125,7 @@ async def reroute(state: FailoverTable, context: Context) -> Outcome[FailoverTab
             "led_by": tuple(sorted({*state.led_by, *left})),
             "leavings": (*state.leavings, *leavings),
             "promoted": tuple(sorted(promoted)),
+            "leased": tuple(sorted(leased)),
             "former": _former(state, snapshot, plan),
             "to_move": tuple(region_id for region_id in moving if region_id not in promoted),
             "adoption": None,
@@ -164,8 +171,10 @@ def _former(
 
 
 def _leased(state: FailoverTable) -> tuple[str, ...]:
-    """Regions whose old leaders may hold leases: those that were promoted are read by none."""
-    return tuple(region for region in state.moving if region not in state.promoted)
+    """Regions whose old leaders may serve by leases: with another copy in their sets they do
+    not."""
+    promised = {*state.promoted} - {*state.leased}
+    return tuple(region for region in state.moving if region not in promised)
 
 
 async def await_lease(state: FailoverTable, context: Context) -> Outcome[FailoverTable]:

@@ -38,7 +38,7 @@ def noted(
     roots = {each.root for each in former if _may_lead(each, before)}
     if after.root == before.root:  # the same copy leads again, and has not served in between
         root = next(iter(roots), None)
-    elif after.root in roots or (len(before.in_sync) > 1 and not before.borrows):
+    elif after.root in roots or (_is_replaced(before, after) and not before.borrows):
         root = before.root  # it has all rows too, if its files come back
     else:
         root = None
@@ -50,6 +50,11 @@ def noted(
         epoch=after.epoch,
         copies_version=after.copies_version,
     )
+
+
+def _is_replaced(before: RegionRoute, after: RegionRoute) -> bool:
+    """Whether a copy that has every acknowledged row leads in the place of another that has."""
+    return len(before.in_sync) > 1 or any(copy.root == after.root for copy in before.eligible)
 
 
 def former_leader(

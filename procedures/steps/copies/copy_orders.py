@@ -65,15 +65,24 @@ def living(targets: Iterable[CopyTarget], alive: Collection[str]) -> list[CopyTa
 def create_copy(target: CopyTarget, replaces: Sequence[str] = ()) -> CreateRegion:
     """Makes an empty copy, or the region itself at its leader, behind fences in the roots that it
     replaces there."""
-    order = create_order(target.info, target.region, replaces)
+    order = create_order(target.info, _told(target), replaces)
     return order if target.is_leader else order.model_copy(update=_as_copy(target))
 
 
 def open_copy(target: CopyTarget) -> OpenRegion:
-    order = open_order(target.info, target.region)
+    order = open_order(target.info, _told(target))
     if target.is_leader:
         return order
     return order.model_copy(update={**_as_copy(target), "borrows": [], "unannounced": []})
+
+
+def _told(target: CopyTarget) -> RegionRoute:
+    """The route as the node is told of it. Which copies are eligible concerns the leader alone,
+    which has asked for that: other nodes may not know the field."""
+    region = target.region
+    if target.is_leader or not region.eligible:
+        return region
+    return region.model_copy(update={"copies": region.without_eligible().copies})
 
 
 def _as_copy(target: CopyTarget) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """Lost regions of nodes that live: which of them the leader says in the route."""
 
 from keys.model.log import RouteChanged, TableCreated
-from keys.model.tables import RegionState
+from keys.model.tables import RegionState, TableRoute
 from metasrv.leadership.lost_regions import failing_leaders, lost_regions
 from metasrv.nodes.heartbeats.region_report import RegionReport
 from metasrv.nodes.status import NodeState, NodeStatus
@@ -144,3 +144,19 @@ def test_given_lost_files_that_no_other_living_copy_has_then_nothing_is_begun() 
     assert begun(reporting("dn-2"), reporting("dn-3", state=dead)) == [(SECOND,)]
     assert begun(reporting("dn-2", SECOND), reporting("dn-3")) == [(THIRD,)]
     assert failing_leaders([reporting("dn-1", SECOND, state=dead)], catalog, ()) == ()
+
+
+def test_given_lost_files_of_a_leader_that_is_alone_then_an_eligible_copy_is_to_lead() -> None:
+    route = copied_route(TABLE, ("dn-1",), ((("dn-2", LEARNER),),))
+    (region,) = route.region_routes
+    left = region.copies[0].model_copy(update={"eligible_epoch": region.epoch})
+    marked = route.model_copy(update={"region_routes": (region.with_copies((left,)),)})
+    nodes = [reporting("dn-1", FIRST), reporting("dn-2")]
+
+    def begun(of: TableRoute, *nodes: NodeStatus) -> list[tuple[str, ...]]:
+        catalog = catalog_of(TableCreated(info=copied_info(TABLE, "t", 1), route=of))
+        return [moved.region_ids for moved in failing_leaders(nodes, catalog, ())]
+
+    assert begun(marked, *nodes) == [(FIRST,)]
+    assert begun(route, *nodes) == []
+    assert begun(marked, nodes[0], reporting("dn-2", FIRST)) == []

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from dataplane.datanode.copies.led_region import LeaderClocks, LedRegion
@@ -17,7 +18,7 @@ from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
 from dataplane.region.engine.group import Applied
 from dataplane.region.following.copy_region import StreamedRecords
 from dataplane.region.following.leading import lead_new
-from metasrv_base.errors import Unavailable
+from metasrv_base.errors import Unavailable, Unknown
 from metasrv_base.wire.node.copies import OrderedCopy, RegionCopies
 from metasrv_base.wire.node.orders import OpenRegion, RegionColumn
 from tests.dataplane.region.rig import REGION_ID, SPEC, A, B, batch, header, place
@@ -124,3 +125,53 @@ async def test_given_too_few_copies_when_an_order_to_lead_has_another_schema_the
         running.cancel()
     assert not bench.led.view.may_order
     assert 7 in {column.id for column in bench.led.region.schema.columns or ()}
+
+
+async def test_given_a_group_when_its_copy_leaves_and_may_lead_then_its_outcome_is_unknown() -> (
+    None
+):
+    """The row is not readable meanwhile, and counts once the copy is back."""
+    bench = WaitingBench()
+    bench.led.on_doubt = bench.owner.doubt
+    bench.led.hear(COPIES.model_copy(update={"version": 2, "min_in_sync": 2}))
+    bench.news.clear()
+    left = COPIES.members[1].model_copy(update={"role": "learner", "eligible": True})
+    update = {"version": 3, "min_in_sync": 2, "members": [COPIES.members[0], left]}
+
+    async def written() -> Unknown | Applied:
+        try:
+            return await bench.owner.write(header("s1"), batch({b"k": (1, "x")}))
+        except Unknown as error:
+            return error
+
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(bench.owner.run())
+        first = group.create_task(written())
+        await bench.news.wait()
+
+        bench.led.hear(COPIES.model_copy(update=update))
+        outcome = await first
+        rows = [bench.led.region.stats().rows]
+        waits_for = bench.led.waits_for
+        bench.acknowledge()
+        await asyncio.sleep(0)
+        rows += [bench.led.region.stats().rows]
+        bench.led.hear(COPIES.model_copy(update={"version": 4, "min_in_sync": 2}))
+        await bench.owner.change(lambda: None)
+        running.cancel()
+    assert isinstance(outcome, Unknown)
+    assert outcome.facts["reason"] == "too-few-copies"
+    assert (rows, waits_for) == ([0, 0], [SECOND])
+    assert bench.led.region.stats().rows == 1, "the copy is back, with the row"
+
+
+async def test_given_a_copy_that_may_lead_when_an_order_has_another_schema_then_not_taken() -> None:
+    """It would wait until the copy is back, and keep all orders of the region waiting."""
+    bench = WaitingBench()
+    left = COPIES.members[1].model_copy(update={"role": "learner", "eligible": True})
+    bench.led.hear(RegionCopies(version=2, min_in_sync=2, members=[COPIES.members[0], left]))
+
+    with pytest.raises(Unavailable) as refused:
+        await bench.led.declare(bench.led.region.schema)
+
+    assert refused.value.code == "too-few-copies"

@@ -14,7 +14,7 @@ from dataplane.region.copies.promises import (
 )
 from dataplane.region.following.copy_region import StreamedRecords
 from dataplane.region.following.leading import lead_new
-from metasrv_base.errors import Unavailable
+from metasrv_base.errors import Refused, Unavailable
 from metasrv_base.wire.node.copies import CopyStanding, OrderedCopy, RegionCopies
 from metasrv_base.wire.node.copy_changes import CopyChange, CopyChangeResult
 from metasrv_base.wire.node.orders import OrderError
@@ -306,3 +306,54 @@ async def test_given_a_promise_that_lasts_when_little_is_left_of_it_then_that_is
     await bench.changes.ask()
 
     assert [change.change for change in bench.metasrv.asked] == ["join"]
+
+
+def marked(change: CopyChange) -> CopyChangeResult:
+    return done(change).model_copy(update={"eligible": change.eligible})
+
+
+async def test_given_a_silent_copy_when_too_few_are_left_then_it_leaves_and_may_lead() -> None:
+    bench = Bench("in-sync", min_in_sync=2)
+    bench.metasrv.answer = marked
+    bench.acknowledged()
+    bench.wait(LAG_MS_MAX)
+
+    await bench.changes.ask()
+
+    (change,) = bench.metasrv.asked
+    assert (change.change, change.eligible) == ("leave", True)
+    assert bench.led.view.is_frozen
+    bench.acknowledged()
+    bench.clock.advance(PROMISED_MS)
+    await bench.changes.ask()
+    assert SECOND in bench.in_sync
+    assert not bench.led.view.members.eligible
+    assert not bench.led.view.is_frozen
+
+
+async def test_given_a_copy_that_has_answered_nothing_when_it_leaves_then_it_may_not_lead() -> None:
+    bench = Bench("in-sync", min_in_sync=2)
+    bench.wait(LAG_MS_MAX)
+
+    await bench.changes.ask()
+
+    assert [change.eligible for change in bench.metasrv.asked] == [False]
+    assert not bench.led.view.is_frozen
+
+
+async def test_given_a_server_that_knows_no_eligible_copies_then_the_set_shrinks_without() -> None:
+    def before(change: CopyChange) -> CopyChangeResult:
+        if change.eligible:
+            raise Refused("invalid-request")
+        return done(change)
+
+    bench = Bench("in-sync", min_in_sync=2)
+    bench.metasrv.answer = before
+    bench.acknowledged()
+    bench.wait(LAG_MS_MAX)
+
+    await bench.changes.ask()
+
+    assert [change.eligible for change in bench.metasrv.asked] == [True, False]
+    assert SECOND not in bench.in_sync
+    assert not bench.led.view.is_frozen

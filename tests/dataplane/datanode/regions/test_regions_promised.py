@@ -1,6 +1,6 @@
 """Rights of a region to serve: its lease, or promises where it has copies (P4.5)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import pytest
@@ -168,6 +168,20 @@ def test_given_a_leader_that_is_alone_in_its_set_then_it_reads_under_its_lease()
     bench.slot.led.view.acknowledged(LEADER, 2, 0, 0)
     bench.slot.led.view.join(LEADER, 0)
     assert PROMISE in str(bench.reads()), "it is required from now on"
+
+
+def test_given_a_leader_that_knows_of_copies_that_may_lead_then_it_needs_its_lease_too() -> None:
+    """A promotion of one of them waits for this lease, and for no promise."""
+    view = view_of(COPY, THIRD, epoch=2, learners=(LEADER,))
+    view.members = replace(view.members, eligible=frozenset({LEADER}))
+    bench = Bench(2, Led(view))
+    bench.receive(THIRD)
+    assert LEASE in str(bench.reads())
+
+    bench.lease()
+    assert bench.reads() is None
+    bench.clock.advance(2_000)
+    assert PROMISE in str(bench.reads())
 
 
 @pytest.mark.parametrize("others", [(), (LEADER,)], ids=["alone", "with a copy"])

@@ -9,7 +9,7 @@ from dataplane.region.copies.history import LogHistory
 from dataplane.region.copies.leader_view import CopyName, LeaderView, RecordState
 from tests.dataplane.region.copies.world import Rules
 
-LOST = "a copy of the set lacks an acknowledged row"
+LOST = "a copy that may be promoted lacks an acknowledged row"
 THIN = "one disk was lost, and with it the only copy of an acknowledged row"
 STALE = "a leader answers a read without an acknowledged row"
 EXPOSED = "a row is readable that can be cut back"
@@ -47,6 +47,12 @@ class CountsLearners(LeaderView):
     @property
     def has_minimum(self) -> bool:
         return len(self.required | self.members.learners) >= self.min_in_sync
+
+
+class CountsOnWithoutEligible(LeaderView):
+    @property
+    def is_frozen(self) -> bool:
+        return False
 
 
 class GrowsInTheRoute(LeaderView):
@@ -95,6 +101,10 @@ PLANTED: Mapping[str, tuple[Rules, str]] = {
     "acknowledged on fewer disks than the minimum": (Rules(leader=NoMinimum), THIN),
     "a minimum that is judged at the order alone": (Rules(leader=MinimumAtTheOrder), THIN),
     "a learner counted": (Rules(leader=CountsLearners), THIN),
+    "a common position that goes on without eligible copies": (
+        Rules(leader=CountsOnWithoutEligible),
+        EXPOSED,
+    ),
     "a set that grows in the route first": (Rules(leader=GrowsInTheRoute), LOST),
     "a request that is late taken for failed": (Rules(leader=TakesARequestForFailed), LOST),
     "a learner added before it has caught up": (Rules(leader=AddsWithoutTheCommon), LOST),

@@ -292,3 +292,61 @@ def test_given_a_former_leader_that_has_followed_when_it_leaves_then_it_still_le
     view.read_route(members(A, version=2), 0)
 
     assert view.following == {B}, "C has left before it had answered"
+
+
+def below(*eligible: CopyName, version: int = 2) -> CopySet:
+    return CopySet(version, 2, frozenset({A}), frozenset({B, C}), frozenset(eligible))
+
+
+def test_given_copies_that_may_lead_when_few_are_in_sync_then_nothing_more_is_common() -> None:
+    view = leader(members(A, B), min_in_sync=2)
+    view.appended(1, 0)
+    view.acknowledged(B, 2, 1, 0)
+    view.appended(2, 0)
+
+    view.read_route(below(B), 0)
+    view.appended(3, 0)
+
+    assert view.is_frozen
+    assert (view.common, view.judge(2)) == (1, RecordState.WAITS)
+    assert view.may_read, "what was common is read on"
+    assert view.lacking(2) == [B]
+
+    view.read_route(members(A, C, learners=(B,), version=3), 0)
+    assert not view.is_frozen
+    view.acknowledged(C, 2, 3, 0)
+    assert (view.common, view.judge(2)) == (3, RecordState.COUNTS)
+
+
+def test_given_few_in_sync_and_no_copy_that_may_lead_then_the_leader_alone_is_common() -> None:
+    view = leader(members(A, B), min_in_sync=2)
+    view.appended(1, 0)
+
+    view.read_route(below(), 0)
+
+    assert (view.is_frozen, view.common) == (False, 1)
+    assert view.judge(1) is RecordState.TOO_FEW
+
+
+def test_given_a_minimum_that_falls_when_it_is_reached_then_the_position_moves_on() -> None:
+    view = leader(members(A, B), min_in_sync=2)
+    view.appended(1, 0)
+    view.read_route(below(B), 0)
+    assert view.common == 0
+
+    view.min_in_sync = 1
+    view.read_route(below(version=3), 0)
+
+    assert (view.common, view.judge(1)) == (1, RecordState.COUNTS)
+
+
+def test_given_a_leader_that_cannot_read_yet_then_no_copy_that_leaves_may_lead() -> None:
+    view = leader(members(A, B, C), end=2)
+    view.acknowledged(B, 2, 2, 0)
+    assert not view.may_be_eligible(B)
+
+    view.acknowledged(C, 2, 2, 0)
+    assert view.may_be_eligible(B)
+    view.lost(B, 2, 1, 0)
+
+    assert not view.may_be_eligible(B), "it lacks what counts"

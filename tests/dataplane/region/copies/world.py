@@ -198,9 +198,18 @@ class World:
 
     # -- the route
 
-    def _change_route(self, in_sync: frozenset[CopyName], learners: frozenset[CopyName]) -> None:
+    def _change_route(
+        self,
+        in_sync: frozenset[CopyName],
+        learners: frozenset[CopyName],
+        left: frozenset[CopyName] = frozenset(),
+    ) -> None:
+        """*left*: a copy that may lead if the set is below the minimum now."""
+        eligible = (self.route.eligible | left) & learners
+        if len(in_sync) >= self.min_in_sync:
+            eligible = frozenset()
         version = self.route.version + 1
-        self.route = CopySet(version, self.route.epoch, in_sync, learners)
+        self.route = CopySet(version, self.route.epoch, in_sync, learners, eligible)
 
     def _shrink(self) -> None:
         """By the leader's word, or because metasrv does not hear a copy."""
@@ -209,18 +218,23 @@ class World:
         others = sorted(self.route.in_sync - {self.leader})
         if others:
             copy = self.random.choice(sorted(slow & self.route.in_sync) or others)
-            self._change_route(self.route.in_sync - {copy}, self.route.learners | {copy})
+            left = frozenset[CopyName]()
+            if lead is not None and lead.epoch == self.route.epoch and lead.may_be_eligible(copy):
+                left = frozenset({copy})
+            self._change_route(self.route.in_sync - {copy}, self.route.learners | {copy}, left)
             self.trace.append(f"route {self.route.version}: {copy.node} leaves")
 
     def _promote(self) -> None:
-        living = [copy for copy in sorted(self.route.in_sync) if not self.nodes[copy].is_gone]
+        names = self.route.in_sync
+        if len(names) == 1:
+            names |= self.route.eligible
+        living = [copy for copy in sorted(names) if not self.nodes[copy].is_gone]
         if not living:
             return
         copy, route = self.random.choice(living), self.route
         former = {self.leader} - {copy}
-        self.route = CopySet(
-            route.version + 1, route.epoch + 1, route.in_sync - former, route.learners | former
-        )
+        in_sync, learners = route.in_sync - former | {copy}, route.learners - {copy} | former
+        self.route = CopySet(route.version + 1, route.epoch + 1, in_sync, learners)
         self.leader = copy
         self.messages.append(OpenOrder(copy, self.route))
         self.trace.append(f"route {self.route.version}: {copy.node} leads {self.route.epoch}")
@@ -341,11 +355,12 @@ class World:
     def faults(self) -> Iterator[str]:
         if self.over_budget:
             yield "a copy holds more records in memory than it may"
-        members = [self.nodes[copy] for copy in self.route.in_sync if copy in self.nodes]
+        may_lead = self.route.in_sync | self.route.eligible
+        members = [self.nodes[copy] for copy in may_lead if copy in self.nodes]
         living = [node for node in members if not node.is_gone]
         for node in living:
             if self.acked.keys() - {write for _, write in node.log}:
-                yield "a copy of the set lacks an acknowledged row"
+                yield "a copy that may be promoted lacks an acknowledged row"
         writes = {write for node in self.nodes.values() for _, write in node.log}
         if self.losses <= 1 < self.min_in_sync and self.acked.keys() - writes:
             yield "one disk was lost, and with it the only copy of an acknowledged row"

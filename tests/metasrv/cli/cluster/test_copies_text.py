@@ -43,3 +43,13 @@ def test_given_a_changed_region_with_copies_when_told_then_its_line_names_them()
 
 def test_given_no_copies_then_there_is_a_dash() -> None:
     assert copies_text(()) == "-"
+
+
+def test_given_a_learner_that_may_lead_then_the_line_says_so() -> None:
+    left = COPIED.copies[1].model_copy(update={"eligible_epoch": FIRST.epoch})
+    region = FIRST.with_copies((COPIED.copies[0], left))
+    later = region.model_copy(update={"epoch": FIRST.epoch + 1})
+
+    texts = [copies_text(region_location(each).copies) for each in (region, later)]
+
+    assert texts == ["dn-2 in-sync, dn-3 learner (eligible)", BOTH]

@@ -191,3 +191,23 @@ async def test_given_messages_that_mean_nothing_then_each_has_its_problem_and_ch
         assert (answer.status_code, answer.json()["code"]) == (404, "not-found")
         assert region_now(server, region) == region
         assert await procedures(server) == 0
+
+
+async def test_given_a_set_that_falls_below_the_minimum_then_each_answer_says_who_may_lead() -> (
+    None
+):
+    """The leader goes by the answer, also by that to a request that says less by now."""
+    async with leader(nodes=3) as server:
+        region = await copied_region(server)
+        leave = change_of(region, region.copies[0])
+
+        (first,) = await results(server, region.leader, {**leave, "eligible": True})
+        (again,) = await results(server, region.leader, leave)
+
+        assert (first["eligible"], again["eligible"]) == (True, True)
+        now = region_now(server, region)
+        assert [copy.root for copy in now.eligible] == [region.copies[0].root]
+        join = change_of(now, now.copies[1])
+        (joined,) = await results(server, region.leader, join)
+        assert "eligible" not in joined
+        assert not region_now(server, region).eligible

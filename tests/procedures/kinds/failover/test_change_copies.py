@@ -2,7 +2,7 @@
 
 import pytest
 
-from keys.model.tables import CopyRole, RegionCopy, RegionRoute
+from keys.model.tables import CopyRole, RegionCopy, RegionRoute, RegionState
 from metasrv_base.errors import Conflict
 from procedures.kinds.failover.change_copies import ChangeCopies, with_role
 from tests.keys.model.copied_routes import FIRST, IN_SYNC, LEARNER
@@ -93,3 +93,53 @@ def test_given_a_lower_minimum_when_enough_are_in_sync_then_it_ends_and_a_leader
     assert once.copies_version == growing.copies_version + 2
     assert with_role(once, request, 3) is once
     assert (early.min_in_sync, early.copies_version) == (1, growing.copies_version + 1)
+
+
+def eligible(region: RegionRoute) -> list[str]:
+    return [copy.node for copy in region.eligible]
+
+
+def test_given_a_set_below_the_minimum_then_the_copy_that_leaves_may_lead_until_it_is_reached() -> (
+    None
+):
+    request = asked(IN_SYNC, "leave", eligible=True)
+
+    left = with_role(REGION, request, MINIMUM)
+    joined = with_role(left, asked(LEARNER, "join", version=left.copies_version), MINIMUM)
+
+    assert eligible(left) == ["dn-2"]
+    assert with_role(left, request, MINIMUM) is left, "sent again"
+    assert eligible(joined) == []
+    assert roles(joined) == {"dn-2": CopyRole.LEARNER, "dn-3": CopyRole.IN_SYNC}
+    assert joined.copies_version == left.copies_version + 1
+
+
+def test_given_a_join_below_the_minimum_then_the_other_copies_may_still_lead() -> None:
+    of_three = with_role(REGION, asked(IN_SYNC, "leave", eligible=True), 3)
+
+    joined = with_role(of_three, asked(LEARNER, "join", version=of_three.copies_version), 3)
+    back = with_role(joined, asked(IN_SYNC, "join", version=joined.copies_version), 3)
+
+    assert (eligible(of_three), eligible(joined), eligible(back)) == (["dn-2"], ["dn-2"], [])
+
+
+def test_given_no_leader_word_or_enough_copies_or_a_region_that_opens_then_no_copy_may_lead() -> (
+    None
+):
+    request = asked(IN_SYNC, "leave", eligible=True)
+    opening = REGION.model_copy(update={"state": RegionState.OPENING})
+
+    assert not eligible(with_role(REGION, asked(IN_SYNC, "leave"), MINIMUM))
+    assert not eligible(with_role(REGION, request, 1))
+    assert not eligible(with_role(opening, request, MINIMUM))
+
+
+def test_given_another_epoch_then_no_copy_may_lead() -> None:
+    left = with_role(REGION, asked(IN_SYNC, "leave", eligible=True), MINIMUM)
+
+    stale = left.model_copy(update={"epoch": left.epoch + 1})
+    moved = left.with_copies(left.copies, epoch=left.epoch + 1)
+
+    assert eligible(stale) == []
+    assert all(copy.eligible_epoch is None for copy in moved.copies)
+    assert moved.copies_version == left.copies_version + 1

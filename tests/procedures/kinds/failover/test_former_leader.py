@@ -6,6 +6,7 @@ import pytest
 
 from keys.model.tables import CopyRole, RegionRoute, RegionState, TableRoute
 from keys.store.kv import Compare
+from metasrv_base.errors import Unavailable
 from procedures.kinds.failover.failover_plan import DrainTarget, Rerouted, reroute_plan
 from procedures.kinds.failover.failover_table import FailoverTable
 from procedures.kinds.failover.former_leader import FormerLeader, noted
@@ -47,6 +48,53 @@ def promoted() -> tuple[RegionRoute, tuple[FormerLeader, ...]]:
     former = noted(OF_TWO, plan.region, (), 2)
     assert former is not None
     return plan.region, (former,)
+
+
+LEFT = OF_TWO.copies[0].model_copy(update={"role": LEARNER, "eligible_epoch": OF_TWO.epoch})
+SHRUNK = OF_TWO.with_copies((LEFT,))
+"""dn-2 has left the set, which had both, and may lead."""
+
+
+def test_given_a_leader_that_is_alone_when_it_is_gone_then_an_eligible_copy_leads() -> None:
+    for node in (DEAD, replace(DN_1, lost={FIRST: SHRUNK.epoch})):
+        plan = planned(SHRUNK, node, DN_2)
+
+        assert plan is not None
+        assert (plan.is_promoted, plan.is_leased) == (True, True)
+        assert (plan.region.leader, plan.region.root) == ("dn-2", LEFT.root)
+        assert (plan.region.epoch, plan.region.borrows) == (SHRUNK.epoch + 1, ())
+        assert not plan.region.eligible
+        former = noted(SHRUNK, plan.region, (), 2)
+        assert former is not None
+        assert former.root == OF_TWO.root, "it leads again if dn-2 turns out to be lost"
+
+
+def test_given_no_eligible_copy_that_lives_and_has_its_files_then_none_leads() -> None:
+    learner = SHRUNK.without_eligible()
+    later = SHRUNK.model_copy(update={"epoch": SHRUNK.epoch + 1})
+    third = replace(DN_2, node_id="dn-3", root="/disks/dn-3")
+    other = OF_TWO.copies[0].model_copy(update={"node": "dn-3", "root": "/disks/dn-3/r"})
+    of_three = SHRUNK.with_copies((LEFT, other))
+
+    for region in (learner, later):
+        plan = planned(region, DEAD, DN_2)
+        assert plan is None or not plan.is_promoted
+    plan = planned(SHRUNK, DEAD, LOST, third)
+    assert plan is not None
+    assert not plan.is_promoted, "it reports its files lost"
+    with pytest.raises(Unavailable):  # the leader may serve under the promise of dn-3
+        planned(of_three, DEAD, DN_2, replace(third, alive=False))
+
+
+def test_given_a_leader_that_lives_and_starts_again_then_it_leads_again_and_none_is_eligible() -> (
+    None
+):
+    """It has what it ordered before, which the eligible copy may lack."""
+    plan = planned(SHRUNK, replace(DN_1, restarted={FIRST: SHRUNK.epoch}), DN_2)
+
+    assert plan is not None
+    assert (plan.region.leader, plan.region.epoch) == ("dn-1", SHRUNK.epoch + 1)
+    assert not plan.region.eligible
 
 
 def lost(region: RegionRoute) -> RegionRoute:
@@ -167,3 +215,37 @@ def test_given_roles_then_a_former_leader_is_a_learner_in_the_route() -> None:
     region, _ = promoted()
 
     assert [(copy.root, copy.role) for copy in region.copies] == [(OF_TWO.root, CopyRole.LEARNER)]
+
+
+async def with_a_shrunk_set(cluster: Cluster, fence: Compare) -> None:
+    """Table t: dn-1 leads one region alone, and is dead; dn-2 has left the set, and may lead."""
+    cluster.plane.add("dn-1", "dn-2", "dn-3")
+    await reserve_ids(cluster, fence, 1100)
+    await put_schema(cluster, fence, "sales")
+    route = copied_route(TABLE, ("dn-1",), ((("dn-2", LEARNER),),))
+    (region,) = route.region_routes
+    left = region.copies[0].model_copy(update={"eligible_epoch": region.epoch})
+    route = route.model_copy(update={"region_routes": (region.with_copies((left,)),)})
+    await put_copied_table(cluster, fence, copied_info(TABLE, "t", 1, 2), route)
+    cluster.plane.storage.lost.add(region.root)
+    cluster.plane.nodes["dn-1"].die()
+
+
+def test_given_a_leader_that_was_alone_and_is_lost_then_the_eligible_copy_serves_its_rows() -> None:
+    state = FailoverTable(
+        table_id=TABLE, name="t", source="dn-1", region_ids=(FIRST,), reason="silent"
+    )
+
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_a_shrunk_set, {})
+        await cluster.detected()
+        await start(cluster, "failover_table", state)
+        assert await cluster.quiet()
+
+        family = history_of(cluster.kv._store.log_from(1)).family("__table_route")
+        (region,) = family[(str(TABLE),)]["region_routes"]
+        assert (region["leader"], region["state"], region["epoch"]) == ("dn-2", "open", 2)
+        assert [copy["node"] for copy in region["copies"]] == ["dn-1"]
+        assert cluster.plane.rows(FIRST), "nothing is borrowed: dn-1 has lost its disk"
+
+    run(main, 1)

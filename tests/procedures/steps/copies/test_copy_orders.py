@@ -71,3 +71,18 @@ def test_given_changes_of_copies_then_each_has_a_version_and_other_changes_have_
 def test_given_a_number_of_copies_then_the_minimum_is_more_than_half() -> None:
     assert [majority(count) for count in (1, 2, 3, 5)] == [1, 2, 2, 3]
     assert min_in_sync(REPLICATED) == 2
+
+
+def test_given_a_copy_that_may_lead_when_ordered_then_the_leader_alone_is_told() -> None:
+    """A node that has not asked for it may not know the field, and refuse the order."""
+    left = LEARNER.model_copy(update={"eligible_epoch": FIRST.epoch})
+    orders = [
+        json.loads(open_copy(target).model_dump_json())
+        for target in targets_of(REPLICATED, (FIRST.with_copies((IN_SYNC, left)),))
+    ]
+    marked = [
+        [copy["node"] for copy in order["copies"]["members"] if "eligible" in copy]
+        for order in orders
+    ]
+
+    assert marked == [["dn-3"], [], []]
