@@ -128,7 +128,8 @@ async def await_dropped(state: DrainNode, context: Context) -> Outcome[DrainNode
         if not begun or await _have_failed(context, begun):
             await _rest_for(tables, context)
         if begun:
-            new = state.model_copy(update={"rounds": state.rounds + 1})
+            moves = state.moves + (len(begun) if is_to_move else 0)
+            new = state.model_copy(update={"rounds": state.rounds + 1, "moves": moves})
             return Goto(_after(state, context, awaited, "await_dropped"), new)
     return Goto(_after(state, context, awaited, "fail_over"), state)
 

@@ -129,7 +129,8 @@ async def test_given_a_dry_run_then_it_lists_the_moves_and_nothing_is_cordoned()
 
 
 @pytest.mark.parametrize(
-    ("dropped", "kinds"), [("wait", ["dropped_table"]), ("keep", []), ("purge", [])]
+    ("dropped", "kinds"),
+    [("move", []), ("wait", ["dropped_table"]), ("keep", []), ("purge", [])],
 )
 async def test_given_a_dropped_table_when_a_drain_is_planned_then_it_waits_unless_told_not_to(
     dropped: str, kinds: list[str]
@@ -147,4 +148,5 @@ async def test_given_a_dropped_table_when_a_drain_is_planned_then_it_waits_unles
         assert plan.status_code == 200, plan.text
         assert [each["kind"] for each in plan.json()["blockers"]] == kinds
         assert ("purge_table" in plan.text) is (dropped == "purge")
+        assert ("move_dropped" in plan.text) is (dropped == "move")
         assert (wrong.status_code, wrong.json()["errors"][0]["pointer"]) == (422, "/dropped")

@@ -40,8 +40,8 @@ async def copied(folder: Path, regions: int) -> AsyncIterator[tuple[Rig, AsyncCl
         yield rig, db
 
 
-async def leader_of_first(db: AsyncClient) -> str:
-    leader = (await db.tables.route("t")).regions[0].leader
+async def leader_of_first(db: AsyncClient, name: str = "t") -> str:
+    leader = (await db.tables.route(name)).regions[0].leader
     assert leader is not None
     return leader
 

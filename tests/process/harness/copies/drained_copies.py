@@ -3,16 +3,17 @@
 import shutil
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from metasrv.sdk.client import AsyncClient
 from tests.process.harness.copies.copy_outages import copied, leader_of_first
+from tests.process.harness.copies.filled_copies import COUNT, FIRST, INDEX, JOB_S, files_in
 from tests.process.harness.node_outages import PATIENT_MS, acknowledged_again, rows_of, writing
 from tests.process.harness.probes import Seen, must
 from tests.process.harness.rig import running, table_spec
 from tests.process.harness.writer import Writer, wrong_rows
 
 WAIT_S = 240
-WRITTEN_MS = 3_000
 GAP_MS_MAX = 5_000
 """A failover takes no writes for 11.5 s: whoever leads next must wait for a lease."""
 
@@ -90,18 +91,20 @@ async def only_copies_drained(folder: Path) -> Seen:
 
 
 async def dropped_tables_drained(folder: Path) -> Seen:
-    """A node has regions of two dropped tables, one of them with copies. They move while it is
-    drained; it is removed from the cluster, its process is killed and its disk removed. Then both
-    tables are undropped, with every row."""
-    async with running(folder, datanodes=4, flags={}) as rig, rig.client() as db:
+    """A node has regions of two dropped tables: one with rows of files and an index, one with
+    copies. They move while it is drained; it is removed from the cluster, its process is killed and
+    its disk removed. Then both tables are undropped, with every row and every entry."""
+    brought = files_in(folder / "in")
+    flags = {"import-folders": str(brought)}
+    async with running(folder, datanodes=4, flags=flags) as rig, rig.client() as db:
         await db.tables.create(table_spec("gone", regions=6))
         await db.tables.create({**table_spec("copied", regions=3), "replicas": 2})
         writers = {name: Writer(db.table(name), 0, PATIENT_MS) for name in ("gone", "copied")}
         async with writing(list(writers.values())):
+            await db.tables.import_files("gone", [str(brought)], wait_s=JOB_S)
+            await db.indexes.create("gone", INDEX, wait_s=JOB_S)
             await acknowledged_again(rig, list(writers.values()))
-            await rig.clock.sleep_ms(WRITTEN_MS)
-        drained = (await db.tables.route("gone")).regions[0].leader
-        assert drained is not None
+        drained = await leader_of_first(db, "gone")
         for name in writers:
             await db.tables.drop(name)
         started = await db.nodes.drain(drained, "a new kernel")
@@ -109,13 +112,21 @@ async def dropped_tables_drained(folder: Path) -> Seen:
         await db.nodes.decommission(drained, "it is empty")
         await rig.kill(drained)
         shutil.rmtree(rig.playground.datanode_roots[drained])
-        wrong, numbers = list[str](), {"result": ended.result}
+        wrong: list[str] = []
+        numbers: dict[str, Any] = {"result": ended.result}
         for name, writer in writers.items():
             await db.tables.undrop(name)
             rows = await rows_of(db, name)
-            numbers[f"rows of {name}"] = {"there": len(rows), "sent": len(writer.told)}
-            wrong += wrong_rows(rows, [writer])
-    kept = must(it_succeeded=ended.state == "succeeded")
+            own = [row for row in rows if row["id"] < FIRST]
+            numbers[name] = {"rows": len(rows), "own": len(own), "sent": len(writer.told)}
+            wrong += wrong_rows(own, [writer])
+        checked = await db.tables.check("gone", wait_s=JOB_S)
+    imported = numbers["gone"]["rows"] - numbers["gone"]["own"]
+    kept = must(
+        it_succeeded=ended.state == "succeeded",
+        every_row_of_the_files_is_there=imported == COUNT,
+        every_row_has_its_entry=checked.clean and checked.entries >= numbers["gone"]["rows"],
+    )
     return Seen(numbers, (*kept, *wrong))
 
 
