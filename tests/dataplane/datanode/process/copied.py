@@ -24,6 +24,8 @@ class CopiedRegion:
     region: int = field(default_factory=new_region)
     epoch: int = 1
     version: int = 1
+    eligible: set[str] = field(default_factory=set)
+    """Learners that may lead."""
     gone: set[str] = field(default_factory=set)
     """Nodes that answer nothing."""
     schema_version: int = 1
@@ -41,6 +43,7 @@ class CopiedRegion:
                 node=name,
                 root=self.nodes[name].root_of(self.region),
                 role=self.roles[name],
+                eligible=name in self.eligible,
                 address=self.nodes[name].url,
             )
             for name in order

@@ -82,6 +82,33 @@ def test_given_a_copy_that_is_gone_when_a_row_is_written_then_it_waits_until_the
     assert region.rows() == {1, 2}, "reads go on"
 
 
+def test_given_a_copy_that_left_below_the_minimum_when_the_leader_is_lost_then_it_leads(
+    start_node: StartNode,
+) -> None:
+    processes, nodes = started(start_node, ["dn-1", "dn-2"])
+    region = CopiedRegion(nodes, {"dn-1": "leader", "dn-2": "in-sync"}, min_in_sync=2)
+    region.create()
+    region.write(1)
+    before = logged_bytes(region)
+    processes["dn-2"].send(signal.SIGSTOP)
+    with ThreadPoolExecutor(1) as writers:
+        waits = writers.submit(region.refused, 2)
+        until(region.leader, lambda: logged_bytes(region) > before)
+        region.eligible.add("dn-2")
+        region.change(dn_2="learner")
+        region.tell("dn-1")
+        assert waits.result(120) == "outcome-unknown"
+
+    assert region.rows() == {1}, "the copy may lack the other"
+    assert region.refused(3) == "too-few-copies"
+    processes["dn-2"].send(signal.SIGCONT)
+    lost(region, processes["dn-1"])
+    region.eligible, region.min_in_sync = set(), 1
+    region.promote("dn-2")
+    assert {1} <= region.rows() <= {1, 2}
+    region.write(4)
+
+
 def test_given_a_copy_that_stands_still_when_it_goes_on_then_the_row_is_acknowledged(
     start_node: StartNode,
 ) -> None:
