@@ -1,14 +1,22 @@
 """The moves of a drain that may begin now: bounds, partition groups, and regions that wait."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from keys.catalog.catalog import Catalog
-from keys.model.log import TableCreated, TablespaceCreated
+from keys.model.log import TableCreated, TableDropped, TablespaceCreated
 from keys.model.placing.tablespaces import TablespaceInfo
-from keys.model.tables import RegionState, TableInfo, TableRoute
+from keys.model.tables import CopyRole, RegionCopy, RegionState, TableInfo, TableRoute
 from metasrv_base.concurrency.turns import at_once
 from metasrv_base.engines import MEMORY
-from procedures.kinds.moves.drain_plan import ARRIVALS_MAX, DrainRules, left, moves_due
+from procedures.kinds.moves.drain_plan import (
+    ARRIVALS_MAX,
+    DrainRules,
+    dropped_moves_due,
+    left,
+    moves_due,
+)
+from procedures.ports import NodeView
 from tests.metasrv.leadership.copies.copied_regions import view
 from tests.metasrv.nodes.catalogs import catalog_of
 from tests.procedures.harness.tables import region_ids, table_info, table_route
@@ -103,3 +111,60 @@ def test_given_rows_in_the_memory_of_a_node_when_planned_then_they_stay() -> Non
 
     assert planned(catalog) == {}
     assert at_once(left(catalog, "dn-1", 8)) == []
+
+
+def dropped(*tables: tuple[TableInfo, TableRoute]) -> Catalog:
+    """These tables, each dropped."""
+    made = [TableCreated(info=info, route=route) for info, route in tables]
+    gone = [
+        TableDropped(table_id=info.table_id, dropped_at_ms=1, dropped_by="p") for info, _ in tables
+    ]
+    return catalog_of(TablespaceCreated(info=SPACE), *made, *gone)
+
+
+def planned_dropped(catalog: Catalog, *others: NodeView) -> dict[str, str]:
+    """The same of regions of dropped tables."""
+    rules = DrainRules("dn-1", (), {}, [])
+    views = (view("dn-1"), *(others or OTHERS))
+    moves = at_once(dropped_moves_due(catalog, views, rules, "test"))
+    return {move.region_id: move.to_node for move in moves}
+
+
+def test_given_dropped_tables_when_planned_then_their_regions_move_and_no_rows_in_memory() -> None:
+    catalog = dropped(
+        led(1024, *["dn-1"] * 20), led(1025, "dn-2"), led(1026, "dn-1", engine=MEMORY)
+    )
+
+    to = planned_dropped(catalog)
+
+    assert planned(catalog) == {}, "no living region"
+    assert to.keys() <= set(region_ids(1024, 20))
+    assert list(to.values()).count("dn-3") == ARRIVALS_MAX
+
+
+def test_given_dropped_regions_that_cannot_move_when_planned_then_they_stay() -> None:
+    info, route = led(1024, "dn-1", "dn-1", "dn-1")
+    lost, borrows, moves = route.region_routes
+    regions = (
+        lost.model_copy(update={"state": RegionState.LOST}),
+        borrows.model_copy(update={"borrows": ("/disks/dn-9/x",)}),
+        moves,
+    )
+    catalog = dropped((info, route.model_copy(update={"region_routes": regions})))
+
+    assert list(planned_dropped(catalog)) == [moves.region_id]
+
+
+def test_given_a_dropped_region_with_a_copy_too_many_when_planned_then_a_living_member_leads() -> (
+    None
+):
+    """It was dropped while it moved. A member on a dead node gets nothing."""
+    info, route = led(1024, "dn-1")
+    (region,) = route.region_routes
+    copy = RegionCopy(node="dn-2", root="/disks/dn-2/r", role=CopyRole.IN_SYNC)
+    copied = route.model_copy(update={"region_routes": (region.with_copies((copy,)),)})
+    catalog = dropped((info, copied))
+    dead = replace(view("dn-2"), alive=False)
+
+    assert list(planned_dropped(catalog).values()) == ["dn-2"]
+    assert list(planned_dropped(catalog, dead, view("dn-3")).values()) == ["dn-3"]

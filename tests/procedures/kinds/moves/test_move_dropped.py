@@ -267,3 +267,27 @@ def test_given_a_learner_of_before_at_the_destination_then_it_is_made_anew() -> 
         assert len(cluster.plane.storage.folders[copy.root].rows) == 2
 
     run(main, 1)
+
+
+def test_given_a_member_on_a_dead_node_then_it_does_not_lead_before_it_is_back() -> None:
+    """Its disk may be lost, and the source have the last rows."""
+
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_dropped_table_that_joins, {})
+        cluster.plane.nodes["dn-2"].die()
+        await cluster.clock.sleep_ms(60_000)
+        procedure = await submitted(cluster, move(FIRST, "dn-1", "dn-2"))
+        await cluster.clock.sleep_ms(120_000)
+        assert region_now(cluster, FIRST).leader == "dn-1"
+
+        cluster.plane.nodes["dn-2"].alive = True
+        end = await ended(cluster, procedure)
+
+        assert end.result is not None
+        assert end.result["moved"]
+        region = region_now(cluster, FIRST)
+        assert (region.leader, region.copies) == ("dn-2", ())
+        assert rows_at(cluster, region) == 2
+        assert not are_open(cluster, FIRST)
+
+    run(main, 1)
