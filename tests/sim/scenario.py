@@ -4,26 +4,18 @@ outcome = live(Life(17))
 """
 
 import asyncio
-import gc
-import logging
-import uuid
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
-from random import Random
 from typing import Any
-from uuid import UUID
 
-import structlog
-
-from dataplane.frontend.lease import transactions
 from keys.model.records import ProcedureKey, ProcedureRecord
 from keys.value import decode
 from metasrv.check.collect import check
 from tests.sim.checks.catalog_watcher import CatalogWatcher
 from tests.sim.checks.cluster_inspector import SimEyes
 from tests.sim.checks.invariants import look_at_leaders
+from tests.sim.checks.orphan_invariants import keep_tidy
 from tests.sim.clients.changes import STEERED, Alterer, shaped_spec
 from tests.sim.clients.client import Session, pursued
 from tests.sim.clients.ddl import Forgetter, Known, Owner, builder, steward
@@ -36,7 +28,7 @@ from tests.sim.cluster.faults import FAULTS, Fault
 from tests.sim.cluster.frontends import Frontend
 from tests.sim.cluster.nodes import Datanode
 from tests.sim.cluster.servers import Metasrv, begun_again
-from tests.sim.cluster.world import World
+from tests.sim.cluster.world import World, quiet, seeded_ids, uncollected
 from tests.sim.length import Life
 from tests.sim.loop import WORLD, SimLoop, run
 from tests.sim.planted.mistakes import Bugs
@@ -104,6 +96,8 @@ class Plot:
     drawn_faults: Sequence[Fault] = FAULTS
     regions = 2
     """Regions of a table of the SDK's."""
+    removes_orphans = True
+    """Whether folders that nobody needs go within seconds."""
 
     def __init__(self, world: World, life: Life) -> None:
         self.world = world
@@ -169,6 +163,8 @@ class Plot:
 
         if not await self._over("start", all_heard, START_MS_MAX):
             return False
+        if self.removes_orphans:
+            await keep_tidy(session)
         self.known: list[Known] = []
         for name in self.names:
             known = await owner.create(name, self.regions)
@@ -339,11 +335,24 @@ class Plot:
         for known in self.known:
             await read_all(session, session.rows(known.name), must=True)
         await self._judge_shaped()
+        if self.removes_orphans:
+            await self._judge_folders()
         eyes = SimEyes(world.loop, world.network, world.disks, world.urls)
         checked = await check(world.kv, eyes, world.clock, deep=True)
         for violation in checked.violations:
             if violation.severity == "violation":
                 world.wrong(f"check: {violation.line}")
+
+    async def _judge_folders(self) -> None:
+        """Folders that nobody needs are gone."""
+        world = self.world
+        judged = world.orphans
+
+        def left() -> list[str]:
+            return judged.left(world.disks, world.clock.wall_ms())
+
+        if not await self._over("orphans", lambda: not left()):
+            world.wrong(f"orphans: {left()} are left")
 
     async def _judge_shaped(self) -> None:
         """Every frontend has the table of the model, whichever way it is read; entries of an index
@@ -356,45 +365,3 @@ class Plot:
             line = Line(self.world.session(f"judge-{frontend.name}"), [frontend])
             await read_whole(line, table, must=True)
         await read_by_indexes(self._line("judge"), table)
-
-
-@contextmanager
-def seeded_ids(seed: int) -> Iterator[None]:
-    """Ids of incarnations and transactions are of no generator that is handed in."""
-    random = Random(f"ids {seed}")
-
-    def made() -> UUID:
-        return UUID(int=random.getrandbits(128), version=4)
-
-    with Bugs(patches=((uuid, "uuid4", made), (transactions, "uuid4", made))).planted():
-        yield
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Without looks for garbage: a third of the time, for what is over in seconds."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-
-
-@contextmanager
-def quiet(tell: Callable[[dict[str, Any], str], None]) -> Iterator[None]:
-    """No log is written; errors in it are told: an ERROR needs a person."""
-
-    def listen(_: object, method: str, event: Any) -> Any:
-        last = str(event.pop("exception", "")).rpartition("\n")[2]
-        tell(event, last)
-        raise structlog.DropEvent
-
-    structlog.configure(
-        processors=[structlog.processors.format_exc_info, listen],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR),
-        cache_logger_on_first_use=False,
-    )
-    try:
-        yield
-    finally:
-        structlog.reset_defaults()

@@ -4,6 +4,7 @@ machine, and a process can die between any two operations."""
 import zlib
 from collections.abc import Callable, Set
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from dataplane.region.disk.disk import AppendFile
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
@@ -15,6 +16,14 @@ class DiedError(Exception):
     """The process is gone: what it was about to do to its disk is not done."""
 
 
+class FolderWatcher(Protocol):
+    """Is told of folders once they have been moved or removed, whoever did it."""
+
+    def moved(self, source: str, target: str) -> None: ...
+    def removed(self, path: str) -> None: ...
+    def lost(self, machine: str) -> None: ...
+
+
 @dataclass
 class Disks:
     """By machine. A path begins with its name: `/dn-1/...`."""
@@ -22,6 +31,7 @@ class Disks:
     stores: dict[str, MemoryStore] = field(default_factory=dict)
     lost_roots: set[str] = field(default_factory=set)
     """Roots of copies that were on disks which were lost."""
+    watcher: FolderWatcher | None = None
 
     def store(self, path: str) -> MemoryStore:
         machine = path.split("/")[1]
@@ -31,8 +41,11 @@ class Disks:
 
     def lose(self, path: str, roots: Set[str]) -> None:
         """The machine of *path* has an empty disk, and the copies of *roots* are gone."""
-        self.stores.pop(path.split("/")[1], None)  # none: it was lost before, and not used since
+        machine = path.split("/")[1]
+        self.stores.pop(machine, None)  # none: it was lost before, and not used since
         self.lost_roots |= roots
+        if self.watcher is not None:
+            self.watcher.lost(machine)
 
 
 @dataclass
@@ -92,6 +105,8 @@ class ProcessDisk:
 
     def move_folder(self, source: str, target: str) -> None:
         self._at(source).move_folder(source, target)
+        if self.disks.watcher is not None:
+            self.disks.watcher.moved(source, target)
 
     def walk(self, folder: str) -> list[str]:
         return self._at(folder).walk(folder)
@@ -107,3 +122,5 @@ class ProcessDisk:
 
     def remove_tree(self, path: str) -> None:
         self._at(path).remove_tree(path)
+        if self.disks.watcher is not None:
+            self.disks.watcher.removed(path)

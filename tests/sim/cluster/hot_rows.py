@@ -27,11 +27,10 @@ from tests.sim.cluster import servers
 from tests.sim.cluster.disks import Disks
 from tests.sim.cluster.jobs import SimJobs
 from tests.sim.cluster.message_fates import Weather
-from tests.sim.cluster.world import World
+from tests.sim.cluster.world import World, quiet, uncollected
 from tests.sim.length import Life
 from tests.sim.loop import SimLoop, run
 from tests.sim.planted.mistakes import Bugs
-from tests.sim.scenario import quiet, uncollected
 
 REGIONS = 3
 ROWS = 5

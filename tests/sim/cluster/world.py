@@ -4,12 +4,22 @@ What happens in it is another file's (tests/sim/scenario.py).
 """
 
 import asyncio
+import gc
+import logging
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from random import Random
 from typing import Any
+from uuid import UUID
 
+import structlog
+
+from dataplane.frontend.lease import transactions
 from tests.sim.checks.follow_invariants import FollowGhost
 from tests.sim.checks.invariants import KnownGhost, LeaseGhost, StoreGhost
 from tests.sim.checks.oracle import Oracle
+from tests.sim.checks.orphan_invariants import OrphanGhost
 from tests.sim.checks.schema_invariants import ShapeGhost
 from tests.sim.clients.client import Session
 from tests.sim.cluster.disks import Disks
@@ -47,6 +57,9 @@ class World:
         self.ghost = StoreGhost(loop, self.kv, self.weather.sometimes, self.wrong)
         self.network = Network(loop, self.weather, wrong=self.wrong)
         self.disks = Disks()
+        self.orphans = OrphanGhost(lambda: self.nodes, self.weather.sometimes, self.wrong)
+        self.disks.watcher = self.orphans
+        self.ghost.listeners.append(self.orphans.written)
         self.oracle = Oracle()
         followed = FollowGhost(self.ghost, self.weather.sometimes, self.wrong)
         outside = Outside(
@@ -112,3 +125,45 @@ class World:
         urls = list(self.urls)
         self.random.shuffle(urls)
         return Session(name, self.loop, self.network, self.oracle, tuple(urls), self.wrong)
+
+
+@contextmanager
+def seeded_ids(seed: int) -> Iterator[None]:
+    """Ids of incarnations and transactions are of no generator that is handed in."""
+    random = Random(f"ids {seed}")
+
+    def made() -> UUID:
+        return UUID(int=random.getrandbits(128), version=4)
+
+    with Bugs(patches=((uuid, "uuid4", made), (transactions, "uuid4", made))).planted():
+        yield
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Without looks for garbage: a third of the time, for what is over in seconds."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+@contextmanager
+def quiet(tell: Callable[[dict[str, Any], str], None]) -> Iterator[None]:
+    """No log is written; errors in it are told: an ERROR needs a person."""
+
+    def listen(_: object, method: str, event: Any) -> Any:
+        last = str(event.pop("exception", "")).rpartition("\n")[2]
+        tell(event, last)
+        raise structlog.DropEvent
+
+    structlog.configure(
+        processors=[structlog.processors.format_exc_info, listen],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR),
+        cache_logger_on_first_use=False,
+    )
+    try:
+        yield
+    finally:
+        structlog.reset_defaults()

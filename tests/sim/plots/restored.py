@@ -70,6 +70,8 @@ CLEAN = "a restored cluster that is clean"
 
 
 class Restored(Plot):
+    removes_orphans = False  # the backup, seconds old, names folders that would be gone
+
     def __init__(self, world: World, life: Life) -> None:
         super().__init__(world, life)
         self.names = list(TABLES)
