@@ -84,6 +84,14 @@ def must_raise_epoch(region: RegionRoute, context: Context) -> bool:
     return needs_epoch(region, context.ports.placement.nodes())
 
 
+def is_needed(state: MoveDropped, region: RegionRoute, context: Context) -> bool:
+    """Whether the added copy stays when the move is undone: it leads, or it is in sync and another
+    member of the set is on a node that is not alive, whose disk may be lost."""
+    others = {node for node in region.in_sync if node != state.to_node}
+    is_in_sync = state.to_node in region.in_sync
+    return region.leader == state.to_node or (is_in_sync and not others <= context.alive_nodes())
+
+
 def must_be_alive(state: MoveDropped, context: Context) -> None:
     """Raises Unavailable unless the destination lives."""
     if state.to_node not in context.alive_nodes():

@@ -22,6 +22,7 @@ from procedures.kinds.moves.dropped_move import (
     MoveDropped,
     applied_dropped,
     close_woken,
+    is_needed,
     moved,
     must_be_alive,
     must_raise_epoch,
@@ -200,16 +201,15 @@ async def close(state: MoveDropped, context: Context) -> Outcome[MoveDropped]:
 
 
 async def put_back(state: MoveDropped, context: Context) -> Back | None:
-    """Closes the region, removes the added copy from the route unless it leads by now, and deletes
-    its folder."""
+    """Closes the region, removes the added copy from the route unless it leads or is needed by now,
+    and deletes its folder."""
     dropped = await read_dropped(state, context)
     if dropped is None:
         return None
     region = dropped.region
     if is_awake(region):
         await close_woken(dropped, context)
-        is_to_go = state.is_added and region.root != state.to_root
-        if is_to_go and state.to_root is not None:
+        if state.is_added and state.to_root is not None and not is_needed(state, region, context):
             region = without_copy(region, state.to_root)
         return Back(dropped.changed(region.model_copy(update={"state": RegionState.OPEN})))
     for root in (state.to_root if state.is_added else None, state.replaces):

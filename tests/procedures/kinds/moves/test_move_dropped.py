@@ -291,3 +291,33 @@ def test_given_a_member_on_a_dead_node_then_it_does_not_lead_before_it_is_back()
         assert not are_open(cluster, FIRST)
 
     run(main, 1)
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_given_an_added_copy_that_has_joined_when_cancelled_then_it_goes_unless_it_is_needed(
+    dies: bool,
+) -> None:
+    """The leader's node is dead too: its disk may be lost, and that of the copy not."""
+
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_dropped_table_that_joins, {})
+        (copy,) = region_now(cluster, FIRST).copies
+        added = {"to_root": copy.root, "is_added": True}
+        cluster.plane.nodes["dn-2"].die()
+        await cluster.clock.sleep_ms(60_000)
+        state = move(FIRST, "dn-1", "dn-2").model_copy(update=added)
+        procedure = await submitted(cluster, state)
+        await cluster.clock.sleep_ms(30_000)
+        if dies:
+            cluster.plane.nodes["dn-1"].die()
+            await cluster.clock.sleep_ms(60_000)
+
+        await cancel(cluster, procedure)
+        end = await ended(cluster, procedure)
+
+        assert end.outcome is ProcedureOutcome.CANCELLED
+        region = region_now(cluster, FIRST)
+        assert (region.leader, region.state) == ("dn-1", RegionState.OPEN)
+        assert region.copies == ((copy,) if dies else ())
+
+    run(main, 1)
