@@ -31,6 +31,9 @@ class RegionFate(ValueEnum):
     """The newest of its folders cannot be read."""
 
 
+COPIES_JUMP = 1 << 20
+"""More versions of a region's copies than there are between a backup and its restore: they never
+fall, and folders are named by them."""
 OPENED = frozenset({RegionFate.KEPT, RegionFate.MOVED})
 
 
@@ -119,6 +122,9 @@ def _opened(region: RegionRoute, newest: HeldRoot, highest: int) -> RestoredPlac
         unannounced=(),
         unverified=False,
     )
+    if region.copies_version:
+        version = region.copies_version + COPIES_JUMP
+        opened = opened.model_copy(update={"copies_version": version})
     is_kept = (region.leader, region.root) == (newest.node, root.root)
     if is_kept:
         return RestoredPlacement(RegionFate.KEPT, opened, root=root)
