@@ -8,8 +8,9 @@ from keys.model.tables import CopyRole, RegionRoute, RegionState, TableRoute
 from keys.store.kv import Compare
 from metasrv_base.errors import Unavailable
 from procedures.kinds.failover.failover_plan import DrainTarget, Rerouted, reroute_plan
-from procedures.kinds.failover.failover_table import FailoverTable
+from procedures.kinds.failover.failover_table import FAILOVER_TABLE, FailoverTable
 from procedures.kinds.failover.former_leader import FormerLeader, noted
+from procedures.machine import Goto
 from procedures.ports import NodeView
 from tests.fakes.cluster import Cluster
 from tests.procedures.harness.agree import history_of
@@ -22,8 +23,8 @@ from tests.procedures.harness.copies.copied_tables import (
 )
 from tests.procedures.harness.ends import TABLE
 from tests.procedures.harness.tables import put_schema, reserve_ids
-from tests.procedures.kinds.failover.runs import FIRST, start
-from tests.procedures.kinds.runs import begun
+from tests.procedures.kinds.failover.runs import CLIENT, FIRST, start
+from tests.procedures.kinds.runs import begun, context
 from tests.sim.loop import SimLoop, run
 
 OF_TWO = copied_route(TABLE, ("dn-1",), ((("dn-2", IN_SYNC),),)).region_routes[0]
@@ -239,6 +240,11 @@ def test_given_a_leader_that_was_alone_and_is_lost_then_the_eligible_copy_serves
     async def main(loop: SimLoop) -> None:
         cluster = await begun(loop, with_a_shrunk_set, {})
         await cluster.detected()
+        at = context(cluster, CLIENT, "reroute")
+        rerouted = await FAILOVER_TABLE.steps["reroute"].act(state, at)
+        assert isinstance(rerouted, Goto)
+        assert rerouted.step == "await_lease", "the leader before serves by its lease"
+        assert (rerouted.state.led_by, rerouted.state.to_move) == (("dn-1",), ())
         await start(cluster, "failover_table", state)
         assert await cluster.quiet()
 
