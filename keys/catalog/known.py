@@ -19,7 +19,12 @@ from keys.key import Key
 from keys.model.catalogs import CatalogNameKey, SchemaNameKey
 from keys.model.placing.placements import PlacedTable, PlacedTableKey, PlacementKey
 from keys.model.placing.tablespaces import GroupedTable, GroupedTableKey, TablespaceKey
-from keys.model.removed import RemovedTableInfo, RemovedTableInfoKey
+from keys.model.removed import (
+    RemovedTableInfo,
+    RemovedTableInfoKey,
+    RemovedTableRoute,
+    RemovedTableRouteKey,
+)
 from keys.model.tables import TableInfoKey, TableNameKey, TableNameRecord, TableRouteKey
 from keys.value import StoredModel
 from metasrv_base.concurrency.turns import Turns, slices, sorting
@@ -27,6 +32,7 @@ from metasrv_base.concurrency.turns import Turns, slices, sorting
 ABSENT = Read(None, 0)
 V = TypeVar("V", bound=StoredModel)
 K = TypeVar("K", bound=Key[Any])
+D = TypeVar("D", RemovedTableInfo, RemovedTableRoute)
 
 
 def known(catalog: Catalog, *keys: Key[Any]) -> Snapshot | None:
@@ -87,7 +93,9 @@ class CatalogByKey:
                 table = self._living(key.table_id)
                 return None if table is None else table.route
             case RemovedTableInfoKey():
-                return self._dropped(key.table_id)
+                return self._dropped(key.table_id, RemovedTableInfo, "info")
+            case RemovedTableRouteKey():
+                return self._dropped(key.table_id, RemovedTableRoute, "route")
             case _:
                 return self._value_of_placing(key)
 
@@ -110,14 +118,13 @@ class CatalogByKey:
             case _:
                 raise KeyError(key)
 
-    def _dropped(self, table_id: int) -> RemovedTableInfo | None:
+    def _dropped(self, table_id: int, kind: type[D], field: str) -> D | None:
+        """The value below `__removed-`; *field*: what it holds of the table."""
         table = self.catalog.tables.get(table_id)
         if table is None or table.dropped_at_ms is None:
             return None
-        assert table.dropped_by is not None
-        return RemovedTableInfo(
-            info=table.info, dropped_at_ms=table.dropped_at_ms, dropped_by=table.dropped_by
-        )
+        drop = {"dropped_at_ms": table.dropped_at_ms, "dropped_by": table.dropped_by}
+        return kind(**{field: getattr(table, field)}, **drop)
 
     def _living(self, table_id: int) -> CatalogTable | None:
         table = self.catalog.tables.get(table_id)

@@ -56,9 +56,9 @@ class CopySession(WireModel):
 class FetchBody(WireModel):
     """The files that a copy fetches from its leader, whose log does not reach back to it."""
 
-    bytes: int
+    bytes: Int64
     """Bytes that are here."""
-    bytes_total: int
+    bytes_total: Int64
     """Bytes of all files that it needs."""
 
 

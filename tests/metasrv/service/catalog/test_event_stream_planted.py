@@ -54,7 +54,7 @@ PLANTED: dict[str, Plant] = {
 
 
 async def follow_all() -> None:
-    for seed in range(10, 24):
+    for seed in range(10, 40):
         await follow_any_log(seed)
 
 
