@@ -34,7 +34,7 @@ QUICK = [
     Hunt("origin default forgotten", "right: one of"),
     Hunt("reorg skipped", "lacks"),
     Hunt("a lost page is left out", "stood there"),
-    Hunt("a control told before it is stored", "was paused, and is"),
+    Hunt("a control told before it is stored", "was paused, and is", first=215),
     Hunt("a new leader is waited for", "led by who lives", OUTAGE, first=1),
     Hunt("one page of records recovered", "not taken up", SHORT_QUEUE, first=1),
     Hunt("a replay that ends at a bound", "right: one of", SHORT_LOG, first=1),
