@@ -61,8 +61,8 @@ class HandOvers:
 
     async def carry_out(self, order: HandOver) -> None:
         """Raises Conflict `stale-epoch` for a former leader, `action-not-allowed` where the region
-        is not led here or the copy is not in the set; Unavailable if the copy lacks records, or a
-        leader that prepares takes no writes yet."""
+        is not led here or the copy is not in the set; Unavailable if the leader is not open yet or
+        takes no writes yet, or if the copy lacks records."""
         region_id = int(order.region_id)
         slot = self._slot_of(region_id)
         if slot is None:
@@ -183,8 +183,12 @@ class HandOvers:
 
 
 def _led_with(slot: Slot, order: HandOver) -> tuple[RegionOwner, LedRegion, CopyName]:
-    """The region as this node leads it, and the copy. Raises Conflict."""
+    """The region as this node leads it, and the copy. Raises Conflict; Unavailable for a node that
+    has just started, and is yet to open the region or to be given its next epoch."""
     facts = {"region_id": order.region_id, "action": order.op}
+    if slot.epoch < order.epoch or slot.state in ("opening", "restarted"):
+        reason = "it is not open here yet"
+        raise Unavailable("not-ready", what=f"region {order.region_id}", reason=reason)
     if slot.owner is None or slot.led is None or slot.epoch != order.epoch:
         raise Conflict("action-not-allowed", state="this node does not lead copies of it", **facts)
     copy = CopyName(order.node or "", order.root or "")

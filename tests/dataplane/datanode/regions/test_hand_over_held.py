@@ -1,10 +1,13 @@
-"""Holds of writes at a leader: those of regions that nobody writes to are forgotten."""
+"""Holds of writes at a leader: of regions that nobody writes to, and at a node that has started."""
 
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from dataplane.datanode.regions.hand_over import HandOvers
 from dataplane.region.copies.leader_view import CopyName
+from metasrv_base.errors import Conflict, Unavailable
 from metasrv_base.wire.node.orders import HandOver
 from tests.sim.loop import SimClock, SimLoop, run
 
@@ -46,5 +49,29 @@ def test_given_many_idle_regions_that_are_handed_over_then_few_holds_are_remembe
             await clock.sleep_ms(1_000)
 
         assert len(hand_overs._holds) <= 4
+
+    run(main, 1)
+
+
+@pytest.mark.parametrize(
+    ("slot", "refusal"),
+    [
+        ({"state": "opening", "led": None, "owner": None}, Unavailable),
+        ({"state": "restarted", "led": None, "owner": None}, Unavailable),
+        ({"epoch": 0}, Unavailable),
+        ({"state": "lost", "led": None, "owner": None}, Conflict),
+        ({"led": None}, Conflict),
+    ],
+)
+def test_given_a_leader_that_is_not_open_yet_when_it_is_to_hold_writes_then_that_is_tried_again(
+    slot: dict[str, Any], refusal: type[Exception]
+) -> None:
+    async def main(loop: SimLoop) -> None:
+        def started(region_id: int) -> Any:
+            return SimpleNamespace(**{**vars(leading(region_id)), **slot})
+
+        hand_overs = HandOvers(started, cast(Any, None), SimClock(loop), cast(Any, None))
+        with pytest.raises(refusal):
+            await hand_overs.carry_out(hold(1))
 
     run(main, 1)
