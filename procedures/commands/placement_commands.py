@@ -27,6 +27,7 @@ from keys.model.placing.placements import (
 )
 from keys.value import StoredPart, is_none
 from metasrv_base.errors import Conflict, Refused
+from metasrv_base.wire.api.placing.placement_rules import unfit_zones
 from metasrv_base.wire.problem.problems import FieldError
 from procedures.commands.command import CatalogCommand
 from procedures.commands.placing_objects import (
@@ -46,6 +47,7 @@ from procedures.quorum import (
 from procedures.steps.existing import alike
 
 MINIMUM_FORMAT = 2  # of a PlacementInfo with `min_in_sync`
+ZONES_FORMAT = 3  # of a PlacementInfo with `preferred_zones`
 
 
 class PlacementChanges(StoredPart):
@@ -60,6 +62,7 @@ class PlacementChanges(StoredPart):
     partitions: int | None = None
     storage_profiles: tuple[StorageProfile, ...] | None = None
     node_filter: NodeFilter | None = None
+    preferred_zones: tuple[str, ...] | None = Field(default=None, exclude_if=is_none)
     comment: str | None = None
     drops_comment: bool = False
 
@@ -103,7 +106,8 @@ class PlacementInUse(OfPlacement):
 
 @dataclass(frozen=True, slots=True)
 class AlterPlacementCommand(OfPlacement, ChangeCommand[PlacementInfo]):
-    """Tables keep the engine that they were made with, and their regions stay where they are."""
+    """Tables keep the engine that they were made with, and their regions stay where they are; other
+    copies may lead them."""
 
     name: str
     placement_id: int
@@ -164,7 +168,19 @@ def altered(
         update["node_filter"] = changes.node_filter
     if changes.comment is not None or changes.drops_comment:
         update["comment"] = changes.comment
-    return info.model_copy(update=update)
+    if changes.preferred_zones is not None:
+        update["preferred_zones"] = changes.preferred_zones
+    new = info.model_copy(update=update)
+    if faults := tuple(unfit_zones(new.preferred_zones, new.node_filter.zones)):
+        raise Refused("invalid-request", errors=faults)
+    return in_format(new)
+
+
+def in_format(info: PlacementInfo) -> PlacementInfo:
+    """The placement in a format that has its fields, and never an older one than it was in."""
+    minimum_format = 1 if info.min_in_sync is None else MINIMUM_FORMAT
+    needed = ZONES_FORMAT if info.preferred_zones else minimum_format
+    return info if needed <= info.format else info.model_copy(update={"format": needed})
 
 
 def placement_numbers(replicas: int, minimum: int | None) -> dict[str, Any]:
@@ -172,10 +188,7 @@ def placement_numbers(replicas: int, minimum: int | None) -> dict[str, Any]:
     *replicas*."""
     if minimum is not None and minimum > replicas:
         _refuse("/min_in_sync", f"at most as many must be in sync as its {replicas} copies")
-    minimum = said_minimum(replicas, minimum)
-    if minimum is None:
-        return {"replicas": replicas, "min_in_sync": None}
-    return {"format": MINIMUM_FORMAT, "replicas": replicas, "min_in_sync": minimum}
+    return {"replicas": replicas, "min_in_sync": said_minimum(replicas, minimum)}
 
 
 def _copy_numbers(info: PlacementInfo, changes: PlacementChanges) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Placements: how often, on which nodes and by which engines regions of tables are kept."""
 
 from dataclasses import dataclass
+from operator import not_
 from typing import ClassVar
 
 from pydantic import Field
@@ -42,9 +43,10 @@ class StorageProfile(StoredPart):
 
 
 class PlacementInfo(StoredModel):
-    """Format 2 has `min_in_sync`; a placement without it is written in format 1."""
+    """Format 2 has `min_in_sync`, format 3 `preferred_zones`; a placement that never had them is
+    written in format 1."""
 
-    newest_format: ClassVar[int] = 2
+    newest_format: ClassVar[int] = 3
 
     placement_id: int
     """Never reused; tables keep it, so a rename changes no table."""
@@ -63,6 +65,9 @@ class PlacementInfo(StoredModel):
     min_in_sync: int | None = Field(default=None, exclude_if=is_none)
     """Copies in sync without which regions of its tables acknowledge nothing. None: a majority of
     `replicas`."""
+    preferred_zones: tuple[str, ...] = Field(default=(), exclude_if=not_)
+    """Zones in which leaders are wanted, the best first; others come after them. A preference:
+    where no node of theirs fits, another leads."""
 
     def profile(self, name: str) -> StorageProfile | None:
         return next((each for each in self.storage_profiles if each.name == name), None)

@@ -49,6 +49,14 @@ Profiles = Annotated[
 Zones = Annotated[
     list[str] | None, typer.Option("--zone", help="Only nodes of this zone.", metavar="ZONE")
 ]
+PreferredZones = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--prefer-zone",
+        help="A zone in which leaders are wanted; the first is the best.",
+        metavar="ZONE",
+    ),
+]
 Labels = Annotated[
     list[str] | None,
     typer.Option(
@@ -66,6 +74,7 @@ Reason = Annotated[
 
 def _facts(body: PlacementBody) -> dict[str, object]:
     facts = body.model_dump(mode="json", exclude={"storage_profiles", "node_filter"})
+    facts["preferred_zones"] = ", ".join(body.preferred_zones) or "none"
     return {**facts, "profiles": _profiles_text(body), "nodes": _nodes_text(body)}
 
 
@@ -105,6 +114,7 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
     profile: Profiles = None,
     zone: Zones = None,
     label: Labels = None,
+    prefer_zone: PreferredZones = None,
     comment: Comment = None,
     if_not_exists: IfNotExists = False,
     wait: WaitS = WAIT_S,
@@ -122,6 +132,7 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
         "comment": comment,
         "if_not_exists": if_not_exists,
         "node_filter": _filter(zone, label),
+        "preferred_zones": prefer_zone or [],
     }
     if profile:
         spec["storage_profiles"] = _profiles(profile)
@@ -154,6 +165,10 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
     any_node: Annotated[
         bool, typer.Option("--any-node", help="Remove the node filter: any node may lead regions.")
     ] = False,
+    prefer_zone: PreferredZones = None,
+    any_zone: Annotated[
+        bool, typer.Option("--any-zone", help="Remove the preferred zones of leaders.")
+    ] = False,
     comment: Annotated[str | None, COMMENT_OR_NONE] = None,
     if_exists: IfExists = False,
     wait: WaitS = WAIT_S,
@@ -163,12 +178,10 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
     as_json: AsJson = False,
 ) -> None:
     """Change a placement. An option replaces all earlier values of its kind. Regions get or lose
-    copies; no region moves."""
-    if any_node and (zone or label):
-        raise typer.BadParameter("--any-node goes with neither --zone nor --label")
+    copies, and other leaders; no region moves."""
     patch: dict[str, object] = {"if_exists": if_exists}
-    if zone or label or any_node:
-        patch["node_filter"] = _filter(zone, label)
+    patch |= _new_filter(zone, label, any_node=any_node)
+    patch |= _new_zones(prefer_zone, any_zone=any_zone)
     if profile:
         patch["storage_profiles"] = _profiles(profile)
     if comment is not None:
@@ -229,6 +242,22 @@ def _profiles(texts: list[str]) -> list[dict[str, str]]:
             raise typer.BadParameter(f"--profile {text}: it is NAME:ENGINE, as hot:memory")
         profiles.append({"name": name, "engine": engine})
     return profiles
+
+
+def _new_filter(
+    zones: list[str] | None, labels: list[str] | None, *, any_node: bool
+) -> dict[str, object]:
+    """The field of a patch, if one of the options is given. Raises BadParameter."""
+    if any_node and (zones or labels):
+        raise typer.BadParameter("--any-node goes with neither --zone nor --label")
+    return {"node_filter": _filter(zones, labels)} if zones or labels or any_node else {}
+
+
+def _new_zones(preferred: list[str] | None, *, any_zone: bool) -> dict[str, object]:
+    """The field of a patch, if one of the options is given. Raises BadParameter."""
+    if any_zone and preferred:
+        raise typer.BadParameter("--any-zone does not go with --prefer-zone")
+    return {"preferred_zones": preferred or []} if preferred or any_zone else {}
 
 
 def _filter(zones: list[str] | None, labels: list[str] | None) -> dict[str, object]:

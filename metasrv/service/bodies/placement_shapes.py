@@ -34,6 +34,7 @@ def placement_definition(info: PlacementInfo) -> PlacementDefinition:
         partitions=info.partitions,
         storage_profiles=tuple(profiles),
         node_filter=NodeFilterSpec(zones=info.node_filter.zones, labels=labels),
+        preferred_zones=info.preferred_zones,
         comment=info.comment,
         created_at=time_of(info.created_at_ms),
     )

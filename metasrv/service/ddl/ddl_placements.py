@@ -38,6 +38,7 @@ from metasrv_base.wire.problem.problems import refuse
 from procedures.commands.placement_commands import (
     PlacementChanges,
     altered,
+    in_format,
     placement_numbers,
 )
 from procedures.kinds.namespaces.placements import (
@@ -122,16 +123,18 @@ def plan_drop_placement(name: str, facts: RequestFacts) -> ProcedureToSubmit:
 
 def placement_info(spec: PlacementSpec, placement_id: int, now_ms: int) -> PlacementInfo:
     numbers = placement_numbers(spec.replicas, spec.min_in_sync)
-    return PlacementInfo(
+    info = PlacementInfo(
         placement_id=placement_id,
         name=spec.name,
         **numbers,
         partitions=spec.partitions,
         storage_profiles=tuple(map(_profile, spec.storage_profiles)),
         node_filter=_node_filter(spec.node_filter),
+        preferred_zones=spec.preferred_zones,
         comment=spec.comment,
         created_at_ms=now_ms,
     )
+    return in_format(info)
 
 
 def changes_of(patch: PlacementPatch) -> PlacementChanges:
@@ -144,6 +147,7 @@ def changes_of(patch: PlacementPatch) -> PlacementChanges:
         partitions=patch.partitions,
         storage_profiles=None if profiles is None else tuple(map(_profile, profiles)),
         node_filter=None if nodes is None else _node_filter(nodes),
+        preferred_zones=patch.preferred_zones,
         comment=patch.comment,
         drops_comment=patch.comment is None and "comment" in patch.model_fields_set,
     )

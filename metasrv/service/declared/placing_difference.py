@@ -14,7 +14,14 @@ from metasrv_base.wire.api.tables import DEFAULT_NUMBER
 from metasrv_base.wire.language.declared import DeclaredCatalog, DeclaredPlacement, DesiredState
 from procedures.quorum import said_minimum
 
-PATCHED = ("replicas", "min_in_sync", "storage_profiles", "node_filter", "comment")
+PATCHED = (
+    "replicas",
+    "min_in_sync",
+    "storage_profiles",
+    "node_filter",
+    "preferred_zones",
+    "comment",
+)
 
 
 @dataclass(frozen=True, slots=True)

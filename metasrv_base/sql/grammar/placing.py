@@ -2,7 +2,8 @@
 
 CREATE PLACEMENT name [REPLICAS n] [MIN IN SYNC n] [PARTITIONS n]
     [STORAGE PROFILES (name ENGINE engine [(option = number, ..)], ..)]
-    [ON NODES (ZONES ('a', ..), LABEL disk = 'ssd', LABEL rack IN ('r1', ..))] [COMMENT 'text']
+    [ON NODES (ZONES ('a', ..), LABEL disk = 'ssd', LABEL rack IN ('r1', ..))]
+    [PREFERRED ZONES ('a', ..) | PREFERRED ZONES NONE] [COMMENT 'text']
 ALTER PLACEMENT name SET the same, without PARTITIONS [REASON 'text']
 CREATE TABLESPACE [catalog.]name [COMMENT 'text']
 """
@@ -164,6 +165,14 @@ def _nodes(reader: Reader) -> NodeFilterSpec:
     return NodeFilterSpec(zones=tuple(zones), labels=tuple(labels))
 
 
+def _preferred_zones(reader: Reader) -> tuple[str, ...]:
+    if reader.takes("NONE"):
+        return ()
+    if not reader.is_next("("):
+        raise reader.unexpected("NONE or (")
+    return reader.listed(lambda number: reader.text("a zone", f"/preferred_zones/{number}"))
+
+
 def _label(reader: Reader, pointer: str) -> LabelConditionSpec:
     label = reader.name("a label", f"{pointer}/label")
     if reader.takes("="):
@@ -194,6 +203,7 @@ _CLAUSES: Clauses = {
     ("PARTITIONS",): ("partitions", lambda reader: reader.whole_number("regions", "/partitions")),
     ("STORAGE", "PROFILES"): ("storage_profiles", _profiles),
     ("ON", "NODES"): ("node_filter", _nodes),
+    ("PREFERRED", "ZONES"): ("preferred_zones", _preferred_zones),
     ("COMMENT",): ("comment", _comment),
 }
 _ALTERED: Clauses = {

@@ -61,6 +61,9 @@ def _of(body: PlacementSpec | PlacementPatch, fields: set[str]) -> Iterator[str]
         yield f"STORAGE PROFILES ({', '.join(map(_profile, body.storage_profiles))})"
     if "node_filter" in fields and body.node_filter is not None:
         yield f"ON NODES ({', '.join(_conditions(body.node_filter))})"
+    if "preferred_zones" in fields and body.preferred_zones is not None:
+        zones = f"({', '.join(map(quoted, body.preferred_zones))})"
+        yield f"PREFERRED ZONES {zones if body.preferred_zones else 'NONE'}"
     if "comment" in fields:
         yield f"COMMENT {'NULL' if body.comment is None else quoted(body.comment)}"
 

@@ -206,6 +206,7 @@ _CLAUSES: dict[str, st.SearchStrategy[Any]] = {
     "partitions": numbers,
     "storage_profiles": st.lists(profiles, min_size=1, max_size=2).map(tuple),
     "node_filter": filters,
+    "preferred_zones": st.lists(texts, max_size=2).map(tuple),
     "comment": texts,
 }
 

@@ -30,6 +30,8 @@ def validate_placement(spec: PlacementSpec) -> tuple[FieldError, ...]:
         *copies_errors(spec.replicas, spec.min_in_sync),
         *_profile_errors(spec.storage_profiles),
         *_filter_errors(spec.node_filter),
+        *_zone_errors(spec.preferred_zones, "/preferred_zones"),
+        *unfit_zones(spec.preferred_zones, spec.node_filter.zones),
     )
 
 
@@ -38,6 +40,7 @@ def validate_placement_patch(patch: PlacementPatch) -> tuple[FieldError, ...]:
         *copies_errors(patch.replicas, number_of(patch.min_in_sync)),
         *_profile_errors(patch.storage_profiles or ()),
         *_filter_errors(patch.node_filter or NodeFilterSpec()),
+        *_zone_errors(patch.preferred_zones or (), "/preferred_zones"),
     )
 
 
@@ -80,13 +83,26 @@ def _profile_errors(profiles: Sequence[StorageProfileSpec]) -> Iterator[FieldErr
             yield FieldError(pointer=f"{here}/options/{name}", code=code, detail=what)
 
 
-def _filter_errors(node_filter: NodeFilterSpec) -> Iterator[FieldError]:
-    for position, zone in enumerate(node_filter.zones):
-        here = f"/node_filter/zones/{position}"
+def unfit_zones(preferred: Sequence[str], zones: Sequence[str]) -> Iterator[FieldError]:
+    """Yields a fault for each preferred zone in which the node filter has no node. *zones*: those
+    of the filter; empty: any."""
+    for position, zone in enumerate(preferred):
+        if zones and zone not in zones:
+            what = f"{zone} is none of the zones of the node filter: {', '.join(zones)}"
+            yield _wrong(f"/preferred_zones/{position}", what)
+
+
+def _zone_errors(zones: Sequence[str], pointer: str) -> Iterator[FieldError]:
+    for position, zone in enumerate(zones):
+        here = f"{pointer}/{position}"
         if not 0 < len(zone) <= ZONE_CHARS_MAX:
             yield _wrong(here, "a zone is a text that is not empty")
-        elif zone in node_filter.zones[:position]:
+        elif zone in zones[:position]:
             yield _wrong(here, "it is named twice")
+
+
+def _filter_errors(node_filter: NodeFilterSpec) -> Iterator[FieldError]:
+    yield from _zone_errors(node_filter.zones, "/node_filter/zones")
     labels = [condition.label for condition in node_filter.labels]
     for position, condition in enumerate(node_filter.labels):
         here = f"/node_filter/labels/{position}"

@@ -80,6 +80,9 @@ class PlacementShape(WireModel):
     )
     """The first is that of tables that name none."""
     node_filter: NodeFilterSpec = NodeFilterSpec()
+    preferred_zones: Listed[str] = Field(default=(), max_length=VALUES_MAX, examples=[["eu-1"]])
+    """Zones in which leaders are wanted, the best first; others come after them. A preference:
+    where no node of theirs fits, another leads. Of the zones of `node_filter`, if it names some."""
     comment: str | None = Field(default=None, max_length=COMMENT_CHARS_MAX)
 
 
@@ -135,6 +138,9 @@ class PlacementPatch(WireModel):
     be left out."""
     node_filter: NodeFilterSpec | None = None
     """Counts for regions that are placed from now on; those that are there stay."""
+    preferred_zones: Listed[str] | None = Field(default=None, max_length=VALUES_MAX)
+    """All of them, the best first; empty: none. Regions with a copy in sync in a better zone get
+    another leader, some at a time."""
     comment: str | None = Field(default=None, max_length=COMMENT_CHARS_MAX)
     """Null removes it."""
     if_exists: bool = False

@@ -1,13 +1,15 @@
 """Placements over HTTP: made, altered, renamed and dropped, with their refusals."""
 
+import json
 from typing import Any
 
 import pytest
 
 from keys.commit.change import change
 from keys.model.log import TableCreated
-from keys.model.placing.placements import PLACEMENTS_MAX
+from keys.model.placing.placements import PLACEMENTS_MAX, PlacementInfo
 from keys.model.tables import TableInfoKey, TableNameKey, TableRouteKey
+from keys.value import decode, encode
 from metasrv.service.ddl import ddl_placements
 from tests.keys.commit.changes import absent
 from tests.metasrv.api.rig import Server, leader
@@ -53,6 +55,7 @@ async def test_given_a_new_cluster_then_the_default_placement_is_there() -> None
             "partitions": 1,
             "storage_profiles": [{"name": "default", "engine": "lsm", "options": {}}],
             "node_filter": {"zones": [], "labels": []},
+            "preferred_zones": [],
             "comment": None,
         }
 
@@ -111,6 +114,43 @@ async def test_given_changes_when_altered_then_what_is_not_named_stays() -> None
         assert less.json()["storage_profiles"] == [HOT]
 
 
+async def test_given_preferred_zones_when_altered_then_they_stay_within_the_filter() -> None:
+    async with leader() as one:
+        await made(one, node_filter={"zones": ["a", "b", "c"]}, preferred_zones=["b", "a"])
+        named = (await one.client.get(FAST)).json()["preferred_zones"]
+        outside = await one.client.patch(FAST, json={"preferred_zones": ["c", "d"]}, headers=WAIT)
+        smaller = {"node_filter": {"zones": ["a"]}}
+        left_out = await one.client.patch(FAST, json=smaller, headers=WAIT)
+        both = {**smaller, "preferred_zones": ["a"]}
+        taken = await one.client.patch(FAST, json=both, headers=WAIT)
+        free = {"node_filter": {}, "preferred_zones": ["far"]}
+        anywhere = await one.client.patch(FAST, json=free, headers=WAIT)
+        none = await one.client.patch(FAST, json={"preferred_zones": []}, headers=WAIT)
+
+        assert named == ["b", "a"]
+        assert faults(outside) == {"/preferred_zones/1": "invalid-request"}
+        assert faults(left_out) == {"/preferred_zones/0": "invalid-request"}
+        detail = left_out.json()["errors"][0]["detail"]
+        assert detail == "b is none of the zones of the node filter: a"
+        assert taken.json()["preferred_zones"] == ["a"]
+        assert anywhere.json()["preferred_zones"] == ["far"]
+        assert none.json()["preferred_zones"] == []
+
+
+async def test_given_preferred_zones_then_the_record_is_in_the_format_that_has_them() -> None:
+    async with leader() as one:
+        await made(one, name="plain")
+        await made(one, name="safe", replicas=3, min_in_sync=3)
+        await made(one, preferred_zones=["a"])
+        placements = one.state.follower.catalog.placing.placements
+        records = [encode(placements[name]) for name in ("plain", "safe", "fast")]
+
+        assert [json.loads(record)["format"] for record in records] == [1, 2, 3]
+        assert [b"preferred_zones" in record for record in records] == [False, False, True]
+        for name, record in zip(("plain", "safe", "fast"), records, strict=True):
+            assert decode(PlacementInfo, record, key=name) == placements[name]
+
+
 @pytest.mark.case("catalog 103")
 async def test_given_what_cannot_be_altered_when_altered_then_refused() -> None:
     async with leader() as one:
@@ -147,6 +187,10 @@ async def test_given_what_cannot_be_altered_when_altered_then_refused() -> None:
         ({"node_filter": {"regions": []}}, "/node_filter/regions", "invalid-request"),
         ({"node_filter": {"zones": [""]}}, "/node_filter/zones/0", "invalid-request"),
         ({"node_filter": {"zones": ["a", "a"]}}, "/node_filter/zones/1", "invalid-request"),
+        ({"preferred_zones": [""]}, "/preferred_zones/0", "invalid-request"),
+        ({"preferred_zones": ["a", "a"]}, "/preferred_zones/1", "invalid-request"),
+        ({"preferred_zones": ["a", "b"]}, "/preferred_zones/1", "invalid-request"),
+        ({"preferred_zones": "a"}, "/preferred_zones", "invalid-request"),
         ({"node_filter": {"labels": [{"label": "d"}]}}, "/node_filter/labels/0", ""),
         (
             {"node_filter": {"labels": [{"label": "d", "equals": "a", "in": ["b"]}]}},

@@ -65,6 +65,25 @@ def test_given_an_object_when_renamed_got_and_dropped_then_its_name_is_told(
     assert dropped.stdout == "fast dropped\n"
 
 
+def test_given_preferred_zones_then_they_are_sent_in_order_and_shown(run: Run, rest: Rest) -> None:
+    preferring = {**PLACEMENT, "preferred_zones": ["z2", "z1"]}
+    rest.answers[("POST", "/v1/placements")] = (201, preferring)
+    rest.answers[("PATCH", "/v1/placements/fast")] = (200, preferring)
+    rest.answers[("GET", "/v1/placements/fast")] = (200, preferring)
+    zones = ["--prefer-zone", "z2", "--prefer-zone", "z1"]
+
+    made = run("placement", "create", "fast", *zones, "--metasrv", rest.url)
+    altered = run("placement", "alter", "fast", *zones, "--metasrv", rest.url)
+    dropped = run("placement", "alter", "fast", "--any-zone", "--metasrv", rest.url)
+    both = run("placement", "alter", "fast", "--any-zone", *zones, "--metasrv", rest.url)
+    shown = run("placement", "get", "fast", "--metasrv", rest.url)
+
+    assert [made.exit_code, altered.exit_code, dropped.exit_code, both.exit_code] == [0, 0, 0, 2]
+    sent = [one.body.get("preferred_zones") for one in rest.asked if one.method != "GET"]
+    assert sent == [["z2", "z1"], ["z2", "z1"], []]
+    assert "z2, z1" in shown.stdout
+
+
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.word)
 @pytest.mark.parametrize("words", [["drop", "fast"], ["rename", "fast", "quick"]])
 def test_given_none_of_that_name_when_changed_if_it_exists_then_a_miss_is_a_success(

@@ -117,6 +117,7 @@ def states(draw: st.DrawFn) -> DesiredState:
                 name=name,
                 comment=draw(st.none() | st.just("x")),
                 storage_profiles=profiles,
+                preferred_zones=draw(st.sampled_from(((), ("a",), ("b", "a")))),
                 renamed_from=draw(st.none() | st.sampled_from(("hot", "cold"))),
             )
             for name in draw(some(("hot", "cold")))

@@ -114,6 +114,7 @@ REFUSALS: dict[str, tuple[int, str]] = {
     "create placement p on nodes (disk = 'ssd')": (30, "ZONES or LABEL"),
     "create placement p on nodes (label disk like 'ssd')": (41, "= or IN"),
     "create placement p storage profiles (hot lsm)": (42, "ENGINE"),
+    "create placement p preferred zones a": (36, "NONE or ("),
     "alter placement p set": (22, "REPLICAS, MIN IN SYNC, PARTITIONS"),
     "alter tablespace t set location 'x'": (24, "COMMENT"),
 }
