@@ -9,13 +9,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from keys.model.placing.placements import NodeFilter
 from keys.model.tables import CopyRole, RegionCopy, RegionRoute, RegionState, TableInfo
 from procedures.kinds.copies.add_copy import AddCopy
 from procedures.kinds.copies.remove_copy import RemoveCopy
 from procedures.ports import NodeView
 from procedures.steps.copies.copy_placing import one_more
-from procedures.steps.placing import ANY_NODE, unmet, why_not
+from procedures.steps.placing import ANY_RULES, NodeRules, unmet
 
 PLANNED_MAX = 32  # procedures of one plan
 LEARNERS_MAX = 4
@@ -31,7 +30,8 @@ class CopiedRegion:
 
     info: TableInfo
     region: RegionRoute
-    node_filter: NodeFilter = ANY_NODE
+    rules: NodeRules = ANY_RULES
+    """The rules of its table's placement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def _is_sound(copy: RegionCopy, copied: CopiedRegion, nodes: CopyNodes) -> bool:
 
 def _fits(copy: RegionCopy, copied: CopiedRegion, nodes: CopyNodes) -> bool:
     view = nodes.views.get(copy.node)
-    return view is not None and unmet(view, copied.node_filter) is None
+    return view is not None and unmet(view, copied.rules.node_filter) is None
 
 
 def _going(copied: CopiedRegion, nodes: CopyNodes, makes_room: bool) -> RegionCopy | None:
@@ -156,13 +156,12 @@ def plan_copies(needs: Iterable[Need], nodes: CopyNodes) -> tuple[CopyWork, ...]
 def _target(need: Need, views: Sequence[NodeView], learners: Mapping[str, int]) -> str | None:
     """The node for one more copy: in a zone that has none of them, where there is one."""
     copied = need.copied
-    engine, node_filter = copied.info.engine, copied.node_filter
     if need.unmade is not None:
         here = [view for view in views if view.node_id == need.unmade.node]
-        is_able = any(why_not(view, (), engine, node_filter) is None for view in here)
+        is_able = any(copied.rules.why_not(view) is None for view in here)
         return need.unmade.node if is_able else None
     full = {node for node, count in learners.items() if count >= LEARNERS_MAX}
-    return one_more(copied.region.nodes, views, full, engine, node_filter)
+    return one_more(copied.region.nodes, views, full, copied.rules)
 
 
 def _addition(need: Need, node: str) -> AddCopy:

@@ -14,6 +14,7 @@ from keys.model.tables import CopyRole
 from metasrv.leadership.copies.copy_plan import CopiedRegion, CopyNodes, Need, need_of
 from metasrv.nodes.copy_risk import CopyRisk
 from metasrv_base.concurrency.turns import Turns, slices
+from procedures.steps.placing import NodeRules
 
 ABSENT_MS = 120_000
 """The time for which a living node does not have a learner, from which on it is made anew: a node
@@ -109,6 +110,6 @@ def regions_of(catalog: Catalog, table_id: int) -> Iterator[CopiedRegion]:
     table = catalog.tables.get(table_id)
     if table is None or table.dropped_at_ms is not None or table.info.dropping is not None:
         return
-    node_filter = catalog.placing.placement_of(table.info).node_filter
+    rules = NodeRules.of(catalog.placing.placement_of(table.info), table.info.engine)
     for region in table.route.region_routes:
-        yield CopiedRegion(table.info, region, node_filter)
+        yield CopiedRegion(table.info, region, rules)

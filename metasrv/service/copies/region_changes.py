@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from keys.catalog.tables.catalog_table import CatalogTable
-from keys.model.tables import RegionRoute
+from keys.model.tables import RegionRoute, TableInfo
 from metasrv.leadership.copies.copy_plan import CopiedRegion, CopyNodes, Need, plan_copies
 from metasrv.service.cluster.failover_plan import Leaving
 from metasrv.service.cluster.failovers import FailoverPlan, submitted
@@ -33,7 +33,7 @@ from procedures.kinds.failover.switch_leader import SWITCH_LEADER, SwitchLeader
 from procedures.kinds.moves.copy_move import MoveCopy, destination_of
 from procedures.kinds.moves.move_copy import MOVE_COPY
 from procedures.ports import NodeView
-from procedures.steps.placing import why_not
+from procedures.steps.placing import NodeRules
 
 Planned = Callable[[CatalogTable, RegionRoute, tuple[NodeView, ...]], Leaving]
 Done = tuple[AcceptedChange, ...] | FailoverPlan
@@ -49,8 +49,7 @@ async def switch_leader(
     def planned(table: CatalogTable, region: RegionRoute, nodes: tuple[NodeView, ...]) -> Leaving:
         must_have_epoch(region, request.expected_epoch)
         if region.leader != request.to_node:
-            groups = state.follower.catalog.partition_groups(table.info).get(region.number, {})
-            next_leader(region, nodes, LeaderChoice(request.to_node), groups)
+            next_leader(region, nodes, LeaderChoice(request.to_node), {})
         change = SwitchLeader(
             table_id=table.info.table_id,
             name=table.info.full_name,
@@ -73,8 +72,7 @@ async def add_copy(
 
     def planned(table: CatalogTable, region: RegionRoute, nodes: tuple[NodeView, ...]) -> Leaving:
         must_take_one_more(table.info, region, region.copies)
-        node_filter = state.follower.catalog.placing.placement_of(table.info).node_filter
-        copied = CopiedRegion(table.info, region, node_filter)
+        copied = CopiedRegion(table.info, region, _rules_of(state, table.info))
         change = AddCopy(
             table_id=table.info.table_id,
             name=table.info.full_name,
@@ -89,9 +87,9 @@ async def add_copy(
 
 def _home(copied: CopiedRegion, nodes: tuple[NodeView, ...], node: str | None) -> str:
     """The node that gets a copy. Raises Conflict("node-not-eligible") with the reasons."""
-    info, region = copied.info, copied.region
+    region = copied.region
     reasons = {
-        view.node_id: why_not(view, region.nodes, info.engine, copied.node_filter)
+        view.node_id: copied.rules.why_not(view, region.nodes)
         for view in nodes
         if node in (None, view.node_id)
     }
@@ -148,8 +146,8 @@ async def move_copy(
         root, to_node = _root_on(region, node), request.to_node
         if to_node not in region.nodes:
             must_take_one_more(table.info, region, region.copies)
-            node_filter = state.follower.catalog.placing.placement_of(table.info).node_filter
-            to_node = _home(CopiedRegion(table.info, region, node_filter), nodes, to_node)
+            copied = CopiedRegion(table.info, region, _rules_of(state, table.info))
+            to_node = _home(copied, nodes, to_node)
         assert to_node is not None
         destination_of(table.info, region, root, to_node)
         change = MoveCopy(
@@ -164,6 +162,10 @@ async def move_copy(
         return Leaving(MOVE_COPY, change)
 
     return await _changed(state, context, region_id, planned)
+
+
+def _rules_of(state: ServerState, info: TableInfo) -> NodeRules:
+    return NodeRules.of(state.follower.catalog.placing.placement_of(info), info.engine)
 
 
 def _root_on(region: RegionRoute, node: str) -> str:

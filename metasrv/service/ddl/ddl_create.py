@@ -50,7 +50,7 @@ from procedures.locking.locks import (
 )
 from procedures.steps.copies.copy_placing import CopyRules, Homes, new_copies, place_copies
 from procedures.steps.existing import alike
-from procedures.steps.placing import place_in_groups, region_root
+from procedures.steps.placing import NodeRules, place_in_groups, region_root
 
 FIRST_EPOCH = 1
 PLACEHOLDER_ID = 2**31 - 1  # as long as an id can become in years; replaced before submit
@@ -178,15 +178,14 @@ def _place(facts: RequestFacts, info: TableInfo) -> tuple[Homes, ...]:
     nodes, placement = facts.nodes, facts.catalog.placing.placement_of(info)
     if not nodes:
         raise Conflict("node-not-eligible", reason="none is registered")
-    node_filter, by_number = placement.node_filter, facts.catalog.partition_groups(info)
+    rules, by_number = NodeRules.of(placement, info.engine), facts.catalog.partition_groups(info)
     groups = [by_number.get(number, {}) for number in range(info.partition.regions)]
     try:
-        leaders = place_in_groups(nodes, groups, (), info.engine, node_filter)
+        leaders = place_in_groups(nodes, groups, (), rules)
         if info.replicas == 1:
             return tuple([(leader,) for leader in leaders])
         beside = facts.catalog.copy_groups(info)
-        rules = CopyRules(info.replicas, info.engine, node_filter, beside)
-        return place_copies(nodes, leaders, rules)
+        return place_copies(nodes, leaders, CopyRules(info.replicas, rules, beside))
     except Unavailable as error:
         reasons = error.facts["reasons"]
         assert isinstance(reasons, dict)

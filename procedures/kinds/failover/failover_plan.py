@@ -11,7 +11,13 @@ from metasrv_base.errors import Unavailable
 from procedures.kinds.failover.former_leader import FormerLeader, former_leader
 from procedures.kinds.failover.next_leader import led_by
 from procedures.ports import NodeView
-from procedures.steps.placing import ANY_NODE, place_in_groups, region_root, why_not
+from procedures.steps.placing import (
+    ANY_NODE,
+    NodeRules,
+    place_in_groups,
+    region_root,
+    zone_rank,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,12 @@ class DrainTarget:
     """Partition groups of the regions of the table."""
     former: Collection[FormerLeader] = ()
     """Leaders that were replaced by copies which have not served yet."""
+    preferred_zones: Sequence[str] = ()
+    """Zones of leaders by the table's placement, the best first."""
+
+    @property
+    def rules(self) -> NodeRules:
+        return NodeRules(self.engine, self.node_filter, self.preferred_zones)
 
 
 def reroute_plan(
@@ -91,7 +103,7 @@ def reroute_plan(
     alone = [region for region, rerouted in zip(alone, back, strict=True) if rerouted is None]
     excluded = _excluded(alone, nodes, target)
     groups = [target.groups.get(region.number, {}) for region in alone]
-    chosen = place_in_groups(nodes, groups, excluded, target.engine, target.node_filter)
+    chosen = place_in_groups(nodes, groups, excluded, target.rules)
     moved = [_onto(region, node) for region, node in zip(alone, chosen, strict=True)]
     plan = {rerouted.region.region_id: rerouted for rerouted in (*promoted, *moved) if rerouted}
     if leaving and not plan:
@@ -179,7 +191,8 @@ def _promoted(
 ) -> Rerouted | None:
     """The region under the copy of its set that leads next; None: no node of them is alive and has
     its files, and the region stays. Wanted targets and nodes that are not cordoned go first, then
-    those where most of the region's partition group is led, then the least loaded.
+    those in the best of the preferred zones, then those where most of the region's partition group
+    is led, then the least loaded.
 
     The former leader stays as a learner with its root: it cuts back to what the new leader has. If
     it lives, and needs a new epoch, it leads again where no other node of the set is alive.
@@ -202,9 +215,17 @@ def _best(
     views = {node.node_id: node for node in nodes}
     group = target.groups.get(number, {})
 
-    def rank(copy: RegionCopy) -> tuple[bool, bool, int, int, str]:
+    def rank(copy: RegionCopy) -> tuple[bool, bool, int, int, int, str]:
         view, is_unwanted = views[copy.node], copy.node not in target.targets
-        return is_unwanted, view.cordoned, -group.get(copy.node, 0), view.regions, copy.node
+        in_zone = zone_rank(view.zone, target.preferred_zones)
+        return (
+            is_unwanted,
+            view.cordoned,
+            in_zone,
+            -group.get(copy.node, 0),
+            view.regions,
+            copy.node,
+        )
 
     return min(candidates, key=rank)
 
@@ -261,7 +282,7 @@ def _excluded(
     unwanted = all_nodes - set(target.targets) if target.targets else set[str]()
     elsewhere = unwanted | {target.source}
     may_return = all(region.region_id in target.moving for region in leaving)
-    is_alone = all(why_not(node, elsewhere, target.engine, target.node_filter) for node in nodes)
+    is_alone = all(target.rules.why_not(node, elsewhere) for node in nodes)
     return unwanted if may_return and is_alone else elsewhere
 
 

@@ -144,8 +144,13 @@ def _plan(state: FailoverTable, context: Context, snapshot: Snapshot) -> tuple[R
     )
     if info is not None:
         catalog = context.ports.applied()
-        node_filter = catalog.placing.placement_of(info).node_filter
-        target = replace(target, node_filter=node_filter, groups=catalog.partition_groups(info))
+        placement = catalog.placing.placement_of(info)
+        target = replace(
+            target,
+            node_filter=placement.node_filter,
+            preferred_zones=placement.preferred_zones,
+            groups=catalog.partition_groups(info),
+        )
     nodes = context.ports.placement.nodes()
     return reroute_plan(snapshot.get(TableRouteKey(state.table_id)), nodes, target)
 

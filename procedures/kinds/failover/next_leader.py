@@ -6,23 +6,27 @@ from keys.model.tables import CopyRole, RegionCopy, RegionRoute, RegionState
 from metasrv_base.errors import Conflict
 from metasrv_base.values.frozen import frozen
 from procedures.ports import NodeView
+from procedures.steps.placing import zone_rank
 
 
 @frozen
 class LeaderChoice:
-    """The nodes between which a request leaves the choice."""
+    """The nodes between which a request leaves the choice, and the zones that go first."""
 
     to_node: str | None = None
     """The node that is to lead; None: any."""
     spared: str | None = None
     """The node that is to lead nothing; None: none."""
+    preferred_zones: Sequence[str] = ()
+    """Zones of leaders by the table's placement, the best first."""
 
 
 def next_leader(
     region: RegionRoute, nodes: Sequence[NodeView], choice: LeaderChoice, group: Mapping[str, int]
 ) -> RegionCopy:
     """The copy of the set that leads next: the wanted one; else, of those on nodes that are not
-    cordoned, one where more of its partition *group* is led, then the least loaded.
+    cordoned, one in the best of the preferred zones, then one where more of its partition *group*
+    is led, then the least loaded.
 
     Raises Conflict("node-not-eligible") with the reason of each copy that may not.
     """
@@ -35,9 +39,10 @@ def next_leader(
         reasons = {node: reason for node, reason in reasons.items() if reason is not None}
         raise Conflict("node-not-eligible", region_id=region.region_id, reasons=reasons)
 
-    def rank(copy: RegionCopy) -> tuple[bool, int, int, str]:
+    def rank(copy: RegionCopy) -> tuple[bool, int, int, int, str]:
         view = views[copy.node]
-        return view.cordoned, -group.get(copy.node, 0), view.regions, copy.node
+        in_zone = zone_rank(view.zone, choice.preferred_zones)
+        return view.cordoned, in_zone, -group.get(copy.node, 0), view.regions, copy.node
 
     return min(able, key=rank)
 

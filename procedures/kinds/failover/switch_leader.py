@@ -83,9 +83,10 @@ async def choose(state: SwitchLeader, context: Context) -> Outcome[SwitchLeader]
         return Done(state, _result(region, is_switched=False))
     _must_be_led(region, state)
     _must_be_movable(info, region)
-    groups = context.ports.applied().partition_groups(info).get(region.number, {})
-    nodes = context.ports.placement.nodes()
-    choice = LeaderChoice(state.to_node, state.spared)
+    catalog, nodes = context.ports.applied(), context.ports.placement.nodes()
+    groups = catalog.partition_groups(info).get(region.number, {})
+    zones = catalog.placing.placement_of(info).preferred_zones
+    choice = LeaderChoice(state.to_node, state.spared, zones)
     copy = next_leader(region, nodes, choice, groups)
     return Goto("prepare", state.model_copy(update={"node": copy.node, "root": copy.root}))
 
@@ -186,7 +187,9 @@ def _elsewhere(
     nodes = context.ports.placement.nodes()
     if not (has_successors(region) or needs_epoch(region, nodes)):
         raise Unavailable("not-ready", what=f"the leader {region.leader}", reason="it is alone")
-    target = DrainTarget(region.leader, (region.region_id,))
+    info = snapshot.must(TableInfoKey(state.table_id))
+    zones = context.ports.applied().placing.placement_of(info).preferred_zones
+    target = DrainTarget(region.leader, (region.region_id,), preferred_zones=zones)
     (rerouted,) = reroute_plan(route, nodes, target)
     new = state.model_copy(update={"epoch": region.epoch, "node": rerouted.region.leader})
     txn = change(

@@ -9,7 +9,6 @@ from immutables import Map
 from keys.catalog.catalog import Catalog
 from keys.catalog.tables.catalog_table import CatalogTable
 from keys.catalog.tables.heads import HeldRegions
-from keys.model.placing.placements import NodeFilter
 from keys.model.tables import CopyRole, RegionRoute, RegionState
 from metasrv_base.concurrency.turns import Turns, slices
 from metasrv_base.errors import Unavailable
@@ -18,7 +17,7 @@ from procedures.kinds.moves.copy_move import MoveCopy, root_on
 from procedures.kinds.moves.dropped_move import MoveDropped
 from procedures.ports import NodeView
 from procedures.steps.copies.copy_placing import one_more
-from procedures.steps.placing import place_in_groups
+from procedures.steps.placing import NodeRules, place_in_groups
 
 MOVES_MAX = 32
 """Moves of one drain at once."""
@@ -123,10 +122,9 @@ class Arrivals:
 
     def _one_more(self, copy: LeavingCopy) -> str | None:
         """A node that the placement allows, in a zone without another copy where there is one."""
-        info = copy.table.info
         staying = [node for node in copy.region.nodes if node != self.rules.node]
         excluded = {*self._excluded(), *self.full}
-        return one_more(staying, self.views.values(), excluded, info.engine, self._filter_of(copy))
+        return one_more(staying, self.views.values(), excluded, self._rules_of(copy))
 
     def _only_copy(self, copy: LeavingCopy) -> str | None:
         """The node where most of the region's partition group is led, or will be: the region waits
@@ -136,9 +134,9 @@ class Arrivals:
             return self._one_more(copy)
         group = Counter(self.catalog.partition_groups(info).get(number, {}))
         group += self.gone_to.get((info.tablespace_id, number), Counter())
-        views, node_filter = self.views.values(), self._filter_of(copy)
+        views, rules = self.views.values(), self._rules_of(copy)
         try:
-            (node,) = place_in_groups(views, [group], self._excluded(), info.engine, node_filter)
+            (node,) = place_in_groups(views, [group], self._excluded(), rules)
         except Unavailable:
             return None
         return None if node.node_id in self.full else node.node_id
@@ -147,8 +145,9 @@ class Arrivals:
         targets = self.rules.targets
         return {self.rules.node, *(self.views.keys() - set(targets) if targets else ())}
 
-    def _filter_of(self, copy: LeavingCopy) -> NodeFilter:
-        return self.catalog.placing.placement_of(copy.table.info).node_filter
+    def _rules_of(self, copy: LeavingCopy) -> NodeRules:
+        info = copy.table.info
+        return NodeRules.of(self.catalog.placing.placement_of(info), info.engine)
 
 
 def moves_due(

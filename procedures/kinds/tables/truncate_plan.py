@@ -8,12 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from keys.catalog.tables.partition_groups import Groups
-from keys.model.placing.placements import NodeFilter
 from keys.model.tables import CopyRole, RegionCopy, RegionRoute, RegionState
-from metasrv_base.engines import LSM
 from metasrv_base.errors import Unavailable
 from procedures.ports import NodeView
-from procedures.steps.placing import ANY_NODE, place_in_groups, region_root
+from procedures.steps.placing import ANY_RULES, NodeRules, place_in_groups, region_root, zone_rank
 from procedures.steps.region_cleanup import leaving
 
 Views = Mapping[str, NodeView]
@@ -23,9 +21,8 @@ Views = Mapping[str, NodeView]
 class NewHomes:
     """Rules by which regions whose leader is gone get new nodes."""
 
-    engine: str = LSM
-    node_filter: NodeFilter = ANY_NODE
-    """The filter of the table's placement."""
+    rules: NodeRules = ANY_RULES
+    """The rules of the table's placement."""
     groups: Groups = field(default_factory=dict)
     """Partition groups of the regions of the table."""
 
@@ -82,11 +79,11 @@ def cut_plan(
     gone = [region for region in regions if region.leader not in alive]
     alone = [region for region in gone if len(region.in_sync) == 1]
     groups = [homes.groups.get(region.number, {}) for region in alone]
-    chosen = place_in_groups(nodes, groups, (), homes.engine, homes.node_filter)
+    chosen = place_in_groups(nodes, groups, (), homes.rules)
     leaders = {region.region_id: node for region, node in zip(alone, chosen, strict=True)}
     for region in gone:
         if region.region_id not in leaders:
-            leaders[region.region_id] = _successor(region, alive)
+            leaders[region.region_id] = _successor(region, alive, homes.rules)
     views = {node.node_id: node for node in nodes}
     return tuple(
         Cut(_anew(region, leaders.get(region.region_id) or alive[region.leader], views), region)
@@ -95,13 +92,19 @@ def cut_plan(
     )
 
 
-def _successor(region: RegionRoute, alive: Views) -> NodeView:
-    """The node of a living copy of the set: one that is not cordoned, the least loaded."""
+def _successor(region: RegionRoute, alive: Views, rules: NodeRules) -> NodeView:
+    """The node of a living copy of the set: one that is not cordoned, in the best of the preferred
+    zones, the least loaded."""
     candidates = [alive[node] for node in region.in_sync if node in alive]
     if not candidates:
         reasons = dict.fromkeys(region.in_sync, "not alive")
         raise Unavailable("node-not-eligible", reasons=reasons)
-    return min(candidates, key=lambda node: (node.cordoned, node.regions, node.node_id))
+
+    def rank(node: NodeView) -> tuple[bool, int, int, str]:
+        in_zone = zone_rank(node.zone, rules.preferred_zones)
+        return node.cordoned, in_zone, node.regions, node.node_id
+
+    return min(candidates, key=rank)
 
 
 def _anew(region: RegionRoute, node: NodeView, views: Views) -> RegionRoute:

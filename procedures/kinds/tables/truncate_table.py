@@ -31,6 +31,7 @@ from procedures.steps.copies.copy_cleanup import discard_copies, roots_of_copies
 from procedures.steps.copies.copy_orders import CopyTarget, create_copy
 from procedures.steps.copies.new_regions import NewTable, make_regions
 from procedures.steps.open_and_publish import grant
+from procedures.steps.placing import NodeRules
 from procedures.steps.region_cleanup import (
     discard_roots,
     leader_is_gone,
@@ -64,9 +65,8 @@ async def cut(state: TruncateTable, context: Context) -> Outcome[TruncateTable]:
         require_version(context.client, snapshot.must(info_key))
     route = snapshot.must(key)
     info, catalog = snapshot.must(info_key), context.ports.applied()
-    homes = NewHomes(
-        info.engine, catalog.placing.placement_of(info).node_filter, catalog.partition_groups(info)
-    )
+    rules = NodeRules.of(catalog.placing.placement_of(info), info.engine)
+    homes = NewHomes(rules, catalog.partition_groups(info))
     nodes = context.ports.placement.nodes()
     cuts = cut_plan(route.region_routes, nodes, again=again, homes=homes)
     changed = tuple(region_cut.region for region_cut in cuts)

@@ -8,13 +8,18 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 
 from keys.catalog.tables.partition_groups import Groups
-from keys.model.placing.placements import NodeFilter
 from keys.model.tables import CopyRole, RegionCopy
-from metasrv_base.engines import LSM
 from metasrv_base.errors import Unavailable
 from metasrv_base.values.frozen import frozen
 from procedures.ports import NodeView
-from procedures.steps.placing import ANY_NODE, NODE_REGIONS_MAX, place, region_root, why_not
+from procedures.steps.placing import (
+    ANY_RULES,
+    NODE_REGIONS_MAX,
+    NodeRules,
+    place,
+    region_root,
+    zone_rank,
+)
 
 Homes = tuple[NodeView, ...]
 """Nodes of the copies of one region; the leader's first."""
@@ -26,8 +31,9 @@ class CopyRules:
 
     replicas: int
     """Copies of each region, the leader's included."""
-    engine: str = LSM
-    node_filter: NodeFilter = ANY_NODE
+    nodes: NodeRules = ANY_RULES
+    """Preferred zones go before others among those with as few copies of a region: leaders come
+    back to a zone only if it has a copy."""
     groups: Groups = field(default_factory=dict)
     """Partition groups of the regions, by copies beside the leaders."""
 
@@ -47,17 +53,14 @@ def place_copies(
 ) -> tuple[Homes, ...]:
     """The nodes of each region that one of *leaders* leads.
 
-    A zone that has no copy of the region goes before one that has; in it, a node with copies of
-    the region's partition group before others, then the one with fewest new copies, then with
-    fewest in all. Deterministic: ties go by node id. Raises Unavailable("node-not-eligible") with
-    the reason of every node that takes none if too few are left.
+    A zone that has no copy of the region goes before one that has, and then a preferred zone before
+    others; in it, a node with copies of the region's partition group before others, then the one
+    with fewest new copies, then with fewest in all. Deterministic: ties go by node id. Raises
+    Unavailable("node-not-eligible") with the reason of every node that takes none if too few are
+    left.
     """
     nodes = tuple(nodes)
-    able = {
-        node.node_id: node
-        for node in nodes
-        if why_not(node, (), rules.engine, rules.node_filter) is None
-    }
+    able = {node.node_id: node for node in nodes if rules.nodes.why_not(node) is None}
     leader_counts = Counter(leader.node_id for leader in leaders)
     placed = []
     for number, leader in enumerate(leaders):
@@ -72,18 +75,17 @@ def one_more(
     holding: Collection[str],
     views: Iterable[NodeView],
     excluded: Collection[str],
-    engine: str,
-    node_filter: NodeFilter,
+    rules: NodeRules,
 ) -> str | None:
     """The node for one more copy of a region with copies on the nodes *holding*: in a zone that has
-    none of them, where there is one. None: no node may take it."""
+    none of them, where there is one, and of these in a preferred one. None: no node may take it."""
     views = tuple(views)
     zones = {view.zone for view in views if view.node_id in holding and view.alive}
     near = {view.node_id for view in views if view.zone in zones}
     unable = {*holding, *excluded}
     for left_out in (unable | near, unable):
         try:
-            (chosen,) = place(views, 1, left_out, engine, node_filter)
+            (chosen,) = place(views, 1, left_out, rules)
         except Unavailable:
             continue
         return chosen.node_id
@@ -113,6 +115,7 @@ def _homes(
             free,
             key=lambda node: (
                 zones[node.zone],
+                zone_rank(node.zone, rules.nodes.preferred_zones),
                 -group.get(node.node_id, 0),
                 leader_counts[node.node_id],
                 node.regions,
@@ -127,7 +130,7 @@ def _homes(
 def _too_few(nodes: Iterable[NodeView], homes: Homes, rules: CopyRules) -> Unavailable:
     names = {home.node_id for home in homes}
     reasons = {
-        node.node_id: why_not(node, (), rules.engine, rules.node_filter) or "full"
+        node.node_id: rules.nodes.why_not(node) or "full"
         for node in nodes
         if node.node_id not in names
     }

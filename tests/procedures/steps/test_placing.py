@@ -13,6 +13,7 @@ from procedures.ports import NodeView
 from procedures.steps.placing import (
     DISK_FREE_MIN_BYTES,
     NODE_REGIONS_MAX,
+    NodeRules,
     place,
     place_in_groups,
     why_not,
@@ -108,17 +109,17 @@ def test_given_any_filter_when_placed_then_every_node_meets_it_and_it_is_the_sam
     able = [one for one in nodes if one.alive and meets(one, node_filter)]
     if not able:
         with pytest.raises(Unavailable) as refused:
-            place(nodes, count, node_filter=node_filter)
+            place(nodes, count, rules=NodeRules(node_filter=node_filter))
         reasons = refused.value.facts["reasons"]
         assert isinstance(reasons, dict)
         assert not nodes or reasons.keys() == {one.node_id for one in nodes}
         return
 
-    chosen = place(nodes, count, node_filter=node_filter)
+    chosen = place(nodes, count, rules=NodeRules(node_filter=node_filter))
 
     assert all(meets(one, node_filter) and one.alive for one in chosen)
     assert len(chosen) == count
-    assert place(tuple(reversed(nodes)), count, node_filter=node_filter) == chosen
+    assert place(tuple(reversed(nodes)), count, rules=NodeRules(node_filter=node_filter)) == chosen
 
 
 def test_given_a_node_outside_the_filter_then_it_says_which_condition_is_not_met() -> None:
@@ -146,14 +147,16 @@ def test_given_groups_when_placed_then_a_region_joins_its_group_where_a_node_of_
     if not able:
         return
 
-    chosen = place_in_groups(nodes, groups, node_filter=node_filter)
+    chosen = place_in_groups(nodes, groups, rules=NodeRules(node_filter=node_filter))
 
     assert len(chosen) == len(groups)
     assert {one.node_id for one in chosen} <= able
     for one, group in zip(chosen, groups, strict=True):
         beside = {name: group[name] for name in group.keys() & able}
         assert not beside or beside.get(one.node_id) == max(beside.values())
-    again = place_in_groups(tuple(reversed(nodes)), groups, node_filter=node_filter)
+    again = place_in_groups(
+        tuple(reversed(nodes)), groups, rules=NodeRules(node_filter=node_filter)
+    )
     assert [one.node_id for one in again] == [one.node_id for one in chosen]
 
 

@@ -9,10 +9,8 @@ from dataplane.frontend.statements.scans import IndexScan, OpenScan, Place
 from dataplane.region.log.logged_change import PositionedChange
 from dataplane.region.log.logged_group import LoggedGroup
 from dataplane.region.log.sealed_log import SealedLog
-from keys.model.placing.placements import NodeFilter
 from keys.store.kv import KeyValue
 from metasrv.leadership import leadership
-from metasrv_base.engines import LSM
 from procedures.engine.active_procedure import ActiveProcedure
 from procedures.engine.control import Command
 from procedures.kinds.failover import failover_plan, failover_table
@@ -20,7 +18,7 @@ from procedures.ports import NodeView
 from procedures.scheduling import intake
 from procedures.scheduling.manager import Manager
 from procedures.scheduling.recovery import read_records
-from procedures.steps.placing import ANY_NODE, place_in_groups
+from procedures.steps.placing import ANY_RULES, NodeRules, place_in_groups
 from tests.crash.enumeration import Patch
 
 _PAGE = Scanning.page
@@ -67,11 +65,10 @@ def _any_node(
     nodes: Iterable[NodeView],
     groups: Sequence[Mapping[str, int]],
     excluded: Collection[str] = (),
-    engine: str = LSM,
-    node_filter: NodeFilter = ANY_NODE,
+    rules: NodeRules = ANY_RULES,
 ) -> tuple[NodeView, ...]:
     """A failover that prefers any node to a wait."""
-    return place_in_groups(nodes, groups, excluded, engine, ANY_NODE)
+    return place_in_groups(nodes, groups, excluded, NodeRules(rules.engine))
 
 
 async def _first_page(*asked: Any, **bounds: Any) -> AsyncIterator[tuple[KeyValue, ...]]:

@@ -8,7 +8,7 @@ from metasrv.leadership.copies.copy_plan import CopiedRegion, CopyNodes, CopyWor
 from procedures.kinds.copies.add_copy import AddCopy
 from procedures.ports import NodeView
 from procedures.steps.copies.copy_routes import copy_root, without_copy
-from procedures.steps.placing import ANY_NODE
+from procedures.steps.placing import NodeRules
 from tests.procedures.harness.copies.copied_tables import copied, copied_info
 from tests.procedures.harness.tables import table_route
 
@@ -38,7 +38,7 @@ def region_of(
     """A region that dn-1 leads, and *copies*."""
     info = copied_info(TABLE, "t", 8, replicas)
     region = copied(table_route(TABLE, ("dn-1",) * 8).region_routes[number], copies)
-    return CopiedRegion(info, region, NodeFilter(zones=tuple(zones)) if zones else ANY_NODE)
+    return CopiedRegion(info, region, NodeRules(node_filter=NodeFilter(zones=tuple(zones))))
 
 
 def carried_out(region: RegionRoute, work: CopyWork) -> RegionRoute:

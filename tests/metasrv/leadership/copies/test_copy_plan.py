@@ -194,7 +194,7 @@ def test_given_any_region_when_its_plans_are_carried_out_then_it_comes_to_rest()
         able = [
             each
             for each in nodes.views.values()
-            if each.alive and (not copied.node_filter.zones or each.zone in "ab")
+            if each.alive and (not copied.rules.node_filter.zones or each.zone in "ab")
         ]
         others = [each for each in able if each.node_id != copied.region.leader]
         living = [node for node in copied.region.in_sync if not nodes.is_lost(node)]

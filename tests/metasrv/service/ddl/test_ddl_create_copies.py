@@ -194,3 +194,24 @@ def test_given_a_table_of_many_copies_when_planned_then_its_route_must_fit() -> 
         planned(nodes, replicas=3, partition=partition)
 
     assert refused.value.code == "ddl-too-large"
+
+
+@pytest.mark.parametrize("replicas", [1, 2, 3])
+def test_given_preferred_zones_when_planned_then_every_leader_is_in_the_best_one(
+    replicas: int,
+) -> None:
+    preferring = FAST.model_copy(
+        update={"format": 3, "node_filter": NodeFilter(), "preferred_zones": ("b", "c")}
+    )
+    of = Catalog().apply(first_update(), 1).apply(update(2, PlacementCreated(info=preferring)), 2)
+    partition = {"by": "hash", "columns": ["id"], "count": 4}
+    more: dict[str, Any] = {"placement": "fast", "replicas": replicas, "partition": partition}
+
+    state = planned(of=of, **more)
+    without_b = planned((*NODES[:2], replace(NODES[2], alive=False), NODES[3]), of, **more)
+
+    zones = {node.node_id: node.zone for node in NODES}
+    assert {zones[nodes[0]] for nodes in nodes_of(state.route)} == {"b"}
+    assert {zones[nodes[0]] for nodes in nodes_of(without_b.route)} == {"c"}
+    if replicas == 2:
+        assert {zones[nodes[1]] for nodes in nodes_of(state.route)} == {"c"}, "the next leader"

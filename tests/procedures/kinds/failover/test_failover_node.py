@@ -11,6 +11,7 @@ from tests.fakes.datanodes.plane import LEASE_MS
 from tests.procedures.harness.agree import history_of
 from tests.procedures.harness.copies.copied_tables import with_copied_table
 from tests.procedures.harness.ends import OTHER, TABLE
+from tests.procedures.harness.placing.preferring import ELSEWHERE, leader_after, preferring
 from tests.procedures.harness.scenarios import with_table, with_two_tables_and_dead_node
 from tests.procedures.harness.tables import region_ids, rows_of
 from tests.procedures.kinds.failover.runs import CLIENT, ROOT, children_of, outcome, start
@@ -161,3 +162,12 @@ def test_given_a_node_whose_regions_were_promoted_when_drained_then_copies_are_t
         assert ["dn-1" in region.nodes for region in regions] == [True, True, False]
 
     run(main, 1)
+
+
+def test_given_a_preferred_zone_when_the_leader_dies_then_its_copy_leads() -> None:
+    state = FailoverNode(node="dn-1", reason="test")
+
+    preferred = leader_after("failover_node", state, preferring("dn-3", dies="dn-1"))
+    usual = leader_after("failover_node", state, preferring(ELSEWHERE, dies="dn-1"))
+
+    assert (preferred, usual) == ("dn-3", "dn-2")

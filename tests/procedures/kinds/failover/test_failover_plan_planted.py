@@ -14,6 +14,7 @@ from procedures.kinds.failover import failover_plan
 from procedures.kinds.failover.failover_plan import DrainTarget, reroute_plan
 from procedures.ports import NodeView
 from procedures.steps import placing
+from procedures.steps.placing import NodeRules
 from tests.procedures.harness.ends import TABLE
 from tests.procedures.harness.tables import region_ids, table_route
 
@@ -27,10 +28,8 @@ def without(*lost: str) -> Place:
     """The product's own, with parts of the filter lost on their way."""
     left = FILTER.model_copy(update=dict.fromkeys(lost, ()))
 
-    def place(
-        nodes: Any, groups: Any, excluded: Any, engine: str, node_filter: NodeFilter
-    ) -> tuple[NodeView, ...]:
-        return placing.place_in_groups(nodes, groups, excluded, engine, left)
+    def place(nodes: Any, groups: Any, excluded: Any, rules: NodeRules) -> tuple[NodeView, ...]:
+        return placing.place_in_groups(nodes, groups, excluded, NodeRules(rules.engine, left))
 
     return place
 

@@ -14,7 +14,7 @@ from procedures.kinds.failover.failover_plan import DrainTarget, reroute_plan
 from procedures.kinds.failover.lose_regions import LoseRegions
 from procedures.kinds.tables.truncate_table import TruncateTable
 from procedures.ports import NodeView
-from procedures.steps.placing import place
+from procedures.steps.placing import NodeRules, place
 from tests.fakes.cluster import Cluster
 from tests.procedures.harness.agree import history_of
 from tests.procedures.harness.ends import TABLE
@@ -127,7 +127,7 @@ def test_given_nodes_without_the_engine_then_none_takes_its_regions_and_each_say
     nodes = [view("dn-1"), view("dn-2", alive=False)]
 
     with pytest.raises(Unavailable) as refusal:
-        place(nodes, 1, engine=MEMORY)
+        place(nodes, 1, rules=NodeRules(MEMORY))
 
     assert refusal.value.facts["reasons"] == {
         "dn-1": "without the engine memory",

@@ -18,6 +18,7 @@ from tests.procedures.harness.copies.copied_tables import (
 )
 from tests.procedures.harness.copies.switching import FIRST, SECOND, SWITCH, THIRD
 from tests.procedures.harness.ends import TABLE
+from tests.procedures.harness.placing.preferring import ELSEWHERE, leader_after, preferring
 from tests.procedures.kinds.copies.copy_lives import Given, code_of, lives, regions, roles
 from tests.procedures.kinds.failover.runs import ROOT, fail_over, outcome, start
 from tests.procedures.kinds.runs import begun, finish
@@ -169,3 +170,19 @@ def test_given_a_new_leader_that_dies_alone_in_its_set_then_a_failover_moves_its
 async def with_a_next_leader_that_opens_late(cluster: Cluster, fence: Compare) -> None:
     await with_copied_table(cluster, fence)
     cluster.plane.nodes["dn-2"].refuses["open"] = Unavailable("not-ready")
+
+
+def test_given_a_preferred_zone_when_switched_without_a_target_then_its_copy_leads() -> None:
+    first = switch(region_id=FIRST)
+
+    assert leader_after(SWITCHES, first, preferring("dn-3")) == "dn-3"
+    assert leader_after(SWITCHES, first, preferring(ELSEWHERE)) == "dn-2"
+
+
+def test_given_a_target_that_has_lost_its_disk_when_switched_then_the_preferred_copy_leads() -> (
+    None
+):
+    second = switch(region_id=FIRST, to_node="dn-2")
+
+    assert leader_after(SWITCHES, second, preferring("dn-3", with_a_lost_disk)) == "dn-3"
+    assert leader_after(SWITCHES, second, preferring(ELSEWHERE, with_a_lost_disk)) == "dn-1"

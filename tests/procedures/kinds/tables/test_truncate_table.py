@@ -11,6 +11,7 @@ from keys.model.tables import RegionState
 from metasrv_base.errors import MetaError, Unavailable
 from procedures.context import Context
 from procedures.kinds.tables.truncate_plan import NewHomes, cut_plan
+from procedures.kinds.tables.truncate_table import TruncateTable
 from procedures.ports import NodeView
 from tests.crash.enumeration import submit
 from tests.fakes.cluster import Cluster
@@ -18,6 +19,7 @@ from tests.fakes.datanodes.nodes import FakeNode
 from tests.fakes.faults import Call, Mode, Plan
 from tests.procedures.harness.agree import history_of
 from tests.procedures.harness.ends import TABLE
+from tests.procedures.harness.placing.preferring import ELSEWHERE, leader_after, preferring
 from tests.procedures.harness.scenario import Scenario
 from tests.procedures.harness.scenarios import SCENARIOS
 from tests.procedures.harness.tables import region_ids, rows_of, table_route
@@ -253,3 +255,12 @@ def test_given_nobody_alive_when_cut_then_it_is_not_begun() -> None:
         cut_plan(ROUTES, (node("dn-1", alive=False),), again=False)
 
     assert caught.value.code == "node-not-eligible"
+
+
+def test_given_a_preferred_zone_when_truncated_without_the_leader_then_its_copy_leads() -> None:
+    state = TruncateTable(catalog="main", schema_name="public", name="t", table_id=TABLE)
+
+    preferred = leader_after("truncate_table", state, preferring("dn-3", dies="dn-1"))
+    usual = leader_after("truncate_table", state, preferring(ELSEWHERE, dies="dn-1"))
+
+    assert (preferred, usual) == ("dn-3", "dn-2")

@@ -13,7 +13,7 @@ from keys.model.tables import CopyRole
 from metasrv_base.errors import Unavailable
 from procedures.ports import NodeView
 from procedures.steps.copies.copy_placing import CopyRules, Homes, new_copies, place_copies
-from procedures.steps.placing import NODE_REGIONS_MAX, place
+from procedures.steps.placing import NODE_REGIONS_MAX, NodeRules, place
 
 BASE = NodeView("dn-1", "a", "/data", alive=True, regions=0, disk_free_bytes=1 << 40)
 
@@ -63,7 +63,7 @@ def test_given_a_filter_when_placed_then_copies_meet_it_too() -> None:
         node("dn-3", labels={"disk": "ssd"}),
     )
 
-    (homes,) = place_copies(nodes, nodes[:1], CopyRules(2, node_filter=ssd))
+    (homes,) = place_copies(nodes, nodes[:1], CopyRules(2, NodeRules(node_filter=ssd)))
 
     assert names(homes) == ["dn-1", "dn-3"]
 
