@@ -22,7 +22,7 @@ from procedures.dry_run.overlay_store import OverlayStore
 from procedures.dry_run.plan import Blocker, Obstacle, Plan, PlannedStep, PlannedVersion
 from procedures.elements.transition_notes import Passages
 from procedures.engine import record_transitions
-from procedures.engine.retry import is_passing, must_finish
+from procedures.engine.retry import is_bound_to_finish, is_passing
 from procedures.engine.runner import Runner, StoredRecord
 from procedures.machine import Kind, ProcedureState
 
@@ -72,7 +72,7 @@ class Rehearsal:
                 after = await runner.advance(kind, held, context)
             except MetaError as error:
                 self.draft.must_be_readable()
-                waits = must_finish(kind, held.record) or is_passing(error)
+                waits = is_bound_to_finish(kind, held.record) or is_passing(error)
                 refusal = Blocker(Obstacle.REFUSED, error.code, waits=waits)
                 plan.blockers += notes.waits or [refusal]
                 return plan

@@ -18,7 +18,14 @@ from metasrv_base.errors import MetaError, NotLeader, Unavailable
 from procedures.context import Context
 from procedures.engine.active_procedure import ActiveProcedure, Letter
 from procedures.engine.control import Command, Control, is_fulfilled, refused, require_allowed
-from procedures.engine.retry import Tries, is_definite, must_finish, pause_ms, rest_ms, rested_ms
+from procedures.engine.retry import (
+    Tries,
+    is_bound_to_finish,
+    is_definite,
+    pause_ms,
+    rest_ms,
+    rested_ms,
+)
 from procedures.engine.runner import Commit, Runner, StepResult, StoredRecord
 from procedures.engine.steering import has_expired, moves_its_record, store
 from procedures.machine import Kind
@@ -147,7 +154,7 @@ class Owner:
         """Rests between two attempts. A step that is retried until it succeeds gives its place
         back."""
         entry, clock = self.entry, self.house.runner.ports.clock
-        if must_finish(self._kind, entry.held.record) and not entry.takes_none:
+        if is_bound_to_finish(self._kind, entry.held.record) and not entry.takes_none:
             self.house.give_place(entry)
         began_ms = clock.mono_ms()
         await self._attended(partial(entry.live.rest, ms))

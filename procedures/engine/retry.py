@@ -24,7 +24,7 @@ DEFINITE_MAX = 16  # attempts that end so: some two minutes, in which a node may
 STALE = Backoff(first_ms=1, max_ms=1_000)  # a lost race is run again almost at once
 
 
-def must_finish(kind: Kind[Any], record: ProcedureRecord) -> bool:
+def is_bound_to_finish(kind: Kind[Any], record: ProcedureRecord) -> bool:
     """Whether giving up is no option: undoing, or past the point of no return."""
     return record.phase is ProcedurePhase.UNDO or kind.has_passed(record.trail)
 
@@ -47,7 +47,7 @@ def pause_ms(error: BaseException, attempt: int, noise: float) -> int:
 def deadline_of(kind: Kind[Any], record: ProcedureRecord) -> int | None:
     """Returns the deadline of the step by the clock of `Gate.worked_ms`; None: it has none. An
     undo has a budget instead (`Tries`)."""
-    return None if must_finish(kind, record) else record.due_ms
+    return None if is_bound_to_finish(kind, record) else record.due_ms
 
 
 @dataclass(slots=True)

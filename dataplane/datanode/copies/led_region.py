@@ -228,7 +228,7 @@ class LedRegion:
                 failure = Unknown(reason="too-few-copies", **self._too_few())
         return await asyncio.to_thread(self._settle, ordered, failure)
 
-    def must_change(self, schema: RegionSchema) -> bool:
+    def is_change_due(self, schema: RegionSchema) -> bool:
         """Whether the schema of an order to lead is more than the region has, so that a change is
         due. False also before the region is readable: it has this schema when it becomes so."""
         if not self.is_readable:

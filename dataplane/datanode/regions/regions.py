@@ -230,7 +230,7 @@ class NodeRegionSet:
         change = RegionChange(schema_of(order))
         if slot.led is None:
             await self._change(slot, owner, change)
-        elif slot.led.must_change(change.schema):
+        elif slot.led.is_change_due(change.schema):
             await owner.change_on_loop(partial(slot.led.declare, change.schema))
         if slot.led is None and has_others(order.copies):
             await self._widen(slot, owner, order)

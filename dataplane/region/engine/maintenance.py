@@ -104,7 +104,7 @@ class RegionMaintenance:
         """Flushes before further rows come, if memory holds too many. Then writers wait."""
         held = self._content.memory.bytes
         is_full = held >= 2 * self._place.limits.memtable_bytes
-        if is_full or self._place.budget.must_yield(held):
+        if is_full or self._place.budget.is_to_flush(held):
             self.flush()
 
     def is_merge_due(self) -> bool:

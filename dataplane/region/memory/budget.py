@@ -108,7 +108,7 @@ class MemoryBudget:
         merges = max(0, self._merge_bytes - int(WORK * self.bytes_max))
         return max(0, self.bytes_max - merges - self.kept_bytes)
 
-    def must_yield(self, held: int) -> bool:
+    def is_to_flush(self, held: int) -> bool:
         """Whether a writer flushes those bytes of its region before it goes on."""
         moving = self._moving_bytes
         return moving >= SLOW * self._for_rows and held * max(len(self._held), 1) >= moving

@@ -106,7 +106,7 @@ class CopyKeeper:
         needs = [
             need
             for need in survey.needs
-            if not self._must_wait(need, busy) and not _is_of_move(need, moving, nodes)
+            if not self._is_to_wait(need, busy) and not _is_of_move(need, moving, nodes)
         ]
         versions = {
             need.copied.region.region_id: need.copied.region.copies_version for need in needs
@@ -135,7 +135,7 @@ class CopyKeeper:
                 facts = {"table": f"{alter.catalog}.{alter.schema_name}.{alter.name}"}
                 await self._begin(ALTER_TABLE, alter, "its placement has other numbers", facts)
 
-    def _must_wait(self, need: Need, busy: Collection[str]) -> bool:
+    def _is_to_wait(self, need: Need, busy: Collection[str]) -> bool:
         """Whether the region's last procedure may not have done anything yet. A learner that its
         node does not have waits for reports of the last one."""
         region = need.copied.region

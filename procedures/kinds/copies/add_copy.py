@@ -27,6 +27,7 @@ from metasrv_base.wire.node.copies import COPIES_MAX
 from procedures.context import Context
 from procedures.locking.locks import route_key, shared
 from procedures.machine import AdmissionLane, Back, Done, Goto, Kind, Outcome, ProcedureState, Step
+from procedures.steps.copies.copy_destination import root_at
 from procedures.steps.copies.copy_leavings import delete_left
 from procedures.steps.copies.copy_orders import (
     CopyTarget,
@@ -35,7 +36,6 @@ from procedures.steps.copies.copy_orders import (
     tell_leader,
 )
 from procedures.steps.copies.copy_routes import copy_root, must_have_region, without_copy
-from procedures.steps.placing import why_not
 
 
 class AddCopy(ProcedureState):
@@ -68,7 +68,7 @@ async def place(state: AddCopy, context: Context) -> Outcome[AddCopy]:
     kept = _without_replaced(region, state)
     must_take_one_more(info, region, kept)
     version = region.copies_version + 1
-    root = copy_root(_root_of(info, state, context), region, version)
+    root = copy_root(root_at(state.node, info, context), region, version)
     learner = RegionCopy(node=state.node, root=root, role=CopyRole.LEARNER)
     changed = region.with_copies((*kept, learner))
     txn = change(snapshot.only(key), route_changed(route, (changed,)))
@@ -102,18 +102,6 @@ def must_take_one_more(info: TableInfo, region: RegionRoute, kept: tuple[RegionC
         raise Conflict("action-not-allowed", action="add_copy", state=state)
     if region.state is not RegionState.OPEN:
         raise Unavailable("not-ready", what=f"region {region.region_id}")
-
-
-def _root_of(info: TableInfo, state: AddCopy, context: Context) -> str:
-    """The folder of the node that was chosen. Raises Conflict("node-not-eligible")."""
-    node_filter = context.ports.applied().placing.placement_of(info).node_filter
-    for node in context.ports.placement.nodes():
-        if node.node_id == state.node:
-            reason = why_not(node, (), info.engine, node_filter)
-            if reason is None:
-                return node.root
-            raise Conflict("node-not-eligible", node_id=state.node, reason=reason)
-    raise Conflict("node-not-eligible", node_id=state.node, reason="not registered")
 
 
 async def make(state: AddCopy, context: Context) -> Outcome[AddCopy]:

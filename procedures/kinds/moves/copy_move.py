@@ -1,6 +1,5 @@
 """The state of a move of a copy, its destination, and the children that do its work."""
 
-from contextlib import suppress
 from enum import IntEnum, StrEnum
 from functools import partial
 from operator import is_
@@ -9,7 +8,7 @@ from pydantic import Field
 
 from keys.model.records import ProcedureOutcome
 from keys.model.tables import CopyRole, RegionRoute, TableInfo
-from metasrv_base.errors import Conflict, MetaError, NotFound
+from metasrv_base.errors import Conflict, NotFound
 from metasrv_base.wire.problem.problems import node_error
 from procedures.context import Context
 from procedures.engine.retry import is_definite, is_passing
@@ -184,15 +183,6 @@ async def run_child(
     with context.waiting_for("child", number):
         (end,) = await context.children.wait((number,))
     return end
-
-
-async def tell_progress(context: Context, node: str, region_id: str) -> None:
-    """Tells how many bytes of files have arrived at *node*. One that does not answer may have its
-    copy join all the same."""
-    with suppress(MetaError):
-        fetch = await context.ports.nodes.fetched(node, region_id)
-        if fetch is not None:
-            context.progress(fetch.bytes, fetch.bytes_total, "bytes")
 
 
 def has_succeeded(end: ChildEnd | None) -> bool:

@@ -7,8 +7,8 @@ from operator import is_
 from pydantic import Field
 
 from keys.catalog.tables.catalog_table import CatalogTable
-from keys.model.tables import RegionRoute, TableInfo
-from metasrv_base.errors import Conflict, Unavailable
+from keys.model.tables import RegionRoute
+from metasrv_base.errors import Unavailable
 from procedures.context import Context
 from procedures.kinds.failover.failover_plan import needs_epoch
 from procedures.kinds.moves.copy_move import root_on
@@ -22,7 +22,6 @@ from procedures.steps.copies.copy_orders import (
 )
 from procedures.steps.copies.copy_routes import must_have_region
 from procedures.steps.copies.dropped_regions import DroppedRegion, dropped_region
-from procedures.steps.placing import why_not
 
 
 class MoveDropped(ProcedureState):
@@ -79,7 +78,7 @@ async def open_woken(dropped: DroppedRegion, context: Context) -> None:
     raise Unavailable(code, what=f"the leader {region.leader}", **facts)
 
 
-def must_raise_epoch(region: RegionRoute, context: Context) -> bool:
+def has_started_again(region: RegionRoute, context: Context) -> bool:
     """Whether the leader has started again since, and opens the region at a higher epoch only."""
     return needs_epoch(region, context.ports.placement.nodes())
 
@@ -96,18 +95,6 @@ def must_be_alive(state: MoveDropped, context: Context) -> None:
     """Raises Unavailable unless the destination lives."""
     if state.to_node not in context.alive_nodes():
         raise Unavailable("node-not-eligible", reasons={state.to_node: "not alive"})
-
-
-def root_at_destination(info: TableInfo, state: MoveDropped, context: Context) -> str:
-    """The folder of the destination. Raises Conflict("node-not-eligible")."""
-    reason: str | None = "not registered"
-    for node in context.ports.placement.nodes():
-        if node.node_id == state.to_node:
-            node_filter = context.ports.applied().placing.placement_of(info).node_filter
-            reason = why_not(node, (), info.engine, node_filter)
-            if reason is None:
-                return node.root
-    raise Conflict("node-not-eligible", node_id=state.to_node, reason=reason)
 
 
 async def tell_nodes(state: MoveDropped, context: Context) -> None:

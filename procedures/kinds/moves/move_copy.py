@@ -31,20 +31,19 @@ from procedures.kinds.moves.copy_move import (
     root_on,
     run_child,
     switch_from,
-    tell_progress,
 )
 from procedures.kinds.moves.move_back import lead_back, remove_added
 from procedures.locking.locks import copies_key, exclusive
 from procedures.machine import AdmissionLane, Done, Goto, Kind, Outcome, Step
 from procedures.quorum import minimum_of
+from procedures.steps.copies.copy_destination import (
+    COPY_DEADLINE_MS,
+    LOOK_MS,
+    rest_while_fetched,
+)
 from procedures.steps.copies.copy_orders import takes_writes
 from procedures.steps.copies.copy_routes import must_have_region
 from procedures.steps.paged_children import rest_before_again
-
-LOOK_MS = 500  # between two looks at the route, while a copy is brought up
-LOOKS_A_QUESTION = 4  # looks at the route, for one question to the node how far its copy is
-DEADLINE_MS = 86_400_000
-"""The time for which rows may arrive: after it the added copy is removed."""
 
 
 async def check(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
@@ -91,10 +90,7 @@ async def join(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
         _, region = applied_region(state, context)
         if state.to_node in region.in_sync:
             return Goto("switch", state.model_copy(update={"to_root": root}))
-        with context.waiting_for("copy", f"{state.to_node}, which is to be in sync"):
-            if looks % LOOKS_A_QUESTION == 0:
-                await tell_progress(context, state.to_node, state.region_id)
-            await context.live.rest(LOOK_MS)
+        await rest_while_fetched(context, state.to_node, state.region_id, looks)
 
 
 async def switch(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
@@ -213,6 +209,6 @@ MOVE_COPY = Kind(
     locks=locks,
     resource=resource,
     success=200,
-    deadline_ms=DEADLINE_MS,
+    deadline_ms=COPY_DEADLINE_MS,
     lane=AdmissionLane.REPAIR,
 )

@@ -17,34 +17,34 @@ from keys.model.tables import CopyRole, RegionCopy, RegionState
 from metasrv_base.errors import Conflict, Unavailable
 from procedures.context import Context
 from procedures.kinds.failover.next_leader import led_by, must_be_in_set
-from procedures.kinds.moves.copy_move import root_on, tell_progress
+from procedures.kinds.moves.copy_move import root_on
 from procedures.kinds.moves.dropped_move import (
     MoveDropped,
     applied_dropped,
     close_woken,
+    has_started_again,
     is_needed,
     moved,
     must_be_alive,
-    must_raise_epoch,
     open_woken,
     read_dropped,
-    root_at_destination,
     tell_nodes,
 )
 from procedures.locking.locks import copies_key, exclusive
 from procedures.machine import AdmissionLane, Back, Goto, Kind, Outcome, Step
+from procedures.steps.copies.copy_destination import (
+    COPY_DEADLINE_MS,
+    rest_while_fetched,
+    root_at,
+)
 from procedures.steps.copies.copy_leavings import delete_left
 from procedures.steps.copies.copy_orders import CopyTarget, create_copy, order_copies
 from procedures.steps.copies.copy_routes import copy_root, without_copy
 from procedures.steps.copies.dropped_regions import is_awake
 
-LOOK_MS = 500  # between two looks at the route, while the copy is brought up
-LOOKS_A_QUESTION = 4  # looks at the route, for one question to the node how far its copy is
 TELL_LOOKS = 8
 """Looks between two rounds of orders to nodes that may have started again: no heartbeat tells them
 to open a region of a dropped table."""
-DEADLINE_MS = 86_400_000
-"""The time for which rows may arrive: after it the added copy is removed."""
 
 
 async def wake(state: MoveDropped, context: Context) -> Outcome[MoveDropped]:
@@ -69,7 +69,7 @@ async def open_region(state: MoveDropped, context: Context) -> Outcome[MoveDropp
     dropped = await read_dropped(state, context)
     if dropped is None:
         return moved(state, None, ())
-    if must_raise_epoch(dropped.region, context):
+    if has_started_again(dropped.region, context):
         return Goto("wake", state)
     await open_woken(dropped, context)
     return Goto("add", state)
@@ -86,9 +86,8 @@ async def add(state: MoveDropped, context: Context) -> Outcome[MoveDropped]:
         return Goto("join", state.model_copy(update={"to_root": here}))
     if here is not None and here == state.to_root:
         return Goto("make", state)
-    root = copy_root(
-        root_at_destination(dropped.info, state, context), region, region.copies_version + 1
-    )
+    folder = root_at(state.to_node, dropped.info, context)
+    root = copy_root(folder, region, region.copies_version + 1)
     learner = RegionCopy(node=state.to_node, root=root, role=CopyRole.LEARNER)
     kept = tuple(copy for copy in region.copies if copy.node != state.to_node)
     new = {"to_root": root, "replaces": here, "is_added": True}
@@ -121,15 +120,12 @@ async def join(state: MoveDropped, context: Context) -> Outcome[MoveDropped]:
             raise Conflict("action-not-allowed", state="its new copy was removed", **facts)
         if state.to_node in region.in_sync:
             return Goto("switch" if region.root == state.root else "remove", state)
-        if must_raise_epoch(region, context):
+        if has_started_again(region, context):
             return Goto("wake", state)
         if looks % TELL_LOOKS == 0:
             await tell_nodes(state, context)
         looks += 1
-        with context.waiting_for("copy", f"{state.to_node}, which is to be in sync"):
-            if looks % LOOKS_A_QUESTION == 0:
-                await tell_progress(context, state.to_node, state.region_id)
-            await context.live.rest(LOOK_MS)
+        await rest_while_fetched(context, state.to_node, state.region_id, looks)
 
 
 async def switch(state: MoveDropped, context: Context) -> Outcome[MoveDropped]:
@@ -157,7 +153,7 @@ async def lead(state: MoveDropped, context: Context) -> Outcome[MoveDropped]:
     if dropped is None:
         return moved(state, None, ())
     region = dropped.region
-    if must_raise_epoch(region, context):
+    if has_started_again(region, context):
         raised = region.model_copy(update={"epoch": region.epoch + 1})
         return Goto("lead", state, dropped.changed(raised))
     await open_woken(dropped, context)
@@ -245,6 +241,6 @@ MOVE_DROPPED = Kind(
     locks=locks,
     resource=resource,
     success=200,
-    deadline_ms=DEADLINE_MS,
+    deadline_ms=COPY_DEADLINE_MS,
     lane=AdmissionLane.REPAIR,
 )

@@ -198,10 +198,12 @@ class Shaped:
                 yield f"{where}: {wrong}"
         seen = {row["id"] for row in found}
         for key in sorted(self.rows.keys.keys() - seen):
-            if self._must_have(key, column, value, began, now):
+            if self._has_certainly(key, column, value, began, now):
                 yield f"{where}: key {key} is missing"
 
-    def _must_have(self, key: int, column: str, value: str | int, began: float, now: float) -> bool:
+    def _has_certainly(
+        self, key: int, column: str, value: str | int, began: float, now: float
+    ) -> bool:
         tokens = self.rows.possible(key, began, now)
         if column in (TOKEN, COPY):
             return tokens == {value}

@@ -191,7 +191,7 @@ def test_given_a_merge_under_way_when_writes_are_refused_then_something_is_to_be
             rows.set(held)
         assert held + merge <= 1_000
         assert budget.excess >= held // 4, "or writers wait until the merge has ended"
-        assert budget.must_yield(held)
+        assert budget.is_to_flush(held)
         assert not budget.share().claim(1)
 
 
