@@ -42,6 +42,10 @@ RARE = {
 
 pytestmark = [pytest.mark.long, pytest.mark.etcd, pytest.mark.timeout(LIMIT_S + END_S)]
 
+ASKED_OF_SLOW = "nodes.fetched"
+"""The port of a question that is asked only of a copy that takes long. Here that hangs on how fast
+the machine is, so its cells are for virtual time alone."""
+
 Drawn = tuple[str, Cell]
 """A scenario's name, and one of its cells."""
 
@@ -123,7 +127,12 @@ class Lives:
 def draw(calls: dict[str, tuple[Call, ...]]) -> list[Drawn]:
     """Draws cells; those with a cancellation come first: they last longest, and others run beside
     them."""
-    every = [(name, cell) for name, made in calls.items() for cell in cells(made)]
+    every = [
+        (name, cell)
+        for name, made in calls.items()
+        for cell in cells(made)
+        if made[cell.at].port != ASKED_OF_SLOW
+    ]
     drawn = Random(SEED).sample(every, -int(-len(every) * PERCENT // 100))
     return sorted(drawn, key=lambda one: BY_NAME[one[0]].cancel_after_ms is None)
 
@@ -143,7 +152,7 @@ def test_given_a_process_killed_at_a_call_when_another_leads_then_a_legal_end_on
     with capsys.disabled():
         print(f"\n{len(drawn)} cells of {sum(len(list(cells(made))) for made in calls.values())},")
         print(f"seed {SEED}: {len(lives.wrong)} wrong; {dict(sorted(lives.rare.items()))}", end="")
-    assert lives.wrong[:SHOWN_MAX] == []
+    assert not lives.wrong, "\n".join(map(str, lives.wrong[:SHOWN_MAX]))
     assert lives.left[:SHOWN_MAX] == [], f"{len(lives.left)} are left after {LIMIT_S:.0f} s"
     if PERCENT < PERCENT_FOR_ALL:
         return
