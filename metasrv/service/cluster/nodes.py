@@ -225,7 +225,7 @@ def _chosen(
     catalog: Catalog, only: RegionFilter, after: int, size: int
 ) -> Turns[list[tuple[CatalogTable, RegionRoute]]]:
     """Returns regions in order, enough of them for a page above the region *after*: each table has
-    one or more, but of the first, and of none other, all may be below."""
+    one or more that are asked for, but of the first, and of none other, all may be below."""
     first = table_of(RegionId(after))
     tables = catalog.tables.values() if only.node is None else catalog.on_node(only.node)
     chosen: list[CatalogTable] = []
@@ -236,6 +236,7 @@ def _chosen(
             if table.info.table_id >= first and only.table_id in (None, table.info.table_id)
             if table.dropped_at_ms is None
             if catalog.is_visible(table.info.catalog, table.info.schema_name)
+            if only.node is None or _leads(only.node, table)
         )
         chosen = nsmallest(size + 2, [*chosen, *living], key=lambda table: table.info.table_id)
         yield
@@ -245,6 +246,11 @@ def _chosen(
         for route in table.route.region_routes
         if only.node in (None, route.leader)
     ]
+
+
+def _leads(node: str, table: CatalogTable) -> bool:
+    """Whether it leads a region of the table, and does not have copies alone."""
+    return any(route.leader == node for route in table.route.region_routes)
 
 
 def _place(item: tuple[CatalogTable, RegionRoute]) -> tuple[int]:

@@ -21,13 +21,14 @@ async def _of_size(server: Server, path: str, size: int, what: str) -> list[Any]
     """All pages of a list, one after the other."""
     found: list[Any] = []
     token = None
-    while token is not None or not found:
+    while True:
         query = {"page_size": str(size), **({"page_token": token} if token else {})}
         page = (await server.client.get(httpx.URL(path).copy_merge_params(query))).json()
         assert len(page[what]) <= size
         found += page[what]
         token = page["next_page_token"]
-    return found
+        if token is None:
+            return found
 
 
 async def _tables(server: Server) -> None:
@@ -65,3 +66,22 @@ async def test_given_tables_and_dropped_ones_when_listed_then_all_are_there_by_n
     assert len(regions) == 3 * REGIONS + 1
     assert f'metasrv_regions{{state="open"}} {len(regions)}.0' in metrics
     assert 'metasrv_tables{state="dropped"} 2.0' in metrics
+
+
+async def test_given_copies_of_many_tables_when_regions_of_a_node_are_paged_then_all_it_leads() -> (
+    None
+):
+    async with leader() as server:
+        for number in range(COUNT):
+            await server.make(f"t{number}", replicas=2)
+        partition = {"by": "hash", "columns": ["id"], "count": REGIONS}
+        await server.make("last", replicas=2, partition=partition)
+        led: dict[str, list[str]] = {}
+        for region in await _of_size(server, "/v1/regions", 1_000, "regions"):
+            led.setdefault(region["leader"], []).append(region["region_id"])
+        assert len(led) == 2, "the second leads only regions of the last table"
+
+        for node, regions in led.items():
+            paged = await _of_size(server, f"/v1/regions?node={node}", 1, "regions")
+
+            assert [region["region_id"] for region in paged] == regions
