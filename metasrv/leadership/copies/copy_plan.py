@@ -14,7 +14,7 @@ from procedures.kinds.copies.add_copy import AddCopy
 from procedures.kinds.copies.remove_copy import RemoveCopy
 from procedures.ports import NodeView
 from procedures.steps.copies.copy_placing import one_more
-from procedures.steps.placing import ANY_RULES, NodeRules, unmet
+from procedures.steps.placing import ANY_RULES, NodeRules, unmet, zone_rank
 
 PLANNED_MAX = 32  # procedures of one plan
 LEARNERS_MAX = 4
@@ -109,7 +109,8 @@ def _fits(copy: RegionCopy, copied: CopiedRegion, nodes: CopyNodes) -> bool:
 def _going(copied: CopiedRegion, nodes: CopyNodes, makes_room: bool) -> RegionCopy | None:
     """The copy that goes first. One of the set goes if as many as there are to be are in sync
     without it; a learner once as many stay in sync; a lost learner also where another has no room
-    to be added."""
+    to be added. Of copies alike one outside the preferred zones goes: leaders come back to a zone
+    only if it has a copy."""
     region, count = copied.region, copied.info.replicas
     sound = [copy for copy in region.copies if _is_sound(copy, copied, nodes)]
     is_settled = 1 + sum(copy.role is CopyRole.IN_SYNC for copy in sound) >= count
@@ -120,12 +121,13 @@ def _going(copied: CopiedRegion, nodes: CopyNodes, makes_room: bool) -> RegionCo
             return is_settled or (makes_room and is_lost)
         return sum(not nodes.is_lost(node) for node in region.in_sync) - (not is_lost) >= count
 
-    def rank(copy: RegionCopy) -> tuple[bool, bool, bool, int, str]:
-        view = nodes.views.get(copy.node)
+    def rank(copy: RegionCopy) -> tuple[bool, bool, bool, int, int, str]:
+        view, zones = nodes.views.get(copy.node), copied.rules.preferred_zones
         return (
             not nodes.is_lost(copy.node),
             copy.role is CopyRole.IN_SYNC,
             _fits(copy, copied, nodes) and not (view is not None and view.cordoned),
+            0 if view is None else -zone_rank(view.zone, zones),
             0 if view is None else -view.regions,
             copy.node,
         )

@@ -15,6 +15,7 @@ from metasrv.leadership.copies.copy_plan import (
 )
 from procedures.kinds.copies.add_copy import AddCopy
 from procedures.kinds.copies.remove_copy import RemoveCopy
+from procedures.steps.placing import NodeRules
 from tests.metasrv.leadership.copies.copied_regions import (
     IN_SYNC,
     LEARNER,
@@ -143,6 +144,18 @@ def test_given_fewer_copies_wanted_then_a_cordoned_one_goes_first() -> None:
 
     assert isinstance(work, RemoveCopy)
     assert work.node == "dn-3"
+
+
+def test_given_fewer_copies_wanted_and_preferred_zones_then_one_outside_of_them_goes() -> None:
+    region = region_of(("dn-2", IN_SYNC), ("dn-3", IN_SYNC), replicas=2)
+    preferring = replace(region, rules=NodeRules(preferred_zones=("dn-2",)))
+    views = (FOUR[0], view("dn-2", regions=99), view("dn-3"))
+
+    usual = planned(region, nodes=nodes_of(*views))
+    kept = planned(preferring, nodes=nodes_of(*views))
+
+    assert [words(work) for work in usual] == [("remove", "dn-2")]
+    assert [words(work) for work in kept] == [("remove", "dn-3")]
 
 
 def test_given_a_copy_outside_its_placement_then_one_inside_joins_before_it_goes() -> None:
