@@ -1,10 +1,11 @@
-"""Makes lost copies again, and removes those that are too many: the loop of one term.
+"""Makes lost copies again, removes those that are too many, and has leaders follow the preferred
+zones of their placements: the loop of one term.
 
 Nothing happens during the grace after an election, in maintenance, or while so many nodes look dead
 that the fault is more likely ours.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -15,6 +16,12 @@ from keys.model.records import ClientRequirements as Client
 from metasrv.leadership.copies.copy_plan import CopyNodes, CopyWork, Need, plan_copies
 from metasrv.leadership.copies.copy_survey import ABSENT_MS, LOST_MS, CopySurveyor
 from metasrv.leadership.copies.placement_followers import PlacementFollowers
+from metasrv.leadership.copies.zone_followers import (
+    SWITCHES_MAX,
+    ZoneFacts,
+    ZoneFollowers,
+    preferred_zones,
+)
 from metasrv.leadership.term import Term
 from metasrv.nodes.guard import guard
 from metasrv.nodes.status import GONE, NodeState, NodeStatus
@@ -27,16 +34,22 @@ from procedures.kinds.alter.alter_table import ALTER_TABLE
 from procedures.kinds.copies.add_copy import ADD_COPY, AddCopy
 from procedures.kinds.copies.remove_copy import REMOVE_COPY
 from procedures.kinds.failover.change_copies import CHANGE_COPIES
+from procedures.kinds.failover.decommission_node import DECOMMISSION_NODE
+from procedures.kinds.failover.failover_node import FAILOVER_NODE
 from procedures.kinds.failover.failover_table import FAILOVER_TABLE
 from procedures.kinds.failover.switch_leader import SWITCH_LEADER
+from procedures.kinds.moves.drain_node import DRAIN_NODE
 from procedures.kinds.moves.move_copy import MOVE_COPY
 from procedures.machine import Kind, ProcedureState
+from procedures.ports import NodeView
 
 EVERY_MS = 10_000
 SOON_MS = 500
 """The pause while copies are on their way: the next ones begin soon after some have joined."""
 REST_TIMES = 9  # a look takes at most a tenth of the time
 AGAIN_MS = 120_000  # until a region that has not changed gets another procedure
+EMPTYING = DRAIN_NODE, DECOMMISSION_NODE, FAILOVER_NODE
+"""Kinds of procedures that take the regions of a node from it."""
 
 log = structlog.get_logger()
 
@@ -50,6 +63,14 @@ class SubmittedChange(NamedTuple):
     """The version of the copies then: another one tells that it was done."""
 
 
+class SubmittedSwitch(NamedTuple):
+    """A switch that was submitted for a region."""
+
+    at_ms: int
+    """Monotonic."""
+    to_node: str
+
+
 @dataclass(slots=True)
 class CopyKeeper:
     term: Term
@@ -61,6 +82,9 @@ class CopyKeeper:
     _followers: PlacementFollowers = field(default_factory=PlacementFollowers)
     _altered: dict[int, int] = field(default_factory=dict)
     """Table id -> when its last alter was submitted, monotonic ms."""
+    _zones: ZoneFollowers = field(default_factory=ZoneFollowers)
+    _switched: dict[str, SubmittedSwitch] = field(default_factory=dict)
+    """Region id -> its last switch."""
     is_busy: bool = False
     """Whether the last look has found copies on their way, or has begun some."""
 
@@ -114,8 +138,10 @@ class CopyKeeper:
         planned = plan_copies(needs, survey.nodes)
         for work in planned:
             await self._submit(work, versions[work.region_id])
+        begun = {work.region_id for work in planned}
+        switched = await self._follow_zones(catalog, views, {*busy, *moving, *begun})
         learning = [node for node in survey.nodes.learners if not nodes.is_lost(node)]
-        self.is_busy = bool(planned or busy or learning)
+        self.is_busy = bool(planned or busy or learning or switched)
 
     async def _follow_placements(self, catalog: Catalog, now_ms: int) -> None:
         """Alters tables whose placement has other numbers of copies by now. Those that are being
@@ -134,6 +160,30 @@ class CopyKeeper:
                 self._altered[alter.table_id] = now_ms
                 facts = {"table": f"{alter.catalog}.{alter.schema_name}.{alter.name}"}
                 await self._begin(ALTER_TABLE, alter, "its placement has other numbers", facts)
+
+    async def _follow_zones(
+        self, catalog: Catalog, views: Mapping[str, NodeView], busy: Collection[str]
+    ) -> int:
+        """Submits switches of leaders to copies in better zones, a few at once; returns how many.
+        The leader of a region is not switched to the same node again within AGAIN_MS: neither
+        where the switch failed, nor where the new leader did soon afterwards."""
+        room = SWITCHES_MAX - sum(1 for _ in _living(self.term, SWITCH_LEADER))
+        if room <= 0 or not preferred_zones(catalog):
+            return 0
+        now = self.clock.mono_ms()
+        self._switched = {
+            region: last for region, last in self._switched.items() if last.at_ms > now - AGAIN_MS
+        }
+        tried = {region: last.to_node for region, last in self._switched.items()}
+        leaving = {str(state["node"]) for state in _living(self.term, *EMPTYING)}
+        facts = ZoneFacts(views, leaving, busy, tried)
+        due = await by_turns(self._zones.look(catalog, facts, room))
+        for switch in due:
+            node = str(switch.to_node)
+            self._switched[switch.region_id] = SubmittedSwitch(now, node)
+            details = {"region_id": switch.region_id, "node": node}
+            await self._begin(SWITCH_LEADER, switch, switch.reason, details)
+        return len(due)
 
     def _is_to_wait(self, need: Need, busy: Collection[str]) -> bool:
         """Whether the region's last procedure may not have done anything yet. A learner that its
@@ -182,11 +232,18 @@ def _may_begin(term: Term, statuses: Collection[NodeStatus], catalog: Catalog, n
     return guard(statuses, holding) is None
 
 
+def _living(term: Term, *kinds: Kind[Any]) -> Iterator[Mapping[str, Any]]:
+    """States of the living procedures of these kinds."""
+    names = {kind.name for kind in kinds}
+    for _, entry in term.manager.living():
+        if entry.held.record.kind in names:
+            yield entry.held.record.state
+
+
 def _moving(term: Term) -> Iterator[str]:
     """Ids of the regions of which a living procedure moves a copy."""
-    for _, entry in term.manager.living():
-        if entry.held.record.kind == MOVE_COPY.name:
-            yield str(entry.held.record.state["region_id"])
+    for state in _living(term, MOVE_COPY):
+        yield str(state["region_id"])
 
 
 def _is_of_move(need: Need, moving: Collection[str], nodes: CopyNodes) -> bool:

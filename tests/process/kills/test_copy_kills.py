@@ -13,6 +13,7 @@ from tests.process.harness.copies.drained_copies import (
     only_copies_drained,
 )
 from tests.process.harness.copies.filled_copies import copies_filled
+from tests.process.harness.copies.preferred_copies import leaders_in_zones
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 
@@ -75,6 +76,15 @@ async def test_given_rows_of_files_and_an_index_when_a_leaders_disk_is_lost_then
     tmp_path: Path,
 ) -> None:
     seen = await copies_filled(tmp_path)
+
+    print(seen)
+    assert seen.wrong == ()
+
+
+async def test_given_preferred_zones_when_nodes_die_and_they_change_then_leaders_follow_them(
+    tmp_path: Path,
+) -> None:
+    seen = await leaders_in_zones(tmp_path)
 
     print(seen)
     assert seen.wrong == ()

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from keys.catalog.catalog import Catalog
+from keys.model.log import CatalogUpdate, Entry
 from keys.model.placing.placements import NodeFilter
 from keys.model.tables import CopyRole, RegionCopy, RegionRoute
 from metasrv.leadership.copies.copy_plan import CopiedRegion, CopyNodes, CopyWork
@@ -52,3 +54,9 @@ def carried_out(region: RegionRoute, work: CopyWork) -> RegionRoute:
 
 def roles(region: RegionRoute) -> dict[str, str]:
     return {copy.node: copy.role.value for copy in region.copies}
+
+
+def applied(catalog: Catalog, *entries: Entry) -> Catalog:
+    version = catalog.version + 1
+    update = CatalogUpdate(version=version, at_ms=1, procedure=None, entries=entries)
+    return catalog.apply(update, version)

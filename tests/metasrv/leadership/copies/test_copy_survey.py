@@ -3,7 +3,7 @@
 import pytest
 
 from keys.catalog.catalog import Catalog
-from keys.model.log import CatalogUpdate, Entry, RouteChanged, TableCreated
+from keys.model.log import RouteChanged, TableCreated
 from metasrv.leadership.copies import copy_survey
 from metasrv.leadership.copies.copy_survey import (
     ABSENT_MS,
@@ -13,7 +13,13 @@ from metasrv.leadership.copies.copy_survey import (
     regions_of,
 )
 from metasrv_base.concurrency.turns import at_once
-from tests.metasrv.leadership.copies.copied_regions import IN_SYNC, LEARNER, nodes_of, view
+from tests.metasrv.leadership.copies.copied_regions import (
+    IN_SYNC,
+    LEARNER,
+    applied,
+    nodes_of,
+    view,
+)
 from tests.metasrv.nodes.catalogs import catalog_of
 from tests.procedures.harness.copies.copied_tables import Copies, copied_info, copied_route
 from tests.procedures.harness.tables import table_info, table_route
@@ -27,12 +33,6 @@ NODES = nodes_of(*(view(f"dn-{number}") for number in range(1, 4)))
 def made(table_id: int, copies: tuple[Copies, ...]) -> TableCreated:
     route = copied_route(table_id, ("dn-1",), copies)
     return TableCreated(info=copied_info(table_id, f"t{table_id}", 1), route=route)
-
-
-def applied(catalog: Catalog, *entries: Entry) -> Catalog:
-    version = catalog.version + 1
-    update = CatalogUpdate(version=version, at_ms=1, procedure=None, entries=entries)
-    return catalog.apply(update, version)
 
 
 class Looks:
