@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from dataplane.datanode.regions.slot import Slot
 from dataplane.region.engines.engine import ServedRegion
-from keys.model.tables import Index, TableInfo, TableInfoKey
+from keys.model.tables import Index, TableInfo, TableInfoKey, TableRoute, TableRouteKey
 from keys.store.memory import MemoryKv
 from keys.value import decode
 from metasrv_base.elements.states import ElementState
@@ -65,11 +65,26 @@ class ShapeGhost:
         elif now - self._over_s.setdefault(node, now) > LAST_WORDS_S:
             self.wrong(f"lease: {frontend.name} goes on without one")
 
+    def _is_replaced(self, slot: Slot) -> bool:
+        """Whether another copy leads by now. Until its promises end the former leader answers reads
+        of the time before: it acknowledges nothing, so nobody raises its floor."""
+        if slot.led is None:
+            return False
+        key = TableRouteKey(slot.region_id >> 32)
+        item = self.kv._store.get(bytes(key))
+        if item is None:
+            return False
+        routes = decode(TableRoute, item.value, key=str(key)).region_routes
+        known = {route.region_id: route.epoch for route in routes}
+        return known.get(str(slot.region_id), slot.epoch) > slot.epoch
+
     def _look_at(self, slot: Slot, region: ServedRegion, info: TableInfo) -> None:
         now = (slot.epoch, region.opening, region.stats().version, info.version)
         if self._seen.get(slot.region_id) == now:
             return
         self._seen[slot.region_id] = now
+        if self._is_replaced(slot):
+            return
         if region.schema.floor < info.schema_version - 1:
             self.wrong(f"floor: {region.schema.floor} of {slot.region_id} at {info.schema_version}")
         if info.indexes:
