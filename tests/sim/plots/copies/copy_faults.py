@@ -27,12 +27,13 @@ def regions_of(kv: MemoryKv) -> Iterator[RegionRoute]:
 
 
 def may_lose(kv: MemoryKv, node: Datanode) -> bool:
-    """Whether every set with a copy on this node has another one whose disk lives (G51), and no
-    region borrows a root there."""
+    """Whether every region with a copy on this node has another one in its set, whose disk lives
+    (G51), and none borrows a root there. A learner may be the former leader of a copy that was lost
+    before it served: then that has the rows."""
     lost = node.disks.lost_roots
     return all(
         any(name != node.name and root not in lost for name, root in set_of(region))
-        or node.name not in region.in_sync
+        or node.name not in region.nodes
         for region in every_region_of(kv)
     ) and not any(
         root.startswith(node.root) for region in every_region_of(kv) for root in region.borrows
