@@ -17,7 +17,7 @@ from procedures.kinds.moves.copy_move import MoveCopy, root_on
 from procedures.kinds.moves.dropped_move import MoveDropped
 from procedures.ports import NodeView
 from procedures.steps.copies.copy_placing import one_more
-from procedures.steps.placing import NodeRules, place_in_groups
+from procedures.steps.placing import NodeRules, place, place_in_groups, zone_rank
 
 MOVES_MAX = 32
 """Moves of one drain at once."""
@@ -127,19 +127,31 @@ class Arrivals:
         return one_more(staying, self.views.values(), excluded, self._rules_of(copy))
 
     def _only_copy(self, copy: LeavingCopy) -> str | None:
-        """The node where most of the region's partition group is led, or will be: the region waits
-        while that one is full."""
-        info, number = copy.table.info, copy.region.number
-        if info.tablespace_id is None:
+        """The node in the best of the preferred zones where most of the region's partition group is
+        led, or will be: the region waits while that one is full. Where no group chooses, another in
+        an equal zone takes it."""
+        rules, group = self._rules_of(copy), self._group_of(copy)
+        if group is None and not rules.preferred_zones:
             return self._one_more(copy)
-        group = Counter(self.catalog.partition_groups(info).get(number, {}))
-        group += self.gone_to.get((info.tablespace_id, number), Counter())
-        views, rules = self.views.values(), self._rules_of(copy)
+        views, excluded = self.views.values(), self._excluded()
         try:
-            (node,) = place_in_groups(views, [group], self._excluded(), rules)
+            (node,) = place_in_groups(views, [group or {}], excluded, rules)
+            if node.node_id in self.full and not group:
+                best = zone_rank(node.zone, rules.preferred_zones)
+                (node,) = place(views, 1, {*excluded, *self.full}, rules)
+                if zone_rank(node.zone, rules.preferred_zones) > best:
+                    return None
         except Unavailable:
             return None
         return None if node.node_id in self.full else node.node_id
+
+    def _group_of(self, copy: LeavingCopy) -> Mapping[str, int] | None:
+        """Node -> regions of its partition group that it leads, or will; None: it has no group."""
+        info, number = copy.table.info, copy.region.number
+        if info.tablespace_id is None:
+            return None
+        group = Counter(self.catalog.partition_groups(info).get(number, {}))
+        return group + self.gone_to.get((info.tablespace_id, number), Counter())
 
     def _excluded(self) -> set[str]:
         targets = self.rules.targets

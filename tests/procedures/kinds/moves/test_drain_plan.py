@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from keys.catalog.catalog import Catalog
-from keys.model.log import TableCreated, TableDropped, TablespaceCreated
+from keys.model.log import PlacementCreated, TableCreated, TableDropped, TablespaceCreated
+from keys.model.placing.placements import default_placement
 from keys.model.placing.tablespaces import TablespaceInfo
 from keys.model.tables import CopyRole, RegionCopy, RegionState, TableInfo, TableRoute
 from metasrv_base.concurrency.turns import at_once
@@ -90,6 +91,28 @@ def test_given_a_group_whose_node_is_full_for_now_when_planned_then_the_region_w
 
     assert planned(catalog, begun) == {}
     assert set(planned(catalog).values()) == {"dn-3"}
+
+
+def test_given_preferred_zones_when_planned_then_only_copies_go_there_or_wait_for_room() -> None:
+    """dn-2 and dn-3 are alone in zones of their names."""
+
+    def preferring(zone: str, **fields: object) -> Catalog:
+        new = {"format": 3, "preferred_zones": (zone,)}
+        default = PlacementCreated(info=default_placement(1).model_copy(update=new))
+        info, route = led(1024, *["dn-1"] * 9, **fields)
+        return catalog_of(
+            default, TablespaceCreated(info=SPACE), TableCreated(info=info, route=route)
+        )
+
+    busier = planned(preferring("dn-2"))
+    free = {str(number): "dn-3" for number in range(ARRIVALS_MAX)}
+    grouped = planned(preferring("dn-2", tablespace_id=SPACE.tablespace_id))
+
+    assert list(busier.values()) == ["dn-2"] * ARRIVALS_MAX, "the others wait for it"
+    assert set(grouped.values()) == {"dn-2"}
+    assert len(planned(preferring("dn-2"), free)) == ARRIVALS_MAX
+    assert set(planned(preferring("far")).values()) == {"dn-2", "dn-3"}
+    assert planned(preferring("dn-3"), free) == {}
 
 
 def test_given_a_region_that_borrows_or_is_not_open_when_planned_then_it_waits() -> None:
