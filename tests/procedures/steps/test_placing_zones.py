@@ -102,14 +102,14 @@ def test_given_any_nodes_then_every_region_is_in_the_best_zone_that_can_take_it(
 
 
 def test_given_copies_then_they_spread_over_zones_first_and_then_go_to_preferred_ones() -> None:
-    leader = NODES[3]
+    leader, rules = NODES[3], NodeRules(preferred_zones=("b", "c"))
     spread = (*NODES, node("dn-5", "c"))
 
-    (two,) = place_copies(spread, (leader,), CopyRules(2, B_THEN_A))
-    (three,) = place_copies(spread, (leader,), CopyRules(3, B_THEN_A))
+    (two,) = place_copies(spread, (leader,), CopyRules(2, rules))
+    (three,) = place_copies(spread, (leader,), CopyRules(3, rules))
     usual = place_copies((*spread, node("dn-0", "c")), (leader,), CopyRules(2))[0]
 
-    assert [home.node_id for home in two] == ["dn-4", "dn-1"]
+    assert [home.node_id for home in two] == ["dn-4", "dn-3"]
     assert {home.zone for home in three} == {"a", "b", "c"}
     assert [home.node_id for home in usual] == ["dn-4", "dn-0"]
 

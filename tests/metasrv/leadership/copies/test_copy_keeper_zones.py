@@ -3,10 +3,19 @@ switches them, and when it does not."""
 
 from typing import Any
 
+import pytest
+
 from keys.model.tables import CopyRole, RegionRoute
+from metasrv.leadership.copies import copy_keeper
 from metasrv.leadership.copies.copy_keeper import AGAIN_MS, CopyKeeper
+from metasrv.leadership.copies.zone_followers import SWITCHES_MAX
 from metasrv_base.errors import Unavailable
+from procedures.kinds.failover.decommission_node import DECOMMISSION_NODE
+from procedures.kinds.failover.failover_node import FAILOVER_NODE
 from procedures.kinds.failover.switch_leader import SWITCH_LEADER
+from procedures.kinds.moves.drain_node import DRAIN_NODE
+from procedures.kinds.moves.move_copy import MOVE_COPY
+from procedures.machine import Kind
 from tests.metasrv.api.rig import Server, beat, leader, registration
 from tests.metasrv.nodes.samples import stat
 from tests.metasrv.service.cluster.copied import copied_region, region_now
@@ -136,3 +145,35 @@ async def test_given_maintenance_or_a_cordon_then_the_leader_stays() -> None:
         await server.client.post(f"{node}/uncordon")
         await looked(server, keeper)
         assert region_now(server, region).leader == second
+
+
+@pytest.mark.parametrize(
+    ("kind", "states"),
+    [
+        (DRAIN_NODE, [{"node": "dn-3"}]),
+        (DECOMMISSION_NODE, [{"node": "dn-3"}]),
+        (FAILOVER_NODE, [{"node": "dn-3"}]),
+        (SWITCH_LEADER, [{"region_id": "9"}] * SWITCHES_MAX),
+        (MOVE_COPY, [{"region_id": "4398046511104"}]),
+    ],
+)
+async def test_given_procedures_under_way_then_nothing_is_switched_against_them(
+    monkeypatch: pytest.MonkeyPatch, kind: Kind[Any], states: list[dict[str, str]]
+) -> None:
+    """A drain of the node, as many switches as may be, or a move of a copy of the region."""
+    async with leader(nodes=0) as server:
+        region = await in_zones(server)
+        await prefer(server, "dn-3")
+        keeper = keeper_of(server)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(
+                copy_keeper,
+                "_living",
+                lambda term, *kinds: iter(states if kind in kinds else ()),
+            )
+            await looked(server, keeper)
+        assert region_now(server, region) == region
+
+        await looked(server, keeper)
+        assert region_now(server, region).leader == "dn-3"

@@ -145,6 +145,7 @@ def test_given_a_copy_that_may_not_lead_then_nothing_is_switched() -> None:
 
     assert targets(of) == ["dn-3"]
     assert targets(of, leaving=("dn-3",)) == [], "it is drained"
+    assert targets(of, changed(cordoned=True)) == []
     assert targets(of, changed(lost={region: 1})) == []
     assert targets(of, busy=(region,)) == []
     assert targets(of, tried={region: "dn-3"}) == [], "it was switched there a moment ago"
