@@ -252,12 +252,18 @@ def _led_by_former(
     region: RegionRoute, nodes: Sequence[NodeView], target: DrainTarget
 ) -> Rerouted | None:
     """The region under the leader that the present one, which is alone in its set and has never
-    served, has replaced. None: it is not there, or may have become another."""
+    served, has replaced. None: it is not there, or may have become another. A root that borrows is
+    no copy of the region, and goes."""
     copy = former_leader(region, target.former, nodes)
     if copy is None:
         return None
     moved = led_by(region, copy, former=CopyRole.LEARNER)
-    return Rerouted(moved, led_by=region.leader, leaves=region.borrows, is_promoted=True)
+    if not region.borrows:
+        return Rerouted(moved, led_by=region.leader, leaves=(), is_promoted=True)
+    copies = tuple(each for each in moved.copies if each.root != region.root)
+    left = moved.model_copy(update={"copies": copies})
+    leaves = (*region.borrows, region.root)
+    return Rerouted(left, led_by=region.leader, leaves=leaves, is_promoted=True)
 
 
 def _led_again(region: RegionRoute) -> Rerouted:

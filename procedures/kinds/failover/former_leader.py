@@ -3,7 +3,8 @@
 A region that is alone in its set serves under a lease, which nobody grants before the route says
 that it is open, and it acknowledges nothing below the minimum. So until then the former leader has
 every acknowledged row, and every row that was read. If the promoted copy is lost, or its node dies,
-the former leader leads again; its role, a learner, does not tell that it may.
+the former leader leads again; its role, a learner, does not tell that it may. So it does where it
+came back late, and another node was to borrow the root of the promoted copy meanwhile.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,9 +37,9 @@ def noted(
     if len(after.in_sync) > 1 or minimum < 2:
         return None
     roots = {each.root for each in former if _may_lead(each, before)}
-    if after.root == before.root:  # the same copy leads again, and has not served in between
-        root = next(iter(roots), None)
-    elif after.root in roots or (_is_replaced(before, after) and not before.borrows):
+    if after.root == before.root or before.root in after.borrows:
+        root = next(iter(roots), None)  # the promoted copy, or what opens it, has served nothing
+    elif not before.borrows and (after.root in roots or _is_replaced(before, after)):
         root = before.root  # it has all rows too, if its files come back
     else:
         root = None

@@ -141,6 +141,27 @@ def test_given_a_promoted_copy_that_dies_or_starts_again_then_the_former_leader_
     assert last.region.leader == "dn-1"
 
 
+def test_given_a_borrower_of_a_lost_copy_when_the_former_leader_is_back_then_it_leads() -> None:
+    region, former = promoted()
+    third = replace(DN_2, node_id="dn-3", root="/disks/dn-3")
+    borrowing = planned(region, DEAD, replace(DN_2, alive=False), third, former=former)
+    assert borrowing is not None
+    assert (borrowing.region.leader, borrowing.region.borrows) == ("dn-3", (region.root,))
+    still = noted(region, borrowing.region, former, 2)
+    assert still is not None
+
+    plan = planned(lost(borrowing.region), DN_1, replace(DN_2, alive=False), third, former=(still,))
+
+    assert plan is not None
+    assert (plan.region.leader, plan.region.root) == ("dn-1", OF_TWO.root)
+    assert (plan.region.copies, plan.region.borrows) == ((), ())
+    assert plan.is_promoted, "nobody has had a lease since"
+    assert set(plan.leaves) == {region.root, borrowing.region.root}
+    assert noted(borrowing.region, plan.region, (still,), 2) is None, "a borrower has no rows"
+    opened = borrowing.region.model_copy(update={"state": RegionState.OPEN})
+    assert planned(opened, DN_1, third, former=(still,)) is None, "it may have served"
+
+
 @pytest.mark.parametrize(
     "changed",
     [
@@ -185,27 +206,51 @@ async def with_two_copies(cluster: Cluster, fence: Compare) -> None:
     cluster.plane.nodes["dn-1"].die()
 
 
+FAIL_OVER = FailoverTable(
+    table_id=TABLE, name="t", source="dn-1", region_ids=(FIRST,), reason="silent"
+)
+
+
+def led(cluster: Cluster) -> tuple[str, str]:
+    """The leader of the region, and its state, by the stored route."""
+    family = history_of(cluster.kv._store.log_from(1)).family("__table_route")
+    (region,) = family[(str(TABLE),)]["region_routes"]
+    return region["leader"], region["state"]
+
+
 def test_given_a_leader_that_starts_again_while_its_only_copy_is_lost_then_no_row_is() -> None:
-    state = FailoverTable(
-        table_id=TABLE, name="t", source="dn-1", region_ids=(FIRST,), reason="silent"
-    )
-
-    def shown(cluster: Cluster) -> tuple[str, str]:
-        family = history_of(cluster.kv._store.log_from(1)).family("__table_route")
-        (region,) = family[(str(TABLE),)]["region_routes"]
-        return region["leader"], region["state"]
-
     async def main(loop: SimLoop) -> None:
         cluster = await begun(loop, with_two_copies, {})
         await cluster.detected()
-        await start(cluster, "failover_table", state)
+        await start(cluster, "failover_table", FAIL_OVER)
         await cluster.clock.sleep_ms(60_000)
-        assert shown(cluster) == ("dn-2", "lost")
+        assert led(cluster) == ("dn-2", "lost")
 
         cluster.plane.nodes["dn-1"].alive = True
         assert await cluster.quiet()
 
-        assert shown(cluster) == ("dn-1", "open")
+        assert led(cluster) == ("dn-1", "open")
+        assert f"{FIRST}/log" in (cluster.plane.rows(FIRST) or ())
+
+    run(main, 1)
+
+
+def test_given_a_leader_that_starts_again_after_its_copy_and_its_disk_are_gone_then_no_row_is() -> (
+    None
+):
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_two_copies, {})
+        await cluster.detected()
+        await start(cluster, "failover_table", FAIL_OVER)
+        await cluster.clock.sleep_ms(5_000)
+        cluster.plane.nodes["dn-2"].die()
+        await cluster.clock.sleep_ms(60_000)
+        assert led(cluster) == ("dn-3", "lost"), "it borrows what is not there"
+
+        cluster.plane.nodes["dn-1"].alive = True
+        await cluster.clock.sleep_ms(60_000)
+
+        assert led(cluster) == ("dn-1", "open")
         assert f"{FIRST}/log" in (cluster.plane.rows(FIRST) or ())
 
     run(main, 1)
