@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
-from keys.model.tables import RegionRoute, TableRoute, TableRouteKey
+from keys.model.tables import RegionRoute, TableInfo, TableInfoKey, TableRoute, TableRouteKey
 from keys.store.memory import MemoryKv
 from keys.value import decode
+from metasrv_base.ids import RegionId, table_of
 from tests.sim.cluster import faults
 from tests.sim.cluster.faults import Fault, Stage
 from tests.sim.cluster.nodes import Datanode
@@ -29,15 +30,25 @@ def regions_of(kv: MemoryKv) -> Iterator[RegionRoute]:
 def may_lose(kv: MemoryKv, node: Datanode) -> bool:
     """Whether every region with a copy on this node has another one in its set, whose disk lives
     (G51), and none borrows a root there. A learner may be the former leader of a copy that was lost
-    before it served: then that has the rows."""
-    lost = node.disks.lost_roots
+    before it served: then that has the rows. A table that is to have one copy may lose the others
+    at any moment."""
+    lost, single = node.disks.lost_roots, _tables_of_one_copy(kv)
     return all(
-        any(name != node.name and root not in lost for name, root in set_of(region))
+        (
+            table_of(RegionId(int(region.region_id))) not in single
+            and any(name != node.name and root not in lost for name, root in set_of(region))
+        )
         or node.name not in region.nodes
         for region in every_region_of(kv)
     ) and not any(
         root.startswith(node.root) for region in every_region_of(kv) for root in region.borrows
     )
+
+
+def _tables_of_one_copy(kv: MemoryKv) -> set[int]:
+    items = list(kv._store.scan(*TableInfoKey.under()))
+    infos = [decode(TableInfo, item.value, key=item.key.decode()) for item in items]
+    return {info.table_id for info in infos if info.replicas == 1}
 
 
 def set_of(region: RegionRoute) -> Iterator[tuple[str, str]]:
