@@ -115,6 +115,7 @@ class LedRegion:
         if view.joining is not None:
             return self._change("join", view.joining, "it has all records")
         for leaving, reason in view.leaves(now_ms).items():
+            view.ask_to_leave()
             change = self._change("leave", leaving, reason)
             eligible = self.is_readable and view.may_be_eligible(leaving)
             return change.model_copy(update={"eligible": eligible})

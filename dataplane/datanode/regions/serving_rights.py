@@ -24,16 +24,17 @@ class ServingRights:
 
     def must_read(self, slot: Slot) -> None:
         """Raises Unavailable unless the region may be read now: under its lease, or at a leader
-        with copies in its set under the promise of each. A leader that knows of eligible copies
-        needs both: who promotes one of them waits for the lease (docs/protocols.md P5.12)."""
+        with copies in its set under the promise of each. A leader needs both that may be alone in
+        its set, while it requires another copy, or that knows of eligible copies: who names another
+        leader waits for the lease (docs/protocols.md P4.5, P5.12)."""
         if slot.led is not None or slot.order.copies is not None:
             self._must_keep_no_promise(slot)
             if slot.led is not None:
                 slot.led.must_be_readable()
-                if self._is_served_by_copies(slot):
+                if not slot.led.is_alone:
                     self._must_be_promised(slot.led)
-                    if not slot.led.view.members.eligible:
-                        return
+                if self._is_served_by_copies(slot) and not slot.led.view.members.eligible:
+                    return
         if not self.has_lease(slot.region_id, slot.epoch):
             raise no_lease(slot.region_id)
 
@@ -74,10 +75,10 @@ class ServingRights:
         return not others or received.deadline_ms(led.region_id, led.epoch, others) is not None
 
     def _is_served_by_copies(self, slot: Slot) -> bool:
-        """Whether other copies stand in for the lease: there are some, and the route has said that
-        the region is open, as a first lease shows. Until then the procedure that makes an empty
+        """Whether other copies stand in for the lease: the route names some, and has said that the
+        region is open, as a first lease shows. Until then the procedure that makes an empty
         region may make it again, empty, with other copies (docs/procedures/truncate_table.md)."""
-        if slot.led is None or slot.led.is_alone:
+        if slot.led is None or slot.led.view.may_be_alone:
             return False
         is_announced = self._leases.deadline_ms(slot.region_id, slot.epoch) is not None
         return is_announced or not isinstance(slot.order, CreateRegion)

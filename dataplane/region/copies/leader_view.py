@@ -103,6 +103,8 @@ class LeaderView:
     """A learner that the leader has asked to add to the set."""
     _asked_version: int = 0
     """The version of the route that this request was computed from."""
+    _leave_version: int = NOTHING
+    """The version of the route from which a copy was asked to leave last."""
     _copies: dict[CopyName, CopyProgress] = field(default_factory=dict)
     _left: set[CopyName] = field(default_factory=set)
     """Copies that have followed this epoch, and that the route names no more."""
@@ -145,6 +147,14 @@ class LeaderView:
         not count, nor a copy that was asked to join: nobody promotes it before the route says so
         (P5.12)."""
         return len(self.members.in_sync) >= self.min_in_sync
+
+    @property
+    def may_be_alone(self) -> bool:
+        """Whether the route may name nobody else in the set: as it was read last, or by a request
+        that a copy leaves, whose outcome is not known. A copy that joins or leaves is required, but
+        whoever fails over a leader that is alone waits for its lease, and for no promise (P4.5)."""
+        others = len(self.members.in_sync) - 1
+        return others == 0 or (others == 1 and self._leave_version == self.members.version)
 
     @property
     def is_frozen(self) -> bool:
@@ -213,6 +223,10 @@ class LeaderView:
         self._conclude(now_ms)
         self._require({copy}, now_ms)
         return self._asked_version
+
+    def ask_to_leave(self) -> None:
+        """Notes that metasrv is asked to remove a copy of `leaves` from the set."""
+        self._leave_version = self.members.version
 
     def note_answer(self, copy: CopyName, now_ms: int) -> None:
         """A copy has answered in this epoch: it has promised, or has taken records."""

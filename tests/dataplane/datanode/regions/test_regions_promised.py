@@ -170,6 +170,31 @@ def test_given_a_leader_that_is_alone_in_its_set_then_it_reads_under_its_lease()
     assert PROMISE in str(bench.reads()), "it is required from now on"
 
 
+def test_given_a_leader_that_may_be_alone_when_it_requires_another_then_its_lease_too() -> None:
+    """A failover waits for the lease of a leader that is alone by the route, and for no promise."""
+    joining, leaving = view_of(COPY, epoch=2, learners=(LEADER,)), view_of(COPY, LEADER, epoch=2)
+    joining.acknowledged(LEADER, 2, 0, 0)
+    joining.join(LEADER, 0)
+    leaving.ask_to_leave()
+    for view in (joining, leaving):
+        bench = Bench(2, Led(view))
+        bench.receive(LEADER)
+        assert LEASE in str(bench.reads())
+        assert LEASE in str(bench.writes())
+
+        bench.lease()
+        assert bench.reads() is None
+        assert bench.writes() is None
+        bench.clock.advance(2_000)
+        assert PROMISE in str(bench.reads())
+
+        named = replace(view.members, version=2, in_sync=frozenset({COPY, LEADER}))
+        view.read_route(named, bench.clock.now_ms)
+        bench.clock.advance(LEASE_MS)
+        bench.receive(LEADER)
+        assert bench.reads() is None, "the route names both"
+
+
 def test_given_a_leader_that_knows_of_copies_that_may_lead_then_it_needs_its_lease_too() -> None:
     """A promotion of one of them waits for this lease, and for no promise."""
     view = view_of(COPY, THIRD, epoch=2, learners=(LEADER,))

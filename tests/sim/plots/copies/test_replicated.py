@@ -20,6 +20,7 @@ FOUND = {
     3: "a truncate waited for a leader that had started again, and its failover for the truncate",
     10_021: "a learner was sent no record, since those of a dead leader were in files by then",
     10_033: "a new schema waited for a copy that had left, and the order that said so for both",
+    60_176: "a leader that was alone read under the promise of a copy that was to join it",
 }
 """Seeds that found something once."""
 LIVES = [Life(seed, REPLICATED) for seed in (*FOUND, 11)]
