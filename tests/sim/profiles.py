@@ -11,6 +11,7 @@ from tests.sim.planted.mistakes import Bugs
 from tests.sim.plots.compacted import COMPACTED, Compacted
 from tests.sim.plots.copies.drained import DRAINED, Drained
 from tests.sim.plots.copies.moved_copies import MOVED_COPIES, MovedCopies
+from tests.sim.plots.copies.preferred import PREFERRED, Preferred
 from tests.sim.plots.copies.replicated import REPLICATED, Replicated
 from tests.sim.plots.copies.restored_copies import RESTORED_COPIES, RestoredCopies
 from tests.sim.plots.large_batches import LARGE_BATCHES, LargeBatches
@@ -30,6 +31,7 @@ PLOTS: Mapping[str, type[Plot]] = {
     REPLICATED.name: Replicated,
     DRAINED.name: Drained,
     MOVED_COPIES.name: MovedCopies,
+    PREFERRED.name: Preferred,
     RESTORED.name: Restored,
     RESTORED_COPIES.name: RestoredCopies,
     LARGE_BATCHES.name: LargeBatches,
@@ -40,7 +42,7 @@ LENGTHS: Mapping[str, Length] = {
     for one in (
         *(LONG, SHORT, OUTAGE, QUEUE, SHORT_QUEUE, LONG_QUEUE, LOG, SHORT_LOG),
         *(PLACED, COMPACTED, REPLICATED, MOVED_COPIES, DRAINED, RESTORED, RESTORED_COPIES),
-        LARGE_BATCHES,
+        *(LARGE_BATCHES, PREFERRED),
     )
 }
 """The lengths that `make sim` lives."""
