@@ -8,7 +8,11 @@ from keys.model.placing.placements import NodeFilter
 from keys.model.tables import CopyRole, RegionCopy, RegionRoute, RegionState, TableRoute
 from metasrv_base.engines import LSM, is_volatile
 from metasrv_base.errors import Unavailable
-from procedures.kinds.failover.former_leader import FormerLeader, former_leader
+from procedures.kinds.failover.former_leader import (
+    FormerLeader,
+    former_leader,
+    has_not_served,
+)
 from procedures.kinds.failover.next_leader import led_by
 from procedures.ports import NodeView
 from procedures.steps.placing import (
@@ -58,6 +62,8 @@ class DrainTarget:
     """Partition groups of the regions of the table."""
     former: Collection[FormerLeader] = ()
     """Leaders that were replaced by copies which have not served yet."""
+    is_forced: bool = False
+    """An operator says that the leaders are gone: nothing waits for them."""
     preferred_zones: Sequence[str] = ()
     """Zones of leaders by the table's placement, the best first."""
 
@@ -100,7 +106,11 @@ def reroute_plan(
         for region in alone
     ]
     promoted += back
-    alone = [region for region, rerouted in zip(alone, back, strict=True) if rerouted is None]
+    alone = [
+        region
+        for region, rerouted in zip(alone, back, strict=True)
+        if rerouted is None and (target.is_forced or not has_not_served(region, target.former))
+    ]
     excluded = _excluded(alone, nodes, target)
     groups = [target.groups.get(region.number, {}) for region in alone]
     chosen = place_in_groups(nodes, groups, excluded, target.rules)
@@ -252,18 +262,12 @@ def _led_by_former(
     region: RegionRoute, nodes: Sequence[NodeView], target: DrainTarget
 ) -> Rerouted | None:
     """The region under the leader that the present one, which is alone in its set and has never
-    served, has replaced. None: it is not there, or may have become another. A root that borrows is
-    no copy of the region, and goes."""
+    served, has replaced. None: it is not there, or may have become another."""
     copy = former_leader(region, target.former, nodes)
     if copy is None:
         return None
     moved = led_by(region, copy, former=CopyRole.LEARNER)
-    if not region.borrows:
-        return Rerouted(moved, led_by=region.leader, leaves=(), is_promoted=True)
-    copies = tuple(each for each in moved.copies if each.root != region.root)
-    left = moved.model_copy(update={"copies": copies})
-    leaves = (*region.borrows, region.root)
-    return Rerouted(left, led_by=region.leader, leaves=leaves, is_promoted=True)
+    return Rerouted(moved, led_by=region.leader, leaves=region.borrows, is_promoted=True)
 
 
 def _led_again(region: RegionRoute) -> Rerouted:

@@ -32,7 +32,6 @@ from procedures.kinds.failover.failover_plan import DrainTarget, Rerouted, rerou
 from procedures.kinds.failover.former_leader import FormerLeader, noted
 from procedures.locking.locks import exclusive, region_key, route_key, shared
 from procedures.machine import AdmissionLane, Done, Goto, Kind, Outcome, ProcedureState, Step
-from procedures.quorum import minimum_of
 from procedures.steps.open_and_publish import grant, open_and_announce
 from procedures.steps.region_cleanup import discard_roots, leaving, outwait_leases
 from procedures.steps.region_orders import UNNUMBERED, order_one
@@ -140,7 +139,9 @@ def _plan(state: FailoverTable, context: Context, snapshot: Snapshot) -> tuple[R
     info = snapshot.get(TableInfoKey(state.table_id))
     engine = LSM if info is None else info.engine
     target = DrainTarget(
-        *(state.source, state.region_ids, state.targets, state.moving, engine), former=state.former
+        *(state.source, state.region_ids, state.targets, state.moving, engine),
+        former=state.former,
+        is_forced=state.force,
     )
     if info is not None:
         catalog = context.ports.applied()
@@ -159,19 +160,11 @@ def _former(
     state: FailoverTable, snapshot: Snapshot, plan: Collection[Rerouted]
 ) -> tuple[FormerLeader, ...]:
     """The former leaders once the regions of *plan* are rerouted."""
-    info, route = (
-        snapshot.get(TableInfoKey(state.table_id)),
-        snapshot.must(TableRouteKey(state.table_id)),
-    )
-    if info is None:
-        return ()
+    route = snapshot.must(TableRouteKey(state.table_id))
     before = {region.region_id: region for region in route.region_routes}
     after = {rerouted.region.region_id: rerouted.region for rerouted in plan}
     stay = [each for each in state.former if each.region_id not in after]
-    new = [
-        noted(before[region_id], region, state.former, minimum_of(info, before[region_id]))
-        for region_id, region in after.items()
-    ]
+    new = [noted(before[region_id], region, state.former) for region_id, region in after.items()]
     return (*stay, *(each for each in new if each is not None))
 
 

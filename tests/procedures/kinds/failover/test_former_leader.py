@@ -34,10 +34,13 @@ LOST = replace(DN_2, lost={FIRST: 2})
 
 
 def planned(
-    region: RegionRoute, *nodes: NodeView, former: tuple[FormerLeader, ...] = ()
+    region: RegionRoute,
+    *nodes: NodeView,
+    former: tuple[FormerLeader, ...] = (),
+    is_forced: bool = False,
 ) -> Rerouted | None:
     route = TableRoute(table_id=TABLE, version=1, region_routes=(region,))
-    target = DrainTarget("dn-1", (FIRST,), moving=(FIRST,), former=former)
+    target = DrainTarget("dn-1", (FIRST,), moving=(FIRST,), former=former, is_forced=is_forced)
     plan = reroute_plan(route, nodes, target)
     return plan[0] if plan else None
 
@@ -46,7 +49,7 @@ def promoted() -> tuple[RegionRoute, tuple[FormerLeader, ...]]:
     """The region once dn-2 is to lead it, and the leader before."""
     plan = planned(OF_TWO, DEAD, DN_2)
     assert plan is not None
-    former = noted(OF_TWO, plan.region, (), 2)
+    former = noted(OF_TWO, plan.region, ())
     assert former is not None
     return plan.region, (former,)
 
@@ -65,7 +68,7 @@ def test_given_a_leader_that_is_alone_when_it_is_gone_then_an_eligible_copy_lead
         assert (plan.region.leader, plan.region.root) == ("dn-2", LEFT.root)
         assert (plan.region.epoch, plan.region.borrows) == (SHRUNK.epoch + 1, ())
         assert not plan.region.eligible
-        former = noted(SHRUNK, plan.region, (), 2)
+        former = noted(SHRUNK, plan.region, ())
         assert former is not None
         assert former.root == OF_TWO.root, "it leads again if dn-2 turns out to be lost"
 
@@ -112,7 +115,7 @@ def test_given_a_promoted_copy_that_is_lost_when_the_former_leader_is_back_then_
     assert (plan.region.leader, plan.region.root) == ("dn-1", OF_TWO.root)
     assert (plan.region.epoch, plan.region.state) == (3, RegionState.OPENING)
     assert [(copy.node, copy.role) for copy in plan.region.copies] == [("dn-2", LEARNER)]
-    other = noted(region, plan.region, former, 2)
+    other = noted(region, plan.region, former)
     assert other is not None
     back = planned(lost(plan.region), replace(DN_1, lost={FIRST: 3}), DN_2, former=(other,))
     assert back is not None
@@ -133,7 +136,7 @@ def test_given_a_promoted_copy_that_dies_or_starts_again_then_the_former_leader_
     assert after_death.region.leader == "dn-1"
     assert again is not None
     assert (again.region.leader, again.region.epoch) == ("dn-2", 3)
-    still = noted(region, again.region, former, 2)
+    still = noted(region, again.region, former)
     assert still is not None
     assert (still.root, still.epoch) == (OF_TWO.root, 3)
     last = planned(lost(again.region), DN_1, replace(DN_2, lost={FIRST: 3}), former=(still,))
@@ -141,25 +144,25 @@ def test_given_a_promoted_copy_that_dies_or_starts_again_then_the_former_leader_
     assert last.region.leader == "dn-1"
 
 
-def test_given_a_borrower_of_a_lost_copy_when_the_former_leader_is_back_then_it_leads() -> None:
+def test_given_a_promoted_copy_that_dies_before_it_serves_then_no_other_node_borrows_its_root() -> (
+    None
+):
+    """It may be cut off with the former leader, and follow that one still."""
     region, former = promoted()
-    third = replace(DN_2, node_id="dn-3", root="/disks/dn-3")
-    borrowing = planned(region, DEAD, replace(DN_2, alive=False), third, former=former)
-    assert borrowing is not None
-    assert (borrowing.region.leader, borrowing.region.borrows) == ("dn-3", (region.root,))
-    still = noted(region, borrowing.region, former, 2)
-    assert still is not None
+    dead, third = replace(DN_2, alive=False), replace(DN_2, node_id="dn-3", root="/disks/dn-3")
 
-    plan = planned(lost(borrowing.region), DN_1, replace(DN_2, alive=False), third, former=(still,))
+    with pytest.raises(Unavailable):
+        planned(region, DEAD, dead, third, former=former)
+    assert planned(lost(region), DEAD, LOST, third, former=former) is None
 
-    assert plan is not None
-    assert (plan.region.leader, plan.region.root) == ("dn-1", OF_TWO.root)
-    assert (plan.region.copies, plan.region.borrows) == ((), ())
-    assert plan.is_promoted, "nobody has had a lease since"
-    assert set(plan.leaves) == {region.root, borrowing.region.root}
-    assert noted(borrowing.region, plan.region, (still,), 2) is None, "a borrower has no rows"
-    opened = borrowing.region.model_copy(update={"state": RegionState.OPEN})
-    assert planned(opened, DN_1, third, former=(still,)) is None, "it may have served"
+    served = region.model_copy(update={"state": RegionState.OPEN})
+    for plan in (
+        planned(served, DEAD, dead, third, former=former),
+        planned(region, DEAD, dead, third, former=former, is_forced=True),
+    ):
+        assert plan is not None
+        assert (plan.region.leader, plan.region.borrows) == ("dn-3", (region.root,))
+        assert noted(region, plan.region, ()) is None
 
 
 @pytest.mark.parametrize(
@@ -181,17 +184,16 @@ def test_given_a_region_that_may_have_acknowledged_more_then_the_former_leader_i
     assert plan is None
 
 
-def test_given_a_minimum_of_one_or_a_larger_set_or_a_borrower_then_nobody_is_noted() -> None:
+def test_given_a_larger_set_or_a_borrower_then_nobody_is_noted() -> None:
     region, _ = promoted()
     of_three = copied_route(TABLE, ("dn-1",), ((("dn-2", IN_SYNC), ("dn-3", IN_SYNC)),))
     before = of_three.region_routes[0]
     after = planned(before, DEAD, DN_2, replace(DN_2, node_id="dn-3"))
     borrower = OF_TWO.model_copy(update={"borrows": ("/disks/dn-9/r",)})
 
-    assert noted(OF_TWO, region, (), 1) is None, "it may acknowledge rows alone"
     assert after is not None
-    assert noted(before, after.region, (), 2) is None, "another copy of the set leads next"
-    assert noted(borrower, region, (), 2) is None, "it has not all rows itself"
+    assert noted(before, after.region, ()) is None, "another copy of the set leads next"
+    assert noted(borrower, region, ()) is None, "it has not all rows itself"
 
 
 async def with_two_copies(cluster: Cluster, fence: Compare) -> None:
@@ -245,7 +247,7 @@ def test_given_a_leader_that_starts_again_after_its_copy_and_its_disk_are_gone_t
         await cluster.clock.sleep_ms(5_000)
         cluster.plane.nodes["dn-2"].die()
         await cluster.clock.sleep_ms(60_000)
-        assert led(cluster) == ("dn-3", "lost"), "it borrows what is not there"
+        assert led(cluster) == ("dn-2", "lost"), "nobody borrows what is not there"
 
         cluster.plane.nodes["dn-1"].alive = True
         await cluster.clock.sleep_ms(60_000)

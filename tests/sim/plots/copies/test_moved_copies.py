@@ -27,7 +27,7 @@ FOUND = {
     17: "a promoted leader took no schema below the minimum, and no copy was told to follow it",
     20_000: "the same number of copies once more stopped writes, which a leader alone still took",
     20_026: "a move waited for ever for a copy, since another one had been removed as it began",
-    60_102: "a former leader with all rows was forgotten when another was to borrow from its copy",
+    60_102: "a node borrowed the lost root of a copy that had not led, and its leader was back",
 }
 """Seeds that found something once."""
 LIVES = [Life(seed, MOVED_COPIES) for seed in (*FOUND, 2)]
