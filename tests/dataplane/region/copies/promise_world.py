@@ -4,71 +4,19 @@ The world is about reads alone. Rows of a leader reach every copy that it requir
 promoted copy has all of them; the schedules of `world.py` are about how they get there.
 """
 
-from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from random import Random
 
 from dataplane.region.copies.leader_view import CopyName
-from dataplane.region.copies.promises import (
-    CopyHere,
-    GivenPromises,
-    PromiseRefusal,
-    ReceivedPromises,
-    refusal,
-)
+from dataplane.region.copies.promises import CopyHere, GivenPromises, ReceivedPromises
+from tests.dataplane.region.copies.promise_rules import Lead, PromiseRules
 
 REGION = 7
 STALE = "a leader answers a read without a row that was acknowledged before it began"
 DRIFT_PPM = 24_000
 """Rates of clocks lie within this of the true one: two differ by less than 5 %."""
-Refusal = Callable[[CopyHere | None, str, int], PromiseRefusal | None]
-
-
-@dataclass
-class Lead:
-    """A node that leads, or has not heard that it does no more."""
-
-    epoch: int
-    members: frozenset[int]
-    """As last read from the route."""
-    joining: int | None = None
-    """A learner that it has asked to add."""
-    rows: int = 0
-    following: frozenset[int] = frozenset()
-    """Nodes that it knows to follow its epoch."""
-
-    @property
-    def required(self) -> frozenset[int]:
-        return self.members if self.joining is None else self.members | {self.joining}
-
-
-def every_copy(lead: Lead) -> frozenset[int]:
-    return lead.required
-
-
-def those_that_follow(lead: Lead) -> frozenset[int]:
-    return lead.following
-
-
-@dataclass(frozen=True)
-class PromiseRules:
-    """The parts of the product; a planted bug replaces one."""
-
-    given: Callable[[int], GivenPromises] = GivenPromises
-    received: Callable[[], ReceivedPromises] = ReceivedPromises
-    refusal: Refusal = refusal
-    needed: Callable[[Lead], Collection[int]] = every_copy
-    """The copies whose promises a leader needs, itself perhaps among them."""
-    waits: bool = True
-    """A promoted copy waits for its own promise."""
-    grows_after: bool = True
-    """A promoted leader asks for no copy to be added before its own promise has ended."""
-    gave_up: Callable[[Lead], Collection[int]] = those_that_follow
-    """The nodes whose promises are over before their time, if they led before."""
-    counts_suspended: bool = True
-    """Clocks go on while their machine is suspended."""
-    counts_answer: bool = False
-    """A leader counts from the answer."""
+LEASE_MS, OUTWAIT_MS = 10_000, 11_500
+"""A lease by the clock of the leader, and how long metasrv waits since it was granted."""
 
 
 @dataclass
@@ -90,6 +38,10 @@ class PromiseNode:
     rows: int = 0
     lead: Lead | None = None
     read: Computed | None = None
+    leased_until_ms: int = 0
+    """By its own clock."""
+    is_fenced: bool = False
+    """Whether another has opened its root: nothing is acknowledged there any more."""
     suspended_ms: int = 0
     """The time that a clock has not counted."""
 
@@ -125,6 +77,12 @@ class PromiseWorld:
     reads: int = 0
     stale: int = 0
     promotions: int = 0
+    takeovers: int = 0
+    granted_ms: int = 0
+    """The time at which the leader was granted a lease last."""
+    granted_epoch: int = 0
+    borrowed_rows: int | None = None
+    """Those in the root that a node which has taken over opens; None: a copy of the set leads."""
 
     def local_ms(self, node: PromiseNode) -> int:
         counted_ms = self.real_ms - node.suspended_ms
@@ -146,6 +104,7 @@ class PromiseWorld:
     # -- events
 
     def step(self) -> None:
+        alone = (8, 4, 3) if self.rules.shrinks_to_one else (0, 0, 0)
         event = self.draw.choices(
             (
                 self.pass_time,
@@ -162,8 +121,11 @@ class PromiseWorld:
                 self.shrink,
                 self.grow,
                 self.follow,
+                self.grant,
+                self.leave,
+                self.take_over,
             ),
-            weights=(24, 12, 60, 4, 3, 14, 16, 16, 16, 1, 1, 1, 12, 10),
+            weights=(24, 12, 60, 4, 3, 14, 16, 16, 16, 1, 1, 1, 12, 10, *alone),
         )[0]
         event()
 
@@ -226,7 +188,10 @@ class PromiseWorld:
     def open_promoted(self) -> None:
         node = self.nodes[self.leader]
         if node.lead is None or node.lead.epoch < self.epoch:
-            node.epoch, node.read = self.epoch, None
+            node.epoch, node.read, node.is_fenced = self.epoch, None, False
+            node.leased_until_ms = 0
+            if self.borrowed_rows is not None:
+                node.rows, self.borrowed_rows = self.borrowed_rows, None
             node.lead = Lead(self.epoch, self.in_sync, rows=node.rows)
 
     def write(self) -> None:
@@ -235,7 +200,7 @@ class PromiseWorld:
         if leading is None:
             return
         node, lead = leading
-        if not self.serves(node):
+        if not self.serves(node) or node.is_fenced or not self.is_leased(node, lead):
             return
         others = [self.nodes[number] for number in lead.required - {node.number}]
         if any(copy.epoch > lead.epoch for copy in others):
@@ -271,9 +236,49 @@ class PromiseWorld:
     def is_promised(self, node: PromiseNode, lead: Lead) -> bool:
         needed = self.rules.needed(lead)
         others = [self.nodes[number].name for number in needed if number != node.number]
+        if not self.is_leased(node, lead):
+            return False
         if not others:
-            return True  # it reads under its lease, and nobody else can be promoted
+            return True
         return node.received.are_valid(REGION, lead.epoch, others, self.local_ms(node))
+
+    def is_leased(self, node: PromiseNode, lead: Lead) -> bool:
+        if not self.rules.shrinks_to_one:
+            return True
+        return not self.rules.leased(lead) or self.local_ms(node) < node.leased_until_ms
+
+    def grant(self) -> None:
+        """A heartbeat of the leader is answered."""
+        node = self.nodes[self.leader]
+        if node.lead is not None and node.lead.epoch == self.epoch:
+            node.leased_until_ms = self.local_ms(node) + LEASE_MS
+            self.granted_ms, self.granted_epoch = self.real_ms, self.epoch
+
+    def take_over(self) -> None:
+        """A node without a copy opens the root of a leader that is alone, after its lease. One that
+        was promoted and has not opened yet may follow the leader before it still."""
+        others = sorted(set(range(len(self.nodes))) - {self.leader})
+        has_served = self.granted_epoch == self.epoch or not self.rules.borrows_served
+        if self.in_sync != {self.leader} or not has_served or self.draw.random() < 0.5:
+            return
+        self.real_ms = max(self.real_ms, self.granted_ms + OUTWAIT_MS)
+        former, node = self.nodes[self.leader], self.nodes[self.draw.choice(others)]
+        former.is_fenced = True
+        self.borrowed_rows = former.rows
+        self.leader, self.in_sync = node.number, frozenset({node.number})
+        self.epoch += 1
+        self.takeovers += 1
+
+    def leave(self) -> None:
+        """A leader asks that the only other copy leaves, and may not hear that it has."""
+        lead = self.nodes[self.leader].lead
+        if lead is None or lead.epoch != self.epoch or lead.joining is not None:
+            return
+        if lead.members == self.in_sync and len(self.in_sync) == 2:
+            lead.has_asked = True
+            self.in_sync = frozenset({self.leader})
+            if self.draw.random() < 0.5:
+                lead.members, lead.has_asked = self.in_sync, False
 
     def compute(self) -> None:
         leading = self.leading()

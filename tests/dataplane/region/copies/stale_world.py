@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 from random import Random
 
 from dataplane.region.copies.staleness import AppliedLog, CommonAt, CopyStaleness
+from tests.dataplane.region.copies.promise_rules import Lead, PromiseRules
 from tests.dataplane.region.copies.promise_world import (
     DRIFT_PPM,
-    Lead,
     PromiseNode,
-    PromiseRules,
     PromiseWorld,
     Request,
 )

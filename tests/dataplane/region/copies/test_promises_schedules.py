@@ -12,7 +12,8 @@ from dataplane.region.copies.promises import (
     GivenPromises,
     PromiseRefusal,
 )
-from tests.dataplane.region.copies.promise_world import Lead, PromiseRules, lived
+from tests.dataplane.region.copies.promise_rules import Lead, PromiseRules
+from tests.dataplane.region.copies.promise_world import lived
 
 pytestmark = pytest.mark.slow
 
@@ -75,6 +76,14 @@ def of_members(lead: Lead) -> frozenset[int]:
     return lead.members
 
 
+def alone(lead: Lead) -> bool:
+    return len(lead.required) == 1
+
+
+def known_alone(lead: Lead) -> bool:
+    return len(lead.members) == 1
+
+
 PLANTED: Mapping[str, PromiseRules] = {
     "a received promise that counts from its answer": PromiseRules(counts_answer=True),
     "a promoted copy that serves at once": PromiseRules(waits=False),
@@ -84,6 +93,15 @@ PLANTED: Mapping[str, PromiseRules] = {
     "a promise to the leader of an old epoch": PromiseRules(refusal=to_anybody),
     "reads under one received promise": PromiseRules(needed=of_one),
     "reads without the promise of a copy that joins": PromiseRules(needed=of_members),
+    "reads of a leader that is alone under the promise of who joins it": PromiseRules(
+        shrinks_to_one=True, leased=alone
+    ),
+    "reads of a leader that has asked to be alone": PromiseRules(
+        shrinks_to_one=True, leased=known_alone
+    ),
+    "a takeover from a promoted copy that has not opened": PromiseRules(
+        shrinks_to_one=True, borrows_served=False
+    ),
     "a set that grows while the new leader's promise lasts": PromiseRules(grows_after=False),
     "a promise to one former leader that ends with that to another": PromiseRules(
         given=ToAnyLeader
@@ -95,15 +113,17 @@ PLANTED: Mapping[str, PromiseRules] = {
 
 
 def test_given_random_schedules_when_leaders_read_under_promises_then_no_read_is_stale() -> None:
-    reads, promotions = 0, 0
+    reads, promotions, takeovers = 0, 0, 0
     for seed in range(SEEDS):
-        world = lived(seed, PromiseRules())
+        world = lived(seed, PromiseRules(shrinks_to_one=seed % 2 == 1))
         assert not world.stale, seed
         reads += world.reads
         promotions += world.promotions
+        takeovers += world.takeovers
 
     assert reads > 4 * SEEDS, "or nothing of it was tried"
     assert promotions > 4 * SEEDS
+    assert takeovers > SEEDS
     assert PROMISE_MS == 2_000, "the planted bugs are of this length"
 
 
