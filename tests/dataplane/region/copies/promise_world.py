@@ -82,7 +82,7 @@ class PromiseWorld:
     """The time at which the leader was granted a lease last."""
     granted_epoch: int = 0
     borrowed_rows: int | None = None
-    """Those in the root that a node which has taken over opens; None: a copy of the set leads."""
+    """The rows in the root that is opened in a takeover; None: a copy of the set leads."""
 
     def local_ms(self, node: PromiseNode) -> int:
         counted_ms = self.real_ms - node.suspended_ms
