@@ -156,7 +156,9 @@ def test_given_a_promoted_copy_that_dies_before_it_serves_then_no_other_node_bor
     assert planned(lost(region), DEAD, LOST, third, former=former) is None
 
     served = region.model_copy(update={"state": RegionState.OPEN})
+    removed = region.with_copies(())  # as the decommission of the former leader's node does
     for plan in (
+        planned(removed, dead, third, former=former),
         planned(served, DEAD, dead, third, former=former),
         planned(region, DEAD, dead, third, former=former, is_forced=True),
     ):
