@@ -76,8 +76,9 @@ class LedRegion:
         """The reason why this node leads the region no more; None: it does."""
         self.on_end: Callable[[MetaError], None] = lambda _: None
         self.on_readable: Callable[[], None] = lambda: None
-        self.on_doubt: Callable[[MetaError], None] = lambda _: None
-        """Called when what waits for copies may wait for long: whoever asked is told so."""
+        self.on_doubt: Callable[[MetaError, MetaError], None] = lambda _, __: None
+        """Called when what waits for copies may wait for long, with what whoever asked is told, and
+        whoever waits behind it."""
         self.is_readable = False
         """Whether every required copy has what the epoch was opened with, and it is in memory, with
         the schema of the orders that came before."""
@@ -280,7 +281,9 @@ class LedRegion:
             if self.ended is not None:
                 raise Unknown(reason="this node leads the region no more", code=self.ended.code)
             if self.view.is_frozen:
-                self.on_doubt(Unknown(reason="too-few-copies", **self._too_few()))
+                facts = self._too_few()
+                doubt = Unknown(reason="too-few-copies", **facts)
+                self.on_doubt(doubt, Unavailable("too-few-copies", **facts))
             await self._next_move()
         return state
 

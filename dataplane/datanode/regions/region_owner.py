@@ -89,6 +89,9 @@ class RegionOwner:
     _held_back: Write | ExclusiveTask | None = None
     _running: Sequence[Write | ExclusiveTask] = ()
     """The writes, or the task, that run now."""
+    _refusal: MetaError | None = None
+    """The answer to whoever would wait behind what runs now, which may take long; None: all wait.
+    """
 
     @property
     def queued(self) -> int:
@@ -100,6 +103,7 @@ class RegionOwner:
         self.must_serve()
         self._must_not_stall()
         self._must_have_room(rows)
+        self._must_not_doubt()
         write = Write(header, rows, asyncio.get_running_loop().create_future())
         try:
             self._queue.put_nowait(write)
@@ -135,6 +139,8 @@ class RegionOwner:
         """Runs `act` in its turn, on the event loop, as `change`: for what waits for other
         nodes."""
         self.must_serve()
+        if not stops:
+            self._must_not_doubt()
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         await self._queue.put(ExclusiveTask(act, answer, stops))
         return await answer
@@ -145,11 +151,27 @@ class RegionOwner:
         if self._queue.empty():
             self._queue.put_nowait(ExclusiveTask(_nothing, None))
 
-    def doubt(self, error: MetaError) -> None:
+    def doubt(self, error: MetaError, refusal: MetaError) -> None:
         """Answers with *error* whoever waits for what runs now, which goes on: it may be long until
-        its outcome is known."""
+        its outcome is known. What waits behind it, or comes meanwhile, is answered with *refusal*
+        and not done; but an end of the region stays."""
         for item in self._running:
             _fail(item, error)
+        self._refusal = refusal
+        waiting = [] if self._held_back is None else [self._held_back]
+        while not self._queue.empty():
+            waiting.append(self._queue.get_nowait())
+        self._held_back = None
+        for item in waiting:
+            if isinstance(item, ExclusiveTask) and (item.stops or item.answer is None):
+                self._queue.put_nowait(item)
+            else:
+                _fail(item, refusal)
+
+    def _must_not_doubt(self) -> None:
+        """Raises the refusal of what would wait for long."""
+        if self._refusal is not None:
+            raise self._refusal
 
     def must_serve(self) -> None:
         """Raises the error that ended this opening. Every request after the end is not done."""
@@ -176,6 +198,7 @@ class RegionOwner:
                     await self._run_change(group)
                 else:
                     await self._run_group(group)
+                self._refusal = None
         except Exception:
             log.exception("region_owner_failed", region_id=self.region_id)
             self.stopped_by = Unavailable(what=f"region {self.region_id}", reason=FAULT)

@@ -18,7 +18,7 @@ from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
 from dataplane.region.engine.group import Applied
 from dataplane.region.following.copy_region import StreamedRecords
 from dataplane.region.following.leading import lead_new
-from metasrv_base.errors import Unavailable, Unknown
+from metasrv_base.errors import Conflict, MetaError, Unavailable, Unknown
 from metasrv_base.wire.node.copies import OrderedCopy, RegionCopies
 from metasrv_base.wire.node.orders import OpenRegion, RegionColumn
 from tests.dataplane.region.rig import REGION_ID, SPEC, A, B, batch, header, place
@@ -157,12 +157,61 @@ async def test_given_a_group_when_its_copy_leaves_and_may_lead_then_its_outcome_
         await asyncio.sleep(0)
         rows += [bench.led.region.stats().rows]
         bench.led.hear(COPIES.model_copy(update={"version": 4, "min_in_sync": 2}))
-        await bench.owner.change(lambda: None)
+        while not await done(bench.owner):  # noqa: ASYNC110  # until a thread has settled the group
+            await asyncio.sleep(0)
         running.cancel()
     assert isinstance(outcome, Unknown)
     assert outcome.facts["reason"] == "too-few-copies"
     assert (rows, waits_for) == ([0, 0], [SECOND])
     assert bench.led.region.stats().rows == 1, "the copy is back, with the row"
+
+
+async def done(owner: RegionOwner) -> bool:
+    """Whether a change was done, and not refused."""
+    try:
+        await owner.change(lambda: None)
+    except Unavailable:
+        return False
+    return True
+
+
+async def test_given_a_group_in_doubt_then_what_waits_behind_it_is_refused_and_an_end_is_not() -> (
+    None
+):
+    """An order that waits for a region keeps all its other orders waiting, and those of regions
+    that a request names with it."""
+    bench = WaitingBench()
+    bench.led.on_doubt = bench.owner.doubt
+    bench.led.hear(COPIES.model_copy(update={"version": 2, "min_in_sync": 2}))
+    bench.news.clear()
+    left = COPIES.members[1].model_copy(update={"role": "learner", "eligible": True})
+    update = {"version": 3, "min_in_sync": 2, "members": [COPIES.members[0], left]}
+    async with asyncio.TaskGroup() as group:
+        group.create_task(bench.owner.run())
+        first = group.create_task(written_by(bench, "s1"))
+        await bench.news.wait()
+        change = group.create_task(done(bench.owner))
+        behind = group.create_task(written_by(bench, "s2"))
+        await asyncio.sleep(0)
+
+        bench.led.hear(COPIES.model_copy(update=update))
+
+        assert not await change
+        assert not await done(bench.owner)
+        written = await behind
+        assert isinstance(await first, Unknown)
+        bench.led.end(Conflict("stale-epoch", reason="closed"))
+        await bench.owner.change(lambda: None, stops=True)
+    assert isinstance(written, Unavailable)
+    assert written.code == "too-few-copies"
+    assert bench.owner.stopped_by is not None
+
+
+async def written_by(bench: WaitingBench, statement: str) -> Applied | MetaError:
+    try:
+        return await bench.owner.write(header(statement), batch({b"k": (1, "x")}))
+    except MetaError as error:
+        return error
 
 
 async def test_given_a_copy_that_may_lead_when_an_order_has_another_schema_then_not_taken() -> None:
