@@ -16,7 +16,13 @@ from dataplane.region.engines.lsm import limited
 from dataplane.region.engines.registry import ENGINES, engine_of
 from dataplane.region.files.block_cache import BlockCache
 from dataplane.region.following.copy_region import CopyRegion
-from dataplane.region.following.leading import LedOpening, lead, lead_alone, lead_new
+from dataplane.region.following.leading import (
+    LedOpening,
+    lead,
+    lead_alone,
+    lead_new,
+    needs_another_epoch,
+)
 from dataplane.region.format.columns import RegionSpec, columns_told
 from dataplane.region.format.names import Opening
 from dataplane.region.format.schema import RegionSchema
@@ -76,9 +82,8 @@ class DiskStore:
         region_place = limited(self._existing(order), order.engine_options)
         if not order.borrows:
             return lead(region_place, _open_order(order))
-        if is_in_sync(order.copies):
-            reason = "a region with another copy in its set borrows no root"
-            raise Refused("invalid-request", reason=reason, borrows=order.borrows)
+        if is_in_sync(order.copies):  # it joined while the process before led, and has all rows
+            raise needs_another_epoch(int(order.region_id), order.epoch)
         return lead_alone(region_place, _open_order(order))
 
     def follow(self, order: CreateRegion | OpenRegion) -> CopyRegion:

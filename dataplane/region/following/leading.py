@@ -66,7 +66,7 @@ def lead_new(
     that has been written to since: it needs a new epoch."""
     made = _was_made(region_place, spec.region_id)
     if made and read_copy(region_place, spec.region_id).history.end:
-        raise _needs_epoch(spec.region_id, epoch)
+        raise needs_another_epoch(spec.region_id, epoch)
     region = Region(region_place, create_or_open(region_place, spec, epoch, replaces))
     return LedOpening(region, OwnLog(0, 0))
 
@@ -80,7 +80,7 @@ def lead(region_place: RegionPlace, order: OpenOrder) -> LedOpening:
     """
     manifest = find_own_source(region_place, order.region_id).manifest
     if manifest.epoch == order.epoch:
-        raise _needs_epoch(order.region_id, order.epoch)
+        raise needs_another_epoch(order.region_id, order.epoch)
     opened = open_copy(region_place, order.region_id, order.epoch, None)
     history = opened.opened.history
     pending = PendingRecords(region_place, opened.sealed)
@@ -94,7 +94,7 @@ def lead_alone(region_place: RegionPlace, order: OpenOrder) -> LedOpening:
     counts, so nothing is cut any more. Raises as `lead` and `Region.open`."""
     made = _was_made(region_place, order.region_id)
     if made and find_own_source(region_place, order.region_id).manifest.epoch == order.epoch:
-        raise _needs_epoch(order.region_id, order.epoch)
+        raise needs_another_epoch(order.region_id, order.epoch)
     region = Region.open(region_place, order)
     return led_from_now(region)
 
@@ -112,6 +112,7 @@ def _was_made(region_place: RegionPlace, region_id: int) -> bool:
         return False
 
 
-def _needs_epoch(region_id: int, epoch: int) -> Unavailable:
+def needs_another_epoch(region_id: int, epoch: int) -> Unavailable:
+    """The error of a region that a process opens at no epoch up to this one."""
     what = f"region {region_id}"
     return Unavailable("not-ready", what=what, reason=NEEDS_EPOCH, epoch=epoch)

@@ -209,7 +209,8 @@ def _promoted(
     """
     candidates = living_members(region, nodes)
     if not candidates:
-        return _led_again(region) if needs_epoch(region, nodes) else None
+        may_lead_again = needs_epoch(region, nodes) and not region.borrows
+        return _led_again(region) if may_lead_again else None
     chosen = _best(region.number, candidates, nodes, target)
     moved = led_by(region, chosen, former=CopyRole.LEARNER)
     return Rerouted(moved, led_by=region.leader, leaves=region.borrows, is_promoted=True)

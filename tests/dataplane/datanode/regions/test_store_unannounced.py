@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from dataplane.datanode.copies.roles import needs_epoch
 from dataplane.datanode.regions.store import DiskStore
 from dataplane.region.disk.local_disk import LocalDisk
 from dataplane.region.engines.engine import ServedRegion
-from keys.model.tables import RegionRoute, TableRoute
+from keys.model.tables import CopyRole, RegionCopy, RegionRoute, TableRoute
 from metasrv_base.clock import SystemClock
+from metasrv_base.errors import Unavailable
 from procedures.kinds.failover.failover_plan import DrainTarget, reroute_plan
 from procedures.ports import NodeView
 from procedures.steps.region_orders import create_order, open_order
@@ -85,3 +87,17 @@ def test_given_a_second_node_that_opened_and_was_not_announced_when_a_third_open
     third = opened(tmp_path, moved(tmp_path, second, "dn-3"))
 
     assert contents(third) == ROWS
+
+
+def test_given_a_borrower_that_a_copy_has_joined_when_it_starts_again_then_it_needs_an_epoch(
+    tmp_path: Path,
+) -> None:
+    """It would be refused for ever otherwise, and the copy, which has all rows, would not lead."""
+    second = moved(tmp_path, led(tmp_path), "dn-2")
+    joined = RegionCopy(node="dn-3", root=f"{tmp_path}/dn-3/r", role=CopyRole.IN_SYNC)
+    order = open_order(INFO, second.with_copies((joined,)))
+
+    with pytest.raises(Unavailable) as refused:
+        store(tmp_path, "dn-2", LocalDisk()).lead(order)
+
+    assert needs_epoch(refused.value)

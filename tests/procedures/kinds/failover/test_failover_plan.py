@@ -236,6 +236,23 @@ def test_given_a_promoted_copy_that_started_again_before_it_opened_then_the_next
     assert (plan.region.leader, plan.region.epoch) == ("dn-2", 2)
 
 
+def test_given_a_borrower_that_started_again_then_a_copy_that_has_joined_it_leads_or_nobody() -> (
+    None
+):
+    """It opens no borrowed root beside a copy of its set, at whatever epoch."""
+    region = replicated(("dn-2", IN_SYNC)).model_copy(update={"borrows": ("/disks/dn-9/r",)})
+    ids = (region.region_id,)
+    target = DrainTarget("dn-9", ids, moving=ids)
+    route = TableRoute(table_id=TABLE, version=1, region_routes=(region,))
+
+    (plan,) = reroute_plan(route, [restarted(region), view("dn-2")], target)
+
+    assert (plan.region.leader, plan.region.borrows) == ("dn-2", ())
+    assert plan.leaves == ("/disks/dn-9/r",)
+    with pytest.raises(Unavailable):
+        reroute_plan(route, [restarted(region), replace(view("dn-2"), alive=False)], target)
+
+
 def test_given_a_report_of_an_old_epoch_then_the_leader_stays() -> None:
     region = replicated(("dn-2", IN_SYNC)).model_copy(update={"epoch": 2})
     ids = (region.region_id,)

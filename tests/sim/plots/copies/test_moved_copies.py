@@ -28,6 +28,8 @@ FOUND = {
     20_000: "the same number of copies once more stopped writes, which a leader alone still took",
     20_026: "a move waited for ever for a copy, since another one had been removed as it began",
     60_102: "a node borrowed the lost root of a copy that had not led, and its leader was back",
+    61_004: "a leader that borrowed, and that a copy had joined, never opened again",
+    61_058: "orders waited behind a group in doubt, and the copy that would end it for one of them",
 }
 """Seeds that found something once."""
 LIVES = [Life(seed, MOVED_COPIES) for seed in (*FOUND, 2)]
