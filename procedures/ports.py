@@ -200,6 +200,10 @@ class NodeView:
     lost: Mapping[str, int] = field(default_factory=dict)
     """Regions whose files it has lost, as it reports them, with the epochs of its last orders."""
 
+    def has_restarted(self, region_id: str, epoch: int) -> bool:
+        """Whether it lives, and does not open the region, which it led, at this epoch any more."""
+        return self.alive and self.restarted.get(region_id) == epoch
+
 
 class Placement(Protocol):
     """Facts about the nodes; which of them to take is a pure function

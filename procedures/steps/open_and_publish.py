@@ -13,6 +13,7 @@ from keys.commit.txn import NOTHING, Txn
 from keys.model.tables import RegionRoute, RegionState, TableInfoKey, TableRouteKey
 from metasrv_base.errors import Unavailable
 from procedures.context import Context
+from procedures.ports import NodeView
 from procedures.steps.copies.copy_orders import tell_copies
 from procedures.steps.region_orders import OrderAnswers, is_gone, open_order, order_all
 
@@ -72,8 +73,8 @@ async def open_and_announce(
 async def grant(context: Context, table_id: int, region_ids: Collection[str]) -> Txn:
     """Orders their leaders to open the open regions again, which now grants a lease with it, and
     tells their copies. Of a region with another copy in its set nothing is waited for: it needs no
-    lease, and a leader that has started again since opens no more at this epoch, so that a failover
-    of the region waits for the locks of this procedure.
+    lease. A leader that has started again since opens no more at this epoch: its regions are left
+    to a failover, which waits for the locks of this procedure.
 
     Returns the transaction to commit: the route says `lost` of the regions of a volatile engine
     whose process has ended since they were announced; NOTHING for all others."""
@@ -81,7 +82,12 @@ async def grant(context: Context, table_id: int, region_ids: Collection[str]) ->
     snapshot = await context.snapshot(info_key, key)
     info, route = snapshot.must(info_key), snapshot.must(key)
     named = [r for r in route.region_routes if r.region_id in region_ids]
-    regions = [region for region in named if not is_gone(info, region)]
+    views = {view.node_id: view for view in context.ports.placement.nodes()}
+    regions = [
+        region
+        for region in named
+        if not is_gone(info, region) and not _has_restarted(views.get(region.leader), region)
+    ]
     answers = await order_all(context, info, regions, open_order)
     failed = answers.failed()
     lost = {id for id in failed if info.is_volatile and failed[id] == "region-lost"}
@@ -99,6 +105,10 @@ def as_lost(regions: Iterable[RegionRoute], lost: Collection[str]) -> tuple[Regi
     """Returns the regions that are in *lost*, as the route then says it."""
     update = {"state": RegionState.LOST}
     return tuple(r.model_copy(update=update) for r in regions if r.region_id in lost)
+
+
+def _has_restarted(leader: NodeView | None, region: RegionRoute) -> bool:
+    return leader is not None and leader.has_restarted(region.region_id, region.epoch)
 
 
 def _is_open(region: RegionRoute) -> bool:

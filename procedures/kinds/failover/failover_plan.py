@@ -148,9 +148,7 @@ def needs_epoch(region: RegionRoute, nodes: Sequence[NodeView]) -> bool:
     """Whether its leader lives, and opens the region at no epoch up to this one: its process has
     started again since it led (docs/protocols.md P3.5)."""
     leader = next((node for node in nodes if node.node_id == region.leader), None)
-    if leader is None or not leader.alive:
-        return False
-    return leader.restarted.get(region.region_id) == region.epoch
+    return leader is not None and leader.has_restarted(region.region_id, region.epoch)
 
 
 def needs_another(

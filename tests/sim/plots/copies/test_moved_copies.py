@@ -30,6 +30,7 @@ FOUND = {
     60_102: "a node borrowed the lost root of a copy that had not led, and its leader was back",
     61_004: "a leader that borrowed, and that a copy had joined, never opened again",
     61_058: "orders waited behind a group in doubt, and the copy that would end it for one of them",
+    61_117: "a truncate waited for a leader that had started again, and its failover for that",
 }
 """Seeds that found something once."""
 LIVES = [Life(seed, MOVED_COPIES) for seed in (*FOUND, 2)]
