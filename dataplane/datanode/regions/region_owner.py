@@ -103,7 +103,7 @@ class RegionOwner:
         self.must_serve()
         self._must_not_stall()
         self._must_have_room(rows)
-        self._must_not_doubt()
+        self._must_have_turn()
         write = Write(header, rows, asyncio.get_running_loop().create_future())
         try:
             self._queue.put_nowait(write)
@@ -140,7 +140,7 @@ class RegionOwner:
         nodes."""
         self.must_serve()
         if not stops:
-            self._must_not_doubt()
+            self._must_have_turn()
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         await self._queue.put(ExclusiveTask(act, answer, stops))
         return await answer
@@ -168,10 +168,10 @@ class RegionOwner:
             else:
                 _fail(item, refusal)
 
-    def _must_not_doubt(self) -> None:
-        """Raises the refusal of what would wait for long."""
+    def _must_have_turn(self) -> None:
+        """Raises the refusal where a turn behind what runs now may be far away."""
         if self._refusal is not None:
-            raise self._refusal
+            raise self._refusal.with_traceback(None)
 
     def must_serve(self) -> None:
         """Raises the error that ended this opening. Every request after the end is not done."""

@@ -127,29 +127,39 @@ async def test_given_too_few_copies_when_an_order_to_lead_has_another_schema_the
     assert 7 in {column.id for column in bench.led.region.schema.columns or ()}
 
 
-async def test_given_a_group_when_its_copy_leaves_and_may_lead_then_its_outcome_is_unknown() -> (
-    None
-):
-    """The row is not readable meanwhile, and counts once the copy is back."""
+LEFT = COPIES.model_copy(
+    update={
+        "version": 3,
+        "min_in_sync": 2,
+        "members": [
+            COPIES.members[0],
+            COPIES.members[1].model_copy(update={"role": "learner", "eligible": True}),
+        ],
+    }
+)
+"""The copy has left the set, which is below its minimum then."""
+
+
+def of_two_at_least() -> WaitingBench:
+    """A region whose groups count with two copies."""
     bench = WaitingBench()
     bench.led.on_doubt = bench.owner.doubt
     bench.led.hear(COPIES.model_copy(update={"version": 2, "min_in_sync": 2}))
     bench.news.clear()
-    left = COPIES.members[1].model_copy(update={"role": "learner", "eligible": True})
-    update = {"version": 3, "min_in_sync": 2, "members": [COPIES.members[0], left]}
+    return bench
 
-    async def written() -> Unknown | Applied:
-        try:
-            return await bench.owner.write(header("s1"), batch({b"k": (1, "x")}))
-        except Unknown as error:
-            return error
 
+async def test_given_a_group_when_its_copy_leaves_and_may_lead_then_its_outcome_is_unknown() -> (
+    None
+):
+    """The row is not readable meanwhile, and counts once the copy is back."""
+    bench = of_two_at_least()
     async with asyncio.TaskGroup() as group:
         running = group.create_task(bench.owner.run())
-        first = group.create_task(written())
+        first = group.create_task(written_by(bench, "s1"))
         await bench.news.wait()
 
-        bench.led.hear(COPIES.model_copy(update=update))
+        bench.led.hear(LEFT)
         outcome = await first
         rows = [bench.led.region.stats().rows]
         waits_for = bench.led.waits_for
@@ -180,12 +190,7 @@ async def test_given_a_group_in_doubt_then_what_waits_behind_it_is_refused_and_a
 ):
     """An order that waits for a region keeps all its other orders waiting, and those of regions
     that a request names with it."""
-    bench = WaitingBench()
-    bench.led.on_doubt = bench.owner.doubt
-    bench.led.hear(COPIES.model_copy(update={"version": 2, "min_in_sync": 2}))
-    bench.news.clear()
-    left = COPIES.members[1].model_copy(update={"role": "learner", "eligible": True})
-    update = {"version": 3, "min_in_sync": 2, "members": [COPIES.members[0], left]}
+    bench = of_two_at_least()
     async with asyncio.TaskGroup() as group:
         group.create_task(bench.owner.run())
         first = group.create_task(written_by(bench, "s1"))
@@ -194,7 +199,7 @@ async def test_given_a_group_in_doubt_then_what_waits_behind_it_is_refused_and_a
         behind = group.create_task(written_by(bench, "s2"))
         await asyncio.sleep(0)
 
-        bench.led.hear(COPIES.model_copy(update=update))
+        bench.led.hear(LEFT)
 
         assert not await change
         assert not await done(bench.owner)
