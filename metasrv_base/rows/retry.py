@@ -22,6 +22,8 @@ SENT_MS_MAX = 60_000
 longer than a failover by detection takes (30 s). Regions remember statements for twice as long."""
 REGION_BACKOFF = Backoff(first_ms=50, max_ms=1_000)
 """A failover takes seconds; asking every second for the new route is soon enough."""
+ATTEMPT_S = 0.02
+"""Seconds that a further attempt is to have: one that is cut off says less than the last answer."""
 
 
 def may_send_again(error: BaseException) -> bool:
@@ -64,10 +66,10 @@ class RegionAttempts:
 
     def pause_s(self, error: MetaError, again: Callable[[MetaError], bool]) -> float | None:
         """Seconds before the next attempt after one that failed with *error*. None: it was the
-        last, because *again* says so, or because the next would begin after `until`."""
+        last, because *again* says so, or because the next would have less than ATTEMPT_S."""
         self.made += 1
         pause_s = REGION_BACKOFF.delay_ms(self.made, self.rng.random()) / 1000
-        is_late = asyncio.get_running_loop().time() + pause_s >= self.until
+        is_late = asyncio.get_running_loop().time() + pause_s >= self.until - ATTEMPT_S
         return None if is_late or not again(error) else pause_s
 
 

@@ -49,7 +49,7 @@ from dataplane.frontend.statements.scans import (
     read_token,
 )
 from dataplane.frontend.statements.write_stream import WriteStream
-from dataplane.frontend.statements.writes import WriteOutcome
+from dataplane.frontend.statements.writes import StatementTimes, WriteOutcome
 from metasrv_base.errors import NotFound, Refused, Unavailable
 from metasrv_base.rows.layout import Layout
 from metasrv_base.rows.statement_ids import id_of_key
@@ -67,6 +67,7 @@ from metasrv_base.wire.frontend.rows import (
 )
 from metasrv_base.wire.http import strict_json
 from metasrv_base.wire.http.asgi import read_body
+from metasrv_base.wire.http.client import ANSWER_WITHIN_MS
 from metasrv_base.wire.problem.problems import field_errors
 from serving.json_body import media_type
 
@@ -113,17 +114,17 @@ def _named(request: Request) -> Name:
 async def write_rows(request: Request) -> Response:
     """Insert, upsert, update or delete rows: JSON with the `op` in it, or an Arrow IPC stream with
     `?op=`, which is applied batch by batch as it arrives."""
-    statement_id, sent_ms = _statement_id(request), sent_ms_of(request)
+    statement_id, times = _statement_id(request), times_of(request)
     service, name = await _asked(request)
     query = request.scope["query_string"]
     if media_type(request.scope) == MediaType.ARROW:
         op = _op(read_query(query, OP).get("op", [""])[0])
-        stream = WriteStream(service.writes, op, statement_id, sent_ms)
+        stream = WriteStream(service.writes, op, statement_id, times)
         return _written(await stream.run(name, partial(_batches, request)))
     read_query(query, NONE)
     body = await json_body(request, RowsRequest)
     op, written = Op(body.op), service.writes.rows
-    return _written(await written(name, op, body.rows, statement_id, sent_ms))
+    return _written(await written(name, op, body.rows, statement_id, times))
 
 
 @rows.get("/rows", response_model=RowsAnswer)
@@ -305,7 +306,12 @@ def _statement_id(request: Request) -> str:
     return id_of_key(header)
 
 
-def sent_ms_of(request: Request) -> int:
+def times_of(request: Request) -> StatementTimes:
+    """To be called before any wait."""
+    return StatementTimes(_sent_ms(request), _answer_by_ms(request))
+
+
+def _sent_ms(request: Request) -> int:
     """The time at which the first sender made the statement. For a client that does not say it, the
     time of this call, before any wait."""
     header = request.headers.get(SENT_MS)
@@ -314,6 +320,16 @@ def sent_ms_of(request: Request) -> int:
     if not _ID.fullmatch(header):
         raise Refused("invalid-request", found=header[:64], expected=f"{SENT_MS}: milliseconds")
     return int(header)
+
+
+def _answer_by_ms(request: Request) -> int | None:
+    header = request.headers.get(ANSWER_WITHIN_MS)
+    if header is None:
+        return None
+    if not _ID.fullmatch(header):
+        expected = f"{ANSWER_WITHIN_MS}: milliseconds"
+        raise Refused("invalid-request", found=header[:64], expected=expected)
+    return service_of(request).statements.clock.mono_ms() + int(header)
 
 
 def _written(done: WriteOutcome) -> Response:

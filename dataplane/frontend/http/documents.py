@@ -31,6 +31,7 @@ from metasrv_base.wire.frontend.rows import (
     KeysRequest,
     RowsRequest,
 )
+from metasrv_base.wire.http.client import ANSWER_WITHIN_MS
 from metasrv_base.wire.language.row_sql import RowSqlRequest
 from metasrv_base.wire.problem.problems import MEDIA_TYPE
 from serving.openapi import share_answers
@@ -54,6 +55,15 @@ _SENT_HEADER = {
     " Default: the arrival of this copy; a copy that is sent two minutes later is applied again.",
     "schema": {"type": "integer", "minimum": 1},
 }
+_WITHIN_HEADER = {
+    "name": ANSWER_WITHIN_MS,
+    "in": "header",
+    "required": False,
+    "description": "How long the client waits for the answer, in milliseconds from the arrival of"
+    " the request. Until then, what refuses the rows for now is asked again; then the last refusal"
+    " is the answer. Default: the time of a transaction, 10 s.",
+    "schema": {"type": "integer", "minimum": 1},
+}
 _MIN_HEADER = {
     "name": MIN_SCHEMA_VERSION,
     "in": "header",
@@ -61,6 +71,8 @@ _MIN_HEADER = {
     "description": "The answer is computed with this schema version of the table, or a newer one.",
     "schema": {"type": "integer", "minimum": 1},
 }
+
+_WRITE_HEADERS = (_KEY_HEADER, _SENT_HEADER, _WITHIN_HEADER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +109,7 @@ def completed(made: dict[str, Any]) -> dict[str, Any]:
             if parts.gives_rows:
                 _give_rows(operation["responses"]["200"])
     operation = document["paths"][SQL]["post"]
-    operation["parameters"] = [_KEY_HEADER, _SENT_HEADER]
+    operation["parameters"] = list(_WRITE_HEADERS)
     operation["requestBody"] = _body(RequestParts(), RowSqlRequest)
     document["components"]["schemas"] |= _schemas(RowSqlRequest)
     for operations in document["paths"].values():
@@ -130,7 +142,7 @@ def _query(parts: RequestParts) -> Iterator[dict[str, Any]]:
 
 
 def _headers(parts: RequestParts) -> list[dict[str, Any]]:
-    return [_KEY_HEADER, _SENT_HEADER, _MIN_HEADER] if parts.takes_arrow else [_MIN_HEADER]
+    return [*_WRITE_HEADERS, _MIN_HEADER] if parts.takes_arrow else [_MIN_HEADER]
 
 
 def _body(parts: RequestParts, model: type[BaseModel]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import orjson
 from fastapi import APIRouter, Request, Response
 
 from dataplane.frontend.http.answers import MediaType
-from dataplane.frontend.http.api import json_body, sent_ms_of, service_of
+from dataplane.frontend.http.api import json_body, service_of, times_of
 from dataplane.frontend.sql.run import SqlKey, run
 from metasrv_base.concurrency.reservations import HeldBytes
 from metasrv_base.concurrency.run_in_thread import is_small, run_in_thread
@@ -27,7 +27,7 @@ async def run_row_sql(request: Request) -> Response:
     All of the text is read before anything is done. A statement that fails ends it: the problem
     tells its number and place, and the `results` of those before it, which are done. The text from
     `rest` on was not begun."""
-    key = SqlKey(_key(request), sent_ms_of(request))
+    key = SqlKey(_key(request), times_of(request))
     service = service_of(request)
     try:
         body = await run(service, await json_body(request, RowSqlRequest), key)

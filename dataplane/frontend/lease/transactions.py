@@ -27,6 +27,8 @@ class Transaction:
     """Table id -> schema version."""
     max_lag_ms: int | None = None
     """The age that rows of its reads may have; None: leaders answer."""
+    answer_by_ms: int | None = None
+    """The time at which whoever asked waits no longer; None: it has not said."""
 
 
 class Transactions:

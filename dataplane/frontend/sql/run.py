@@ -15,6 +15,7 @@ from dataplane.frontend.sql.faults import with_place
 from dataplane.frontend.sql.read_statements import name_of, read_statements
 from dataplane.frontend.sql.reading import RowQuery, rows_of
 from dataplane.frontend.sql.selection import EXPLAINED, explained, selection
+from dataplane.frontend.statements.writes import StatementTimes
 from metasrv_base.concurrency.run_in_thread import is_small, run_in_thread
 from metasrv_base.errors import Conflict, MetaError, Unavailable
 from metasrv_base.rows.convert import json_column
@@ -44,10 +45,10 @@ CATCH_UP_S_MAX = 2.0
 
 @dataclass(frozen=True, slots=True)
 class SqlKey:
-    """Names the request in all its copies."""
+    """Names the request in all its copies, with the times of this one."""
 
     text: str
-    sent_ms: int
+    times: StatementTimes
 
     def of(self, statement: RowStatement) -> str:
         """The id of one statement. It has the place of the statement: the rest of a text is
@@ -164,8 +165,8 @@ class _StatementRun:
         )
 
     async def _write(self, statement: RowStatement, op: Op, rows: JsonRows) -> RowStatementResult:
-        id, sent_ms = self.key.of(statement), self.key.sent_ms
-        done = await self.service.writes.rows(self._name(statement), op, rows, id, sent_ms)
+        id, times = self.key.of(statement), self.key.times
+        done = await self.service.writes.rows(self._name(statement), op, rows, id, times)
         return RowStatementResult(
             offset=statement.text.start, rows_written=done.rows, catalog_version=self._version
         )

@@ -29,11 +29,15 @@ class Statements:
     latency: Latency
 
     @contextmanager
-    def running(self, max_lag_ms: int | None = None) -> Iterator[Transaction]:
-        """A transaction as long as one request. *max_lag_ms*: the age that its rows may have."""
+    def running(
+        self, max_lag_ms: int | None = None, answer_by_ms: int | None = None
+    ) -> Iterator[Transaction]:
+        """A transaction as long as one request. *max_lag_ms*: the age that its rows may have;
+        *answer_by_ms*: the time at which whoever asked waits no longer."""
         self.holder.check()
         began_ms = self.clock.mono_ms()
         with self.transactions.running(began_ms, max_lag_ms) as transaction:
+            transaction.answer_by_ms = answer_by_ms
             yield transaction
         self.latency.took(self.clock.mono_ms() - began_ms)
 
@@ -92,8 +96,12 @@ class Statements:
         return max(0.0, (until_ms - self.clock.mono_ms()) / 1000)
 
     def call(self, transaction: Transaction) -> CallBudget:
-        """The budget of calls until the transaction is too old."""
-        until = asyncio.get_running_loop().time() + self.left_s(transaction)
+        """The budget of calls until the transaction is too old, or whoever asked waits no
+        longer."""
+        left_s = self.left_s(transaction)
+        if transaction.answer_by_ms is not None:
+            left_s = min(left_s, (transaction.answer_by_ms - self.clock.mono_ms()) / 1000)
+        until = asyncio.get_running_loop().time() + left_s
         return CallBudget(transaction.id, until, max_lag_ms=transaction.max_lag_ms)
 
     async def _catch_up(self) -> None:

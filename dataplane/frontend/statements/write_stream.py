@@ -9,7 +9,7 @@ import pyarrow as pa
 from dataplane.frontend.catalog.catalog import Name
 from dataplane.frontend.catalog.schema import Schema
 from dataplane.frontend.planning.row_input import Op, RowInput, from_arrow
-from dataplane.frontend.statements.writes import WriteOutcome, Writes
+from dataplane.frontend.statements.writes import NOT_SAID, StatementTimes, WriteOutcome, Writes
 from metasrv_base.concurrency.run_in_thread import is_short_columnar, is_small
 from metasrv_base.errors import Conflict, MetaError
 from metasrv_base.rows.layout import Layout
@@ -26,15 +26,14 @@ class WriteStream:
     writes: Writes
     op: Op
     statement_id: str
-    sent_ms: int | None = None
-    """When its first sender made it; None: its arrival at each region counts."""
+    times: StatementTimes = NOT_SAID
 
     async def run(self, name: Name, batches: Batches) -> WriteOutcome:
         """Each batch is atomic within a region. Ends at the first that cannot be applied; the error
         says how many rows were."""
         rows, offset, regions = 0, 0, dict[str, RegionOutcome]()
         writes, statements = self.writes, self.writes.statements
-        with statements.running() as transaction:
+        with statements.running(answer_by_ms=self.times.answer_by_ms) as transaction:
             schema = await statements.bound(transaction, name)
             try:
                 number = 0
@@ -44,7 +43,7 @@ class WriteStream:
                     id = id_of_batch(self.statement_id, number)
                     request = writes.request(transaction, self.op, read, id)
                     is_short = _is_short(schema, batch)
-                    request = replace(request, sent_ms=self.sent_ms, is_short=is_short)
+                    request = replace(request, sent_ms=self.times.sent_ms, is_short=is_short)
                     try:
                         result, _ = await writes.run(schema, request)
                     except MetaError as error:

@@ -50,6 +50,20 @@ class WriteOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class StatementTimes:
+    """The times that a client says with a statement that writes."""
+
+    sent_ms: int | None = None
+    """When its first sender made it, in ms since 1970; None: its arrival at each region counts."""
+    answer_by_ms: int | None = None
+    """When the sender of this copy waits no longer, on the monotonic clock; None: once the
+    transaction is too old."""
+
+
+NOT_SAID = StatementTimes()
+
+
+@dataclass(frozen=True, slots=True)
 class WriteRequest:
     """A statement that writes, whatever the schema."""
 
@@ -88,26 +102,25 @@ class Writes:
         op: Op,
         rows: JsonRows,
         statement_id: str,
-        sent_ms: int | None = None,
+        times: StatementTimes = NOT_SAID,
     ) -> WriteOutcome:
-        """Writes the rows of one body. *sent_ms*: when its first sender made it; None: its arrival
-        at each region counts.
+        """Writes the rows of one body.
 
         Raises what `settle` says (metasrv_base/rows/outcome.py), and Refused before anything is
         sent."""
-        with self.statements.running() as transaction:
+        with self.statements.running(answer_by_ms=times.answer_by_ms) as transaction:
             schema = await self.statements.bound(transaction, name)
             request = self.request(transaction, op, partial(_from_rows, rows, op), statement_id)
             is_short = is_small(len(rows), 0)
             result, version = await self.run(
-                schema, replace(request, sent_ms=sent_ms, is_short=is_short)
+                schema, replace(request, sent_ms=times.sent_ms, is_short=is_short)
             )
         return WriteOutcome(result.rows, version, result.regions)
 
     def request(
         self, transaction: Transaction, op: Op, read: Callable[[Layout], RowInput], id: str
     ) -> WriteRequest:
-        """Makes a request that lasts as long as the transaction, and is bound by it."""
+        """Makes a request that lasts as long as calls of the transaction, and is bound by it."""
         bind = partial(self.statements.bind, transaction)
         return WriteRequest(op, read, id, self.statements.call(transaction).until, bind)
 

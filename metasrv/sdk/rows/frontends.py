@@ -27,6 +27,9 @@ from metasrv_base.wire.http.pooled_transport import KeptTransport
 TRY_MS = 12_000
 """The time for which one frontend may be silent, in ms: longer than a transaction lives, so that
 its answer is heard."""
+MARGIN_MS_MAX = 500
+"""Time in ms by which a frontend is told to answer earlier than it is waited for: at most a tenth
+of what there is. A refusal that has no time to be heard would be told as perhaps done."""
 LOOK_S = 60.0
 """Seconds between reads of the list of frontends, while all is well."""
 LOOK_AGAIN_S = 5.0
@@ -90,10 +93,13 @@ class Frontends:
         *copies* if a request was perhaps done.
         """
         answers: list[HttpAnswer] = []
-        async for attempt in attempts(until, self._rng, REGION_BACKOFF, _Patience().again):
+        left_ms = (until - asyncio.get_running_loop().time()) * 1000
+        margin_ms = max(1, min(MARGIN_MS_MAX, int(left_ms) // 10))
+        last_at = until - margin_ms / 1000
+        async for attempt in attempts(last_at, self._rng, REGION_BACKOFF, _Patience().again):
             with attempt:
                 try:
-                    answers = [await self._send(method, path, until, sent)]
+                    answers = [await self._send(method, path, until, margin_ms, sent)]
                 except Unknown:
                     copies.perhaps = True
                     raise
@@ -104,7 +110,9 @@ class Frontends:
 
     # -- inside
 
-    async def _send(self, method: str, path: str, until: float, sent: RequestArgs) -> HttpAnswer:
+    async def _send(
+        self, method: str, path: str, until: float, margin_ms: int, sent: RequestArgs
+    ) -> HttpAnswer:
         await self._look()
         now = asyncio.get_running_loop().time()
         order = self._spread.order(now)
@@ -120,7 +128,7 @@ class Frontends:
         with self._spread.asking(order[0]):
             try:
                 answer = await client.request(
-                    method, path, deadline_ms=left_ms, try_ms=try_ms, **sent
+                    method, path, deadline_ms=left_ms, try_ms=try_ms, margin_ms=margin_ms, **sent
                 )
             except (Unavailable, Unknown):
                 self._passed_over(order[:1])

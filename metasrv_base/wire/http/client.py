@@ -29,6 +29,10 @@ M = TypeVar("M", bound=BaseModel)
 CONNECT_MS_MAX = 2_000  # a live server on our networks accepts within milliseconds
 HOPS_MAX = 2  # to leaders that were named; a third would be an election in progress
 SERVERS_MAX = 32  # servers known; a cluster has three or five
+ANSWER_WITHIN_MS = "x-answer-within-ms"
+"""Header of a request: the time from its arrival, in milliseconds, in which its sender wants the
+answer. What a server tries again meanwhile it then answers with its last refusal, which says what
+is not done; a sender that has given up could only say that it was perhaps done."""
 URLS_KEPT = 256  # parsed lately: to parse one takes longer than to write the request
 
 _SAFE = frozenset({"GET", "HEAD"})
@@ -44,6 +48,10 @@ class Options(TypedDict, total=False):
     try_ms: int
     """Time in ms for which one server may be silent before the next is tried. Default: the whole
     deadline. Only a repeatable request is then sent to another server."""
+    margin_ms: int
+    """Time in ms by which a server is told to answer earlier than it is waited for, so that its
+    refusal is heard (`ANSWER_WITHIN_MS`); no further server is asked with less left. Default: they
+    are told nothing."""
     json: object
     """A pydantic model, or anything that JSON can hold."""
     content: bytes
@@ -152,7 +160,7 @@ class HttpClient:
         waiting = list(self.urls)
         hops = 0
         last: MetaError | None = None
-        while waiting and loop.time() < call.until:
+        while waiting and loop.time() < (call.until if last is None else call.asks_until):
             url = waiting.pop(0)
             try:
                 answer = await self._try(url, call)
@@ -212,6 +220,7 @@ class _Call:
     repeatable: bool
     answer_bytes_max: int
     try_s: float
+    margin_s: float
     until: float
 
     @classmethod
@@ -232,8 +241,14 @@ class _Call:
             repeatable=options.get("repeatable", by_nature),
             answer_bytes_max=options.get("answer_bytes_max", ANSWER_BYTES_MAX),
             try_s=options.get("try_ms", options["deadline_ms"]) / 1000,
+            margin_s=options.get("margin_ms", 0) / 1000,
             until=until,
         )
+
+    @property
+    def asks_until(self) -> float:
+        """The time from which no further server is asked."""
+        return self.until - self.margin_s
 
     def share(self, now: float) -> float:
         """Seconds that the next server may take."""
@@ -242,13 +257,15 @@ class _Call:
     def request(self, url: str, always: Mapping[str, str], now: float) -> httpx.Request:
         """Returns the request to the server *url*. *always*: headers of every request."""
         share = self.share(now)
+        within_ms = max(1, int((share - self.margin_s) * 1000))
+        within = {ANSWER_WITHIN_MS: str(within_ms)} if self.margin_s else {}
         connect_s = min(CONNECT_MS_MAX / 1000, share / 2)
         timeout = {"connect": connect_s, "read": share, "write": share, "pool": share}
         return httpx.Request(
             self.method,
             _parsed(url + self.path),
             content=self.content,
-            headers={**always, **self.headers},
+            headers={**always, **self.headers, **within},
             params=dict(self.params) or None,
             extensions={"timeout": timeout, LIMIT: self.answer_bytes_max},
         )

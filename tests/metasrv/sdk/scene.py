@@ -14,6 +14,7 @@ from metasrv.sdk.rows.table import AsyncTable
 from metasrv_base.wire.api.tables import TableBody
 from metasrv_base.wire.frontend.feed import FeedColumn, FeedConstraint
 from metasrv_base.wire.frontend.rows import MIN_SCHEMA_VERSION
+from metasrv_base.wire.http.client import ANSWER_WITHIN_MS
 from tests.dataplane.frontend.bench import Bench, running
 from tests.dataplane.frontend.tables import feed_table, index
 from tests.metasrv.sdk.catalog import URL, FakeCatalog
@@ -33,6 +34,8 @@ class Frontends(FakeCatalog):
     """Hosts that were asked."""
     at_least: list[str | None] = field(default_factory=list)
     """The schema version that each had to know."""
+    within_ms: list[int] = field(default_factory=list)
+    """The time in which each was to answer."""
     held: asyncio.Event | None = None
     """Until then nobody hears which there are."""
 
@@ -45,6 +48,7 @@ class Frontends(FakeCatalog):
         assert request.url.host in ("fe-1.test", "fe-2.test"), "never straight to a node"
         self.told.append(request.url.host)
         self.at_least.append(request.headers.get(MIN_SCHEMA_VERSION))
+        self.within_ms.append(int(request.headers[ANSWER_WITHIN_MS]))
         when, fault = self.faults.pop(0) if self.faults else ("never", None)
         if fault is not None and when == "before":
             raise fault

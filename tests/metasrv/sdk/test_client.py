@@ -6,6 +6,7 @@ import httpx
 import pyarrow as pa
 import pytest
 
+from metasrv.sdk.rows.frontends import MARGIN_MS_MAX, TRY_MS
 from metasrv_base.errors import Conflict, NotFound, Refused, Unavailable, Unknown
 from metasrv_base.wire.problem.problems import problem_of
 from tests.dataplane.frontend.tables import rule
@@ -330,3 +331,15 @@ async def test_given_one_row_or_key_in_place_of_a_list_then_the_right_form_is_to
                 await work
 
     assert frontends.told == []
+
+
+async def test_given_a_deadline_when_written_then_frontends_are_to_answer_before_it() -> None:
+    async with scene() as (frontends, table):
+        await table.insert(ROWS[:2], deadline_ms=10_000)
+        await table.insert(ROWS[2:4], deadline_ms=1_000_000)
+        await table.insert(ROWS[4:6], deadline_ms=2_000)
+
+    short, at_most, shorter = frontends.within_ms
+    assert 9_000 < short <= 10_000 - MARGIN_MS_MAX
+    assert at_most == TRY_MS - MARGIN_MS_MAX
+    assert 0 < shorter <= 2_000 - 200

@@ -9,6 +9,7 @@ from dataplane.frontend.service import FrontendService
 from dataplane.frontend.statements.query import LIMIT, range_of
 from dataplane.frontend.statements.reads import PageOf
 from dataplane.frontend.statements.scans import Place
+from dataplane.frontend.statements.writes import StatementTimes
 from metasrv_base.errors import Conflict, MetaError, Unknown
 from tests.sim.clients.client import Session
 from tests.sim.clients.frontend_line import Line
@@ -104,10 +105,10 @@ class User:
         session = self.session
         rows = [self._row(op, key) for key in keys]
         statement = self.table.begin(op, rows, session.now)
-        id, sent_ms = session.key().ljust(16, "-"), session.clock.wall_ms()
+        id, times = session.key().ljust(16, "-"), StatementTimes(session.clock.wall_ms())
 
         async def act(service: FrontendService) -> object:
-            return await service.writes.rows(self.name, op, rows, id, sent_ms)
+            return await service.writes.rows(self.name, op, rows, id, times)
 
         for tried in range(TRIES_MAX):
             try:

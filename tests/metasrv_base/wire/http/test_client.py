@@ -16,7 +16,7 @@ from metasrv_base.errors import (
 )
 from metasrv_base.wire.api.changes import RenameRequest
 from metasrv_base.wire.api.tables import TableList
-from metasrv_base.wire.http.client import HttpClient, has_no_server
+from metasrv_base.wire.http.client import ANSWER_WITHIN_MS, HttpClient, has_no_server
 from metasrv_base.wire.problem.problems import problem_of
 from tests.metasrv_base.wire.http.http_server import HANG_UP, SILENCE, Reply, serving
 
@@ -278,6 +278,28 @@ async def test_given_an_answer_that_is_no_model_when_read_then_it_is_corrupt() -
         odd.body(TableList)
     with pytest.raises(Corrupt):
         page.json()
+
+
+async def test_given_a_margin_when_asked_then_the_server_is_told_of_less_time() -> None:
+    async with serving(Reply()) as one, HttpClient([one.url]) as client:
+        await client.request("POST", "/x", deadline_ms=2 * LONG_MS, try_ms=LONG_MS, margin_ms=500)
+        await client.request("POST", "/x", deadline_ms=LONG_MS)
+
+    told = [asked.headers.get(ANSWER_WITHIN_MS) for asked in one.asked]
+    assert told == [str(LONG_MS - 500), None]
+
+
+async def test_given_less_time_than_the_margin_when_one_refuses_then_no_other_is_asked() -> None:
+    async with (
+        serving(problem(Unavailable("not-ready"))) as one,
+        serving(Reply()) as other,
+        HttpClient([one.url, other.url]) as client,
+    ):
+        with pytest.raises(Unavailable):
+            await client.request("POST", "/x", deadline_ms=LONG_MS, margin_ms=LONG_MS)
+
+    assert (len(one.asked), len(other.asked)) == (1, 0)
+    assert one.asked[0].headers[ANSWER_WITHIN_MS] == "1"
 
 
 async def test_given_no_time_when_asked_then_nothing_is_sent() -> None:
