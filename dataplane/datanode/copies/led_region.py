@@ -105,6 +105,8 @@ class LedRegion:
             return
         self.copies, self.view.min_in_sync = copies, copies.min_in_sync
         self.view.read_route(set_of(copies, self.epoch), self._now_ms())
+        if copies.last_leaves:
+            self.view.expect_leave()
         self._news()
 
     def next_change(self) -> CopyChange | None:
@@ -116,7 +118,7 @@ class LedRegion:
         if view.joining is not None:
             return self._change("join", view.joining, "it has all records")
         for leaving, reason in view.leaves(now_ms).items():
-            view.ask_to_leave()
+            view.expect_leave()
             change = self._change("leave", leaving, reason)
             eligible = self.is_readable and view.may_be_eligible(leaving)
             return change.model_copy(update={"eligible": eligible})

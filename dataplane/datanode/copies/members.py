@@ -57,14 +57,15 @@ def with_change(
     """The copies once *change* was made, which gave them that version. *eligible*: the copy that
     has left may lead. With the minimum in sync no copy is eligible any more."""
     role: CopyStanding = "in-sync" if change.change == "join" else "learner"
-    update = {"role": role, "eligible": eligible}
+    standing = {"role": role, "eligible": eligible}
     members = [
-        copy.model_copy(update=update) if name_of(copy) == (change.node, change.root) else copy
+        copy.model_copy(update=standing) if name_of(copy) == (change.node, change.root) else copy
         for copy in copies.members
     ]
     if sum(copy.role != "learner" for copy in members) >= copies.min_in_sync:
         members = [copy.model_copy(update={"eligible": False}) for copy in members]
-    return copies.model_copy(update={"members": members, "version": version})
+    update = {"members": members, "version": version, "last_leaves": False}
+    return copies.model_copy(update=update)
 
 
 def must_fit(order: CreateRegion | OpenRegion) -> None:

@@ -104,7 +104,7 @@ class LeaderView:
     _asked_version: int = 0
     """The version of the route that this request was computed from."""
     _leave_version: int = NOTHING
-    """The version of the route from which a copy was asked to leave last."""
+    """The version of the route at which a copy was expected to leave last."""
     _copies: dict[CopyName, CopyProgress] = field(default_factory=dict)
     _left: set[CopyName] = field(default_factory=set)
     """Copies that have followed this epoch, and that the route names no more."""
@@ -150,8 +150,8 @@ class LeaderView:
 
     @property
     def may_be_alone(self) -> bool:
-        """Whether the route may name nobody else in the set: as it was read last, or by a request
-        that a copy leaves, whose outcome is not known. A copy that joins or leaves is required, but
+        """Whether the route may name nobody else in the set: as it was read last, or by a leave
+        that is expected and not known to be over. A copy that joins or leaves is required, but
         whoever fails over a leader that is alone waits for its lease, and for no promise (P4.5)."""
         others = len(self.members.in_sync) - 1
         return others == 0 or (others == 1 and self._leave_version == self.members.version)
@@ -224,8 +224,9 @@ class LeaderView:
         self._require({copy}, now_ms)
         return self._asked_version
 
-    def ask_to_leave(self) -> None:
-        """Notes that metasrv is asked to remove a copy of `leaves` from the set."""
+    def expect_leave(self) -> None:
+        """Notes that a copy may leave the set without further word: this leader asks for that, or
+        metasrv is about to remove the copy."""
         self._leave_version = self.members.version
 
     def note_answer(self, copy: CopyName, now_ms: int) -> None:

@@ -39,5 +39,8 @@ class RegionCopies(WireModel):
     min_in_sync: Int32
     """The number of copies, with the leader, that the leader must require to acknowledge a row
     (docs/protocols.md P5.12)."""
+    last_leaves: bool = Field(default=False, exclude_if=not_)
+    """The only other copy in sync is about to be removed from the region. The leader, which is told
+    before, takes it that it may be alone in its set from now on (docs/protocols.md P4.5)."""
     members: Annotated[list[OrderedCopy], Field(min_length=1, max_length=COPIES_MAX)]
     """The leader first."""

@@ -1,14 +1,15 @@
 """remove_copy: removes a copy that a region does not need, and then its folder.
 
 The copy is removed from the route; then an order tells the leader, which requires the copy until
-then (docs/protocols.md P5.10), and the node deletes the folder. A copy of the set is removed only
+then (docs/protocols.md P5.10), and the node deletes the folder. A leader that will be alone in its
+set is told before, too, and must answer. A copy of the set is removed only
 if the table's number of copies is in sync without it, on nodes that live, so its replacement has
 joined before; a move names that replacement.
 """
 
 from collections.abc import Collection
 from functools import partial
-from operator import is_
+from operator import is_, not_
 
 from pydantic import Field
 
@@ -26,7 +27,7 @@ from procedures.context import Context
 from procedures.locking.locks import route_key, shared
 from procedures.machine import AdmissionLane, Done, Goto, Kind, Outcome, ProcedureState, Step
 from procedures.steps.copies.copy_leavings import delete_left
-from procedures.steps.copies.copy_orders import CopyTarget, tell_leader
+from procedures.steps.copies.copy_orders import CopyTarget, announce_leave, tell_leader
 from procedures.steps.copies.copy_routes import must_have_region, without_copy
 
 
@@ -44,6 +45,8 @@ class RemoveCopy(ProcedureState):
     replaced_by: str | None = Field(default=None, exclude_if=partial(is_, None))
     """The root of the copy that was added for it (move_copy), which must be in the set. None: no
     copy was."""
+    gone: bool = Field(default=False, exclude_if=not_)
+    """The node of the copy is gone for good, by the word of an operator: it gives no promise."""
     least: int | None = Field(default=None, exclude_if=partial(is_, None))
     """Copies that must be in sync without it; None: as many as the table is to have."""
 
@@ -52,7 +55,8 @@ async def leave(state: RemoveCopy, context: Context) -> Outcome[RemoveCopy]:
     """Removes the copy from the route; does nothing if the route does not name it.
 
     Raises NotFound for a table or region that is gone, Conflict("action-not-allowed") for a copy
-    that leads, or that is needed.
+    that leads, or that is needed, and Unavailable while a leader that it leaves alone does not
+    answer.
     """
     info_key, key = TableInfoKey(state.table_id), TableRouteKey(state.table_id)
     snapshot = await context.snapshot(info_key, key)
@@ -64,6 +68,8 @@ async def leave(state: RemoveCopy, context: Context) -> Outcome[RemoveCopy]:
         return Goto("delete", state)
     must_be_free(info, region, state, context.alive_nodes())
     changed = without_copy(region, state.root)
+    if len(changed.in_sync) == 1 < len(region.in_sync) and not state.gone:
+        await announce_leave(context, info, region)
     return Goto("delete", state, change(snapshot.only(key), route_changed(route, (changed,))))
 
 

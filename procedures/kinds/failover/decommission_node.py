@@ -96,6 +96,7 @@ def _copies(state: DecommissionNode, context: Context) -> Iterator[RemoveCopy]:
                         root=copy.root,
                         reason=state.reason,
                         forced=True,
+                        gone=True,
                     )
 
 

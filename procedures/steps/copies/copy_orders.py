@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from keys.model.tables import RegionRoute, RegionState, TableInfo
+from metasrv_base.errors import Unavailable
 from metasrv_base.values.frozen import frozen
 from metasrv_base.wire.node.orders import (
     CloseRegion,
@@ -179,6 +180,28 @@ async def tell_leader(context: Context, info: TableInfo, region: RegionRoute) ->
     """Tells a living leader which copies the route names. Its answer changes nothing, as with
     `tell_copies`."""
     await tell_leaders(context, info, (region,))
+
+
+async def announce_leave(context: Context, info: TableInfo, region: RegionRoute) -> None:
+    """Tells the leader that the only other copy in sync is about to be removed. Raises Unavailable
+    if it has not answered that it knows: a failover of a leader that is alone in its set waits for
+    its lease, and for no promise (docs/protocols.md P4.5). A node that does not know this field of
+    the order is not waited for."""
+
+    def announced(target: CopyTarget) -> OpenRegion:
+        order = open_copy(target)
+        assert order.copies is not None, "the region has another copy"
+        return order.model_copy(
+            update={"copies": order.copies.model_copy(update={"last_leaves": True})}
+        )
+
+    leader = CopyTarget(info, region, region.leader, region.root)
+    if not living([leader], context.alive_nodes()) or region.state is not RegionState.OPEN:
+        what = f"the leader {region.leader} of region {region.region_id}"
+        raise Unavailable("not-ready", what=what, reason="it must know that its last copy leaves")
+    answers = await order_copies(context, [leader], announced)
+    if answers.failed().get(leader.name) != "invalid-request":
+        answers.must_all_succeed()
 
 
 async def tell_leaders(context: Context, info: TableInfo, regions: Iterable[RegionRoute]) -> None:

@@ -50,7 +50,8 @@ class Serving:
         if copies.version < self.copies_version:
             return
         is_joining = self.has_set and copies.version == self.copies_version
-        self.has_set = is_joining or any(copy.role == "in-sync" for copy in copies.members)
+        has_others = any(copy.role == "in-sync" for copy in copies.members)
+        self.has_set = (is_joining or has_others) and not copies.last_leaves
         self.copies_version = copies.version
 
     def hand_over(self, order: HandOver) -> None:

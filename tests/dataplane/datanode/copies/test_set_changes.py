@@ -195,6 +195,22 @@ async def test_given_a_copy_that_left_in_silence_then_it_joins_by_an_answer_and_
     assert SECOND in bench.in_sync
 
 
+async def test_given_a_leader_that_is_told_that_its_last_copy_leaves_then_it_may_be_alone() -> None:
+    bench = Bench("in-sync")
+    leaves = copies(1, "in-sync").model_copy(update={"last_leaves": True})
+    assert not bench.led.view.may_be_alone
+
+    bench.led.hear(leaves)
+    assert bench.led.view.may_be_alone
+    assert SECOND in bench.led.view.required, "until the route says otherwise"
+    bench.led.hear(copies(1, "in-sync"))
+    assert bench.led.view.may_be_alone, "by an order that was late"
+
+    bench.led.hear(leaves.model_copy(update={"version": 0}))
+    bench.led.hear(copies(2, "in-sync"))
+    assert not bench.led.view.may_be_alone, "the route names both again"
+
+
 async def test_given_a_copy_whose_disk_was_emptied_then_it_leaves_and_joins_with_all_again() -> (
     None
 ):

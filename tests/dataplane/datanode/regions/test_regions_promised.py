@@ -175,7 +175,7 @@ def test_given_a_leader_that_may_be_alone_when_it_requires_another_then_its_leas
     joining, leaving = view_of(COPY, epoch=2, learners=(LEADER,)), view_of(COPY, LEADER, epoch=2)
     joining.acknowledged(LEADER, 2, 0, 0)
     joining.join(LEADER, 0)
-    leaving.ask_to_leave()
+    leaving.expect_leave()
     for view in (joining, leaving):
         bench = Bench(2, Led(view))
         bench.receive(LEADER)

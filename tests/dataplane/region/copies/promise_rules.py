@@ -24,7 +24,8 @@ class Lead:
     joining: int | None = None
     """A learner that it has asked to add."""
     has_asked: bool = False
-    """Whether it has asked that a copy leaves, and has not read another route since."""
+    """Whether it has asked that a copy leaves, or was told that one is about to be removed, and has
+    not read another route since."""
     rows: int = 0
     following: frozenset[int] = frozenset()
     """Nodes that it knows to follow its epoch."""
@@ -62,6 +63,8 @@ class PromiseRules:
     that, and for no promise."""
     borrows_served: bool = True
     """Nobody takes over from a promoted leader that has not served."""
+    is_told: bool = True
+    """The last other copy of a set is removed once the leader has answered that it knows."""
     waits: bool = True
     """A promoted copy waits for its own promise."""
     grows_after: bool = True

@@ -104,7 +104,7 @@ class PromiseWorld:
     # -- events
 
     def step(self) -> None:
-        alone = (8, 4, 3) if self.rules.shrinks_to_one else (0, 0, 0)
+        alone = (8, 4, 1, 3) if self.rules.shrinks_to_one else (0, 0, 0, 0)
         event = self.draw.choices(
             (
                 self.pass_time,
@@ -123,6 +123,7 @@ class PromiseWorld:
                 self.follow,
                 self.grant,
                 self.leave,
+                self.remove,
                 self.take_over,
             ),
             weights=(24, 12, 60, 4, 3, 14, 16, 16, 16, 1, 1, 1, 12, 10, *alone),
@@ -279,6 +280,18 @@ class PromiseWorld:
             self.in_sync = frozenset({self.leader})
             if self.draw.random() < 0.5:
                 lead.members, lead.has_asked = self.in_sync, False
+
+    def remove(self) -> None:
+        """An operator removes the only other copy; the leader need not hear that it was done."""
+        lead = self.nodes[self.leader].lead
+        if len(self.in_sync) != 2:
+            return
+        if self.rules.is_told:
+            if lead is None or lead.epoch != self.epoch:
+                return
+            lead.members, lead.has_asked = self.in_sync, True
+        if self.draw.random() < 0.9:
+            self.in_sync = frozenset({self.leader})
 
     def compute(self) -> None:
         leading = self.leading()

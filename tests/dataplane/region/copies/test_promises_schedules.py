@@ -99,6 +99,9 @@ PLANTED: Mapping[str, PromiseRules] = {
     "reads of a leader that has asked to be alone": PromiseRules(
         shrinks_to_one=True, leased=known_alone
     ),
+    "a last copy that is removed behind the back of its leader": PromiseRules(
+        shrinks_to_one=True, is_told=False
+    ),
     "a takeover from a promoted copy that has not opened": PromiseRules(
         shrinks_to_one=True, borrows_served=False
     ),

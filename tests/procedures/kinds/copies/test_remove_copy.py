@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from keys.store.kv import Compare
+from metasrv_base.wire.node.orders import OpenRegion
 from procedures.kinds.copies.add_copy import ADD_COPY
 from procedures.kinds.copies.remove_copy import REMOVE_COPY, RemoveCopy
 from procedures.kinds.failover.change_copies import CHANGE_COPIES, ChangeCopies
@@ -16,6 +17,7 @@ from tests.procedures.harness.copies.copied_tables import (
     copied_info,
     copied_route,
     put_copied_table,
+    with_copied_table,
 )
 from tests.procedures.harness.copies.copied_tables import IN_SYNC as MEMBER
 from tests.procedures.harness.ends import TABLE
@@ -121,6 +123,45 @@ def test_given_the_last_copy_of_a_set_when_an_operator_removes_it_then_it_goes()
     assert code_of(end) is None
     assert roles(cluster, 0) == []
     assert cluster.plane.nodes["dn-1"].serving[FIRST].copies_version == 2
+    assert told_of_copies(cluster) == [(1, True), (2, False)], "the leader knew before"
+
+
+def told_of_copies(cluster: Cluster) -> list[tuple[int, bool]]:
+    """The versions of the copies of the first region that its leader was told of, and whether its
+    last copy leaves."""
+    orders = [order for node, order in cluster.plane.told if node == "dn-1"]
+    opens = [order for order in orders if isinstance(order, OpenRegion)]
+    copies = [order.copies for order in opens if order.region_id == FIRST]
+    return [(named.version, named.last_leaves) for named in copies if named is not None]
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["alive", "gone for good"])
+def test_given_a_leader_that_does_not_answer_when_its_last_copy_is_removed_then_it_stays(
+    gone: bool,
+) -> None:
+    """The leader may answer reads under the promise of that copy, cut off together with it; a
+    failover of a leader that is alone waits for its lease. A node that is gone promises nothing."""
+
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_copied_table, {})
+        cluster.plane.nodes["dn-1"].silent = True
+
+        state = IN_SYNC.model_copy(update={"forced": True, "gone": gone})
+        end = await finish(cluster, REMOVES, state, {})
+
+        assert code_of(end) == (None if gone else "deadline-exceeded")
+        assert roles(cluster, 0) == ([] if gone else [("dn-2", "in-sync")])
+
+    run(main, 1)
+
+
+def test_given_more_copies_in_sync_when_one_is_removed_then_its_leader_is_told_after() -> None:
+    state = IN_SYNC.model_copy(update={"forced": True})
+
+    (end,), cluster = lives((REMOVES, state), given=with_one_too_many)
+
+    assert code_of(end) is None
+    assert told_of_copies(cluster) == [(2, False)]
 
 
 @pytest.mark.parametrize(
