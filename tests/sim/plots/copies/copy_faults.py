@@ -31,11 +31,13 @@ def may_lose(kv: MemoryKv, node: Datanode) -> bool:
     """Whether every region with a copy on this node has another one in its set, whose disk lives
     (G51), and none borrows a root there. A learner may be the former leader of a copy that was lost
     before it served: then that has the rows. A table that is to have one copy may lose the others
-    at any moment."""
+    at any moment. A region that is being made has no rows; a copy that has not answered by the time
+    it opens is not in its set then, so it may need each one that has."""
     lost, single = node.disks.lost_roots, _tables_of_one_copy(kv)
     return all(
         (
             table_of(RegionId(int(region.region_id))) not in single
+            and (region.announced or bool(region.borrows))
             and any(name != node.name and root not in lost for name, root in set_of(region))
         )
         or node.name not in region.nodes
