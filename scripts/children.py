@@ -7,9 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from threading import Event
 from types import FrameType
 
+from metasrv_base.clock import SystemClock
+
 OUT_OF_TIME = 124  # as timeout(1) says it
+LOOK_S = 0.05
 GRACE_S = 10.0  # after SIGTERM; apt and etcd tidy up in less
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -91,10 +95,17 @@ def run(
 ) -> int:
     """Run to the end and return the exit code; 124 when the limit passed first."""
     with begun(argv, cwd=cwd, log=log, env=env) as child:
-        try:
-            return child.wait(limit_s)
-        except subprocess.TimeoutExpired:
-            return OUT_OF_TIME
+        return OUT_OF_TIME if (code := _waited(child, limit_s)) is None else code
+
+
+def code_of(child: subprocess.Popen[bytes]) -> int | None:
+    """Returns the exit code of a child that has ended; None: it runs.
+
+    Signals that end us are held back meanwhile: one that came while `poll` takes the lock of the
+    child would leave it locked, and nobody could wait for the child any more.
+    """
+    with _held_back():
+        return child.poll()
 
 
 def must(argv: Sequence[str], *, cwd: Path, log: Path) -> None:
@@ -104,13 +115,22 @@ def must(argv: Sequence[str], *, cwd: Path, log: Path) -> None:
         raise Failed(argv, code, "\n".join(log.read_text(errors="replace").splitlines()[-15:]))
 
 
+def _waited(child: subprocess.Popen[bytes], limit_s: float | None) -> int | None:
+    """Waits for a child; None: the limit passed first."""
+    clock, pause = SystemClock(), Event()
+    end_ms = None if limit_s is None else clock.mono_ms() + int(limit_s * 1000)
+    while (code := code_of(child)) is None:
+        if end_ms is not None and clock.mono_ms() >= end_ms:
+            return None
+        pause.wait(LOOK_S)
+    return code
+
+
 def end_group(child: subprocess.Popen[bytes]) -> None:
     """End the child and all it started: SIGTERM, a grace, SIGKILL."""
     _signal_group(child.pid, signal.SIGTERM)
     try:
-        child.wait(GRACE_S)
-    except subprocess.TimeoutExpired:
-        pass
+        _waited(child, GRACE_S)
     finally:
         _signal_group(child.pid, signal.SIGKILL)
         child.wait()

@@ -8,11 +8,9 @@ from pathlib import Path
 from threading import Event
 
 from metasrv_base.clock import SystemClock
-from scripts.children import OUT_OF_TIME, begun, end_group
+from scripts.children import LOOK_S, OUT_OF_TIME, begun, code_of, end_group
 
 Lane = Generator[None, None, None]
-
-LOOK_S = 0.05
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,7 @@ def run(
         while True:
             # No other child is waited for between these lines, so the difference is that of this.
             before_ms = _cpu_ms()
-            if (code := child.poll()) is not None:
+            if (code := code_of(child)) is not None:
                 return Ended(code, _cpu_ms() - before_ms)
             if clock.mono_ms() >= end_ms:
                 end_group(child)

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -64,6 +65,35 @@ def test_given_a_caller_when_it_is_ended_then_every_family_is_gone(
         caller.wait(240)
 
     assert all(has_ended(one) for one in grandchildren)
+
+
+class Interrupted:
+    """The lock of a child; Ctrl-C comes as soon as it is taken."""
+
+    def __init__(self, lock: Any) -> None:
+        self._lock = lock
+
+    def acquire(self, blocking: bool = True) -> bool:
+        taken: bool = self._lock.acquire(blocking)
+        signal.raise_signal(signal.SIGINT)
+        return taken
+
+    def release(self) -> None:
+        self._lock.release()
+
+
+@pytest.mark.process
+def test_given_a_signal_when_a_child_is_looked_at_then_it_can_be_waited_for(tmp_path: Path) -> None:
+    with children.begun(("sleep", "300"), cwd=tmp_path) as child:
+        lock = child._waitpid_lock  # type: ignore[attr-defined]
+        child._waitpid_lock = Interrupted(lock)  # type: ignore[attr-defined]
+        with pytest.raises(KeyboardInterrupt):
+            children.code_of(child)
+
+        assert not lock.locked(), "or nobody can wait for it"
+        child._waitpid_lock = lock  # type: ignore[attr-defined]
+
+    assert child.returncode == -signal.SIGTERM
 
 
 @pytest.mark.process
