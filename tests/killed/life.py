@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from keys.model.cluster import LeaderKey
-from keys.model.records import ProcedureKey, ProcedureOutcome
+from keys.model.records import ProcedureKey, ProcedureOutcome, ProcedureRecord
 from keys.store.etcd import EtcdKv
-from keys.store.kv import Delete, Get, KeyPage, Kv, Put, Request, TxnAnswer, Watched
+from keys.store.kv import Delete, Get, Kv, Put, Request, Watched
 from keys.store.mvcc import TO_THE_END
+from keys.value import decode
 from metasrv_base.errors import MetaError
 from procedures.engine.submit import Submitted
 from tests.crash.enumeration import (
@@ -31,7 +32,6 @@ from tests.crash.enumeration import (
     outcomes_of,
     repeated,
 )
-from tests.crash.planted import Client
 from tests.fakes.cluster import DEADLINE_MS, FULL_MS, TAKEOVER_MS, Cluster
 from tests.fakes.faults import Mode
 from tests.keys.store.conformance.operators import EtcdOperator
@@ -39,11 +39,11 @@ from tests.killed.fault import Fault, Orders
 from tests.killed.forked import Forked, Zygote
 from tests.killed.history import history_between, judge_writes
 from tests.killed.loop import SPEED
+from tests.killed.patient_kv import PATIENCE, PatientKv
 from tests.killed.plane_file import PlaneFile
 from tests.killed.post import deliver
 from tests.procedures.harness.agree import history_of
 
-PATIENCE = 20
 FOREVER_MS = 1 << 62
 LIFE_S_MAX = 120  # real ones, on a slow machine
 CANCEL_S_MAX = 10  # real ones: a fault that has not come by then comes after the cancellation
@@ -263,10 +263,13 @@ class Life:
 
     async def quiet(self) -> None:
         """Waits until no procedure is left, whoever must take over for that."""
-        ends_by_itself = ProcedureOutcome.SUCCEEDED in BY_NAME[self.scenario].ends
+        scenario = BY_NAME[self.scenario]
+        ends_by_itself = ProcedureOutcome.SUCCEEDED in scenario.ends
         while (living := await self.living()) or self.is_unsettled():
-            if self.to_cancel in living and not ends_by_itself:
-                self._ask_to_cancel()
+            if scenario.cancel_after_ms is not None and not ends_by_itself:
+                self.to_cancel = self.to_cancel or await self._found()
+                if self.to_cancel in living:
+                    self._ask_to_cancel()
             await self.take_over()
             await self._look_again()
 
@@ -304,9 +307,21 @@ class Life:
                 await self.start(self._successors()[0])
 
     async def living(self) -> list[str]:
+        return list(await self._records())
+
+    async def _records(self) -> dict[str, bytes]:
+        """The stored records, by procedure."""
         start, end = ProcedureKey.under()
         page = await self.kv.range(Get(start, end), deadline_ms=DEADLINE_MS)
-        return [item.key.removeprefix(start).decode() for item in page.items]
+        return {item.key.removeprefix(start).decode(): item.value for item in page.items}
+
+    async def _found(self) -> str | None:
+        """The procedure that nobody else has begun, as a client finds it whose submit was not
+        answered; None: there is none."""
+        for procedure, stored in (await self._records()).items():
+            if decode(ProcedureRecord, stored, key=procedure).parent is None:
+                return procedure
+        return None
 
     async def _deposed_end(self) -> None:
         """Every server but the last learns that it does not lead, by a write or a sweep."""
@@ -349,18 +364,6 @@ class Life:
         wrong += judge(self.cluster, agreement, BY_NAME[self.scenario], self.cell)
         sometimes += Counter(outcomes_of(agreement).values())
         return Lived(self.happened, tuple(wrong), sometimes)
-
-
-class PatientKv(Client):
-    """Whoever looks on is in no hurry: its deadlines would pass as fast as our time does."""
-
-    async def txn(self, request: Request, *, deadline_ms: int) -> TxnAnswer:
-        return await super().txn(request, deadline_ms=deadline_ms * PATIENCE)
-
-    async def range(
-        self, get: Get, *, deadline_ms: int, revision: int = 0, serializable: bool = False
-    ) -> KeyPage:
-        return await super().range(get, deadline_ms=deadline_ms * PATIENCE, revision=revision)
 
 
 async def in_own_time(work: Coroutine[Any, Any, None]) -> None:
