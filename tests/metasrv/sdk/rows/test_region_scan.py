@@ -217,7 +217,7 @@ async def test_given_an_age_when_regions_are_read_then_copies_are_asked_too_and_
 
 
 def copies_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a leader and its copies, the leader is never drawn."""
+    """Has copies drawn each time, and never their leader."""
     monkeypatch.setattr(SystemRng, "random", lambda _: 0.75)
 
 
