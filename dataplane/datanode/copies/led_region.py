@@ -71,6 +71,8 @@ class LedRegion:
         self.view = LeaderView.open(
             leader_of(copies), members, copies.min_in_sync, opening.log, self._now_ms()
         )
+        if copies.last_leaves:
+            self.view.expect_leave()
         self.stream = LeaderStream(opening.region, self.view)
         self.ended: MetaError | None = None
         """The reason why this node leads the region no more; None: it does."""

@@ -211,6 +211,17 @@ async def test_given_a_leader_that_is_told_that_its_last_copy_leaves_then_it_may
     assert not bench.led.view.may_be_alone, "the route names both again"
 
 
+async def test_given_a_leader_that_opens_by_the_order_that_its_last_copy_leaves_then_it_knows() -> (
+    None
+):
+    leaves = copies(1, "in-sync").model_copy(update={"last_leaves": True})
+    clocks = LeaderClocks(lambda: 0, lambda: True)
+
+    led = LedRegion(lead_new(place(), SPEC, EPOCH), leaves, clocks, lambda _: None)
+
+    assert led.view.may_be_alone
+
+
 async def test_given_a_copy_whose_disk_was_emptied_then_it_leaves_and_joins_with_all_again() -> (
     None
 ):
