@@ -307,7 +307,7 @@ def _statement_id(request: Request) -> str:
 
 
 def times_of(request: Request) -> StatementTimes:
-    """To be called before any wait."""
+    """The times in the headers; to be called before any wait."""
     return StatementTimes(_sent_ms(request), _answer_by_ms(request))
 
 

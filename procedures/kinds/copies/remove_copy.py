@@ -2,9 +2,9 @@
 
 The copy is removed from the route; then an order tells the leader, which requires the copy until
 then (docs/protocols.md P5.10), and the node deletes the folder. A leader that will be alone in its
-set is told before, too, and must answer. A copy of the set is removed only
-if the table's number of copies is in sync without it, on nodes that live, so its replacement has
-joined before; a move names that replacement.
+set is told before, too, and must answer. A copy of the set is removed only if the table's number of
+copies is in sync without it, on nodes that live, so its replacement has joined before; a move names
+that replacement.
 """
 
 from collections.abc import Collection
