@@ -15,7 +15,7 @@ from metasrv_base.errors import Unavailable
 from procedures.context import Context
 from procedures.ports import NodeView
 from procedures.steps.copies.copy_orders import tell_copies
-from procedures.steps.region_orders import OrderAnswers, is_gone, open_order, order_all
+from procedures.steps.region_orders import NodeAnswers, OrderAnswers, is_gone, open_order, order_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ async def open_and_announce(
     named = [r for r in route.region_routes if r.region_id in region_ids]
     gone = {r.region_id for r in named if is_gone(info, r)}
     closed = [r for r in named if not (_is_open(r) or r.region_id in gone)]
-    answers = await order_all(context, info, closed, open_order)
+    answers = await order_all(context, info, closed, open_order, _some_opened)
     failed = answers.failed()
     changed: list[RegionRoute] = []
     for region in closed:
@@ -88,11 +88,13 @@ async def grant(context: Context, table_id: int, region_ids: Collection[str]) ->
         for region in named
         if not is_gone(info, region) and not _has_restarted(views.get(region.leader), region)
     ]
-    answers = await order_all(context, info, regions, open_order)
-    failed = answers.failed()
-    lost = {id for id in failed if info.is_volatile and failed[id] == "region-lost"}
     promised = {region.region_id for region in regions if len(region.in_sync) > 1}
     leased = {region.leader for region in regions if region.region_id not in promised}
+    answers = await order_all(
+        context, info, regions, open_order, lambda some: leased <= some.keys()
+    )
+    failed = answers.failed()
+    lost = {id for id in failed if info.is_volatile and failed[id] == "region-lost"}
     silent = {node: error for node, error in answers.silent.items() if node in leased}
     OrderAnswers(answers.without(lost | promised).results, silent).must_all_succeed()
     await tell_copies(context, info, [each for each in regions if each.region_id not in lost])
@@ -105,6 +107,11 @@ def as_lost(regions: Iterable[RegionRoute], lost: Collection[str]) -> tuple[Regi
     """Returns the regions that are in *lost*, as the route then says it."""
     update = {"state": RegionState.LOST}
     return tuple(r.model_copy(update=update) for r in regions if r.region_id in lost)
+
+
+def _some_opened(answers: NodeAnswers) -> bool:
+    """Whether any region has opened: it is announced, and the others are ordered again."""
+    return any(result.error is None for some in answers.values() for result in some)
 
 
 def _has_restarted(leader: NodeView | None, region: RegionRoute) -> bool:

@@ -12,7 +12,7 @@ from keys.model.tables import (
     TableInfo,
     TableRoute,
 )
-from metasrv_base.concurrency.fanout import fan_out
+from metasrv_base.concurrency.fanout import fan_out, fan_out_until
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import MetaError, Unavailable, Unknown
 from metasrv_base.values.frozen import frozen
@@ -34,6 +34,8 @@ from procedures.context import Context
 from procedures.quorum import minimum_of
 
 NODES_AT_ONCE_MAX = 32  # requests of one step in flight
+LATE_ANSWERS_MS = 2_000
+"""The time for which every node is waited for, even if the answers of others suffice."""
 UNNUMBERED = 0  # the Nodes adapter gives orders their numbers
 
 
@@ -227,24 +229,35 @@ class OrderAnswers:
 MakeOrder = Callable[[TableInfo, RegionRoute], Order]
 
 
+NodeAnswers = Mapping[str, Sequence[OrderResult]]
+"""The results of each node that has answered, in the order of its orders."""
+Suffices = Callable[[NodeAnswers], bool]
+"""Whether no more answers are needed. A node that takes longer than LATE_ANSWERS_MS is waited for
+only until then; it may carry out its orders later."""
+
+
 async def order_all(
-    context: Context, info: TableInfo, regions: Iterable[RegionRoute], make: MakeOrder
+    context: Context,
+    info: TableInfo,
+    regions: Iterable[RegionRoute],
+    make: MakeOrder,
+    suffices: Suffices | None = None,
 ) -> OrderAnswers:
     """Sends one request to each leader of *regions*, all at once. Raises Conflict (a newer
     term)."""
     orders: dict[str, list[Order]] = {}
     for region in regions:
         orders.setdefault(region.leader, []).append(make(info, region))
-    answers, silent = await ask_nodes(context, orders)
+    answers, silent = await ask_nodes(context, orders, suffices)
     results = {result.region_id: result for some in answers.values() for result in some}
     return OrderAnswers(results, silent)
 
 
 async def ask_nodes(
-    context: Context, orders: Mapping[str, Sequence[Order]]
-) -> tuple[Mapping[str, Sequence[OrderResult]], Mapping[str, MetaError]]:
+    context: Context, orders: Mapping[str, Sequence[Order]], suffices: Suffices | None = None
+) -> tuple[NodeAnswers, Mapping[str, MetaError]]:
     """Sends *orders*, by node, one request to each. Returns the results of each node that answered,
-    in the order of its orders, and what happened to the others. Raises Conflict (a newer term)."""
+    and what happened to the others. Raises Conflict (a newer term)."""
     answers: dict[str, Sequence[OrderResult]] = {}
     silent: dict[str, MetaError] = {}
 
@@ -257,7 +270,14 @@ async def ask_nodes(
             except (Unavailable, Unknown) as error:
                 silent[node] = error.with_traceback(None)  # whose frames hold it: a cycle
 
-    await fan_out([partial(ask, node) for node in sorted(orders)], at_once=NODES_AT_ONCE_MAX)
+    asks = [partial(ask, node) for node in sorted(orders)]
+    if suffices is None:
+        await fan_out(asks, at_once=NODES_AT_ONCE_MAX)
+    else:
+        enough = partial(suffices, answers)
+        await fan_out_until(enough, asks, at_once=NODES_AT_ONCE_MAX, every_ms=LATE_ANSWERS_MS)
+    for node in orders.keys() - answers.keys() - silent.keys():
+        silent[node] = Unknown(what="node", name=node, reason="it has not answered in time")
     return answers, silent
 
 

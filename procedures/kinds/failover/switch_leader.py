@@ -41,7 +41,9 @@ from procedures.locking.locks import route_key, shared
 from procedures.machine import AdmissionLane, Back, Done, Goto, Kind, Outcome, ProcedureState, Step
 from procedures.steps.copies.copy_orders import (
     CopyTarget,
+    answered,
     hold_writes,
+    in_any_case,
     living,
     open_copy,
     order_copies,
@@ -102,7 +104,8 @@ async def prepare(state: SwitchLeader, context: Context) -> Outcome[SwitchLeader
     _must_be_led(region, state)
     target = _target(state, info, region)
     in_set = [each for each in targets_of(info, [region]) if each.node in region.in_sync]
-    answers = await order_copies(context, living(in_set, context.alive_nodes()), prepare_copy)
+    here = living(in_set, context.alive_nodes())
+    answers = await order_copies(context, here, prepare_copy, answered(target))
     if target.name not in answers.results or target.name in answers.failed():
         facts = {"copies": answers.failed(), "nodes": sorted(answers.silent)}
         raise Unavailable("not-ready", what=f"the copy on {target.node}", **facts)
@@ -142,7 +145,8 @@ async def resume(state: SwitchLeader, context: Context) -> Back | None:
         return None
     if region.epoch == state.epoch:
         target = CopyTarget(info, region, region.leader, region.root)
-        await order_copies(context, living([target], context.alive_nodes()), resume_writes)
+        here = living([target], context.alive_nodes())
+        await order_copies(context, here, resume_writes, in_any_case)
     return None
 
 
@@ -163,7 +167,7 @@ async def open_region(state: SwitchLeader, context: Context) -> Outcome[SwitchLe
     if region.leader not in alive or needs_epoch(region, nodes):
         return _elsewhere(state, context, snapshot, route)
     targets = living(targets_of(info, [region]), alive)
-    answers = await order_copies(context, targets, open_copy)
+    answers = await order_copies(context, targets, open_copy, answered(targets[0]))
     is_lost = answers.failed().get(region.region_id) == "region-lost"
     if is_lost and living_members(region, nodes):
         return _elsewhere(state, context, snapshot, route)

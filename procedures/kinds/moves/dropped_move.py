@@ -14,7 +14,9 @@ from procedures.kinds.failover.failover_plan import needs_epoch
 from procedures.kinds.moves.copy_move import root_on
 from procedures.machine import Done, ProcedureState
 from procedures.steps.copies.copy_orders import (
+    answered,
     close_copy,
+    in_any_case,
     living,
     open_copy,
     order_copies,
@@ -68,8 +70,9 @@ async def open_woken(dropped: DroppedRegion, context: Context) -> None:
     """Raises Unavailable unless the leader has opened the region. Copies that were not reached are
     told again while the move waits."""
     info, region = dropped.info, dropped.region
-    targets = living(targets_of(info, [region]), context.alive_nodes())
-    answers = await order_copies(context, targets, open_copy)
+    leader, *others = targets_of(info, [region])
+    targets = living([leader, *others], context.alive_nodes())
+    answers = await order_copies(context, targets, open_copy, answered(leader))
     failed = answers.failed()
     if region.region_id in answers.results and region.region_id not in failed:
         return
@@ -102,7 +105,8 @@ async def tell_nodes(state: MoveDropped, context: Context) -> None:
     dropped = await read_dropped(state, context)
     if dropped is not None:
         targets = targets_of(dropped.info, [dropped.region])
-        await order_copies(context, living(targets, context.alive_nodes()), open_copy)
+        here = living(targets, context.alive_nodes())
+        await order_copies(context, here, open_copy, in_any_case)
 
 
 def applied_dropped(state: MoveDropped, context: Context) -> RegionRoute | None:

@@ -1,6 +1,6 @@
 """Orders to every copy of a region: one request per node, as to the leaders."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from keys.model.tables import RegionRoute, RegionState, TableInfo
 from metasrv_base.errors import Unavailable
@@ -13,10 +13,12 @@ from metasrv_base.wire.node.orders import (
     HandOver,
     OpenRegion,
     Order,
+    OrderResult,
 )
 from procedures.context import Context
 from procedures.steps.region_orders import (
     UNNUMBERED,
+    NodeAnswers,
     OrderAnswers,
     ask_nodes,
     create_order,
@@ -49,6 +51,20 @@ HOLD_MS = 3_000
 """The time after which a leader goes on that has made writes wait, and was replaced by nobody."""
 
 MakeCopyOrder = Callable[[CopyTarget], Order]
+CopyResults = Mapping[str, OrderResult]
+"""Results by `CopyTarget.name`."""
+CopiesSuffice = Callable[[CopyResults], bool]
+"""Whether no more results are needed, as `region_orders.Suffices`."""
+
+
+def answered(target: CopyTarget) -> CopiesSuffice:
+    """The result of *target* suffices."""
+    return lambda results: target.name in results
+
+
+def in_any_case(_: CopyResults) -> bool:
+    """Whatever the results are: they change nothing."""
+    return True
 
 
 def targets_of(info: TableInfo, regions: Iterable[RegionRoute]) -> Iterator[CopyTarget]:
@@ -142,21 +158,28 @@ def resume_writes(target: CopyTarget) -> HandOver:
 
 
 async def order_copies(
-    context: Context, targets: Iterable[CopyTarget], make: MakeCopyOrder
+    context: Context,
+    targets: Iterable[CopyTarget],
+    make: MakeCopyOrder,
+    suffices: CopiesSuffice | None = None,
 ) -> OrderAnswers:
     """Sends one request to each node, all at once. Answers are by `CopyTarget.name`. Raises
     Conflict (a newer term)."""
     by_node: dict[str, list[CopyTarget]] = {}
     for target in targets:
         by_node.setdefault(target.node, []).append(target)
+
+    def named(answers: NodeAnswers) -> CopyResults:
+        return {
+            target.name: result
+            for node, some in answers.items()
+            for target, result in zip(by_node[node], some, strict=True)
+        }
+
     orders = {node: list(map(make, here)) for node, here in by_node.items()}
-    answers, silent = await ask_nodes(context, orders)
-    results = {
-        target.name: result
-        for node, some in answers.items()
-        for target, result in zip(by_node[node], some, strict=True)
-    }
-    return OrderAnswers(results, silent)
+    enough = None if suffices is None else lambda some: suffices(named(some))
+    answers, silent = await ask_nodes(context, orders, enough)
+    return OrderAnswers(named(answers), silent)
 
 
 async def takes_writes(context: Context, info: TableInfo, region: RegionRoute) -> bool:
@@ -173,7 +196,7 @@ async def tell_copies(context: Context, info: TableInfo, regions: Iterable[Regio
     answer changes nothing: the leader requires them, and a copy that was not reached is told by the
     answers to its heartbeats."""
     copies = [target for target in targets_of(info, regions) if not target.is_leader]
-    await order_copies(context, living(copies, context.alive_nodes()), open_copy)
+    await order_copies(context, living(copies, context.alive_nodes()), open_copy, in_any_case)
 
 
 async def tell_leader(context: Context, info: TableInfo, region: RegionRoute) -> None:
@@ -211,7 +234,7 @@ async def tell_leaders(context: Context, info: TableInfo, regions: Iterable[Regi
         for region in regions
         if region.needs_copies_format and region.state is RegionState.OPEN
     ]
-    await order_copies(context, living(leaders, context.alive_nodes()), open_copy)
+    await order_copies(context, living(leaders, context.alive_nodes()), open_copy, in_any_case)
 
 
 async def delete_copies(

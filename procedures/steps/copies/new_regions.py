@@ -7,12 +7,14 @@ in the transaction that publishes the table, and is a learner from the first (P5
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 
 from keys.model.tables import CopyRole, RegionRoute, TableInfo, TableRoute
 from metasrv_base.values.frozen import frozen
 from procedures.context import Context
 from procedures.quorum import majority
 from procedures.steps.copies.copy_orders import (
+    CopyResults,
     CopyTarget,
     MakeCopyOrder,
     create_copy,
@@ -44,8 +46,9 @@ async def make_regions(
     by_leader: bool = False,
 ) -> tuple[TableRoute, ...]:
     """Makes the regions of *tables*, and returns their routes as they may be published. They may be
-    made again, by the same orders. A copy on a node that is dead is not asked. *by_leader*: the
-    answer of the leader alone makes a region.
+    made again, by the same orders. A copy on a node that is dead is not asked, and one that takes
+    longer than LATE_ANSWERS_MS (region_orders.py) is waited for only while a region does not exist.
+    *by_leader*: the answer of the leader alone makes a region.
 
     Raises Unavailable, as `OrderAnswers.must_all_succeed`, for regions that do not exist yet.
     """
@@ -56,14 +59,10 @@ async def make_regions(
             context.progress(done, total, "regions")
         alive = context.alive_nodes()
         here = [target for target in targets if target.is_leader or target.node in alive]
-        answers = await order_copies(context, here, make)
-        failed = answers.failed()
-        if failed or len(answers.results) < len(targets):
-            missing = {
-                _id(target)
-                for target in targets
-                if target.name in failed or target.name not in answers.results
-            }
+        exist = partial(_all_exist, targets, by_leader=by_leader)
+        answers = await order_copies(context, here, make, exist)
+        missing = _missing(targets, answers.results)
+        if missing:
             _must_exist(targets, answers, missing, by_leader=by_leader)
             absent |= missing
         done += len({target.region.region_id for target in targets})
@@ -103,6 +102,30 @@ def _must_exist(
     *,
     by_leader: bool,
 ) -> None:
+    lacking = _lacking(targets, missing, by_leader=by_leader)
+    if lacking:
+        some = [target for target in targets if target.region.region_id in lacking]
+        names, nodes = {target.name for target in some}, {target.node for target in some}
+        OrderAnswers(
+            {name: result for name, result in answers.results.items() if name in names},
+            {node: error for node, error in answers.silent.items() if node in nodes},
+        ).must_all_succeed()
+
+
+def _all_exist(targets: Sequence[CopyTarget], results: CopyResults, *, by_leader: bool) -> bool:
+    return not _lacking(targets, _missing(targets, results), by_leader=by_leader)
+
+
+def _missing(targets: Sequence[CopyTarget], results: CopyResults) -> set[CopyId]:
+    """The copies that were not made, as far as *results* tell."""
+    made = {name for name, result in results.items() if result.error is None}
+    return {_id(target) for target in targets if target.name not in made}
+
+
+def _lacking(
+    targets: Sequence[CopyTarget], missing: Collection[CopyId], *, by_leader: bool
+) -> set[str]:
+    """Ids of the regions that do not exist without the copies that are *missing*."""
     lacking = {
         target.region.region_id for target in targets if target.is_leader and _id(target) in missing
     }
@@ -111,13 +134,7 @@ def _must_exist(
         planned = Counter(target.region.region_id for target in of_sets)
         made = Counter(t.region.region_id for t in of_sets if _id(t) not in missing)
         lacking |= {name for name, count in planned.items() if made[name] < majority(count)}
-    if lacking:
-        some = [target for target in targets if target.region.region_id in lacking]
-        names, nodes = {target.name for target in some}, {target.node for target in some}
-        OrderAnswers(
-            {name: result for name, result in answers.results.items() if name in names},
-            {node: error for node, error in answers.silent.items() if node in nodes},
-        ).must_all_succeed()
+    return lacking
 
 
 def _id(target: CopyTarget) -> CopyId:

@@ -1,16 +1,20 @@
 """Regions of new tables with copies: which answers make them, and what the route says then."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
 from keys.model.records import ClientRequirements
 from keys.model.tables import TableRoute
 from metasrv_base.errors import Refused, Unavailable
+from metasrv_base.wire.node.orders import Order, OrderResult
 from procedures.context import Context
+from procedures.ports import Sender
 from procedures.steps.copies import new_regions
 from procedures.steps.copies.new_regions import NewTable, drop_new_regions, make_regions
+from procedures.steps.region_orders import LATE_ANSWERS_MS
 from tests.fakes.cluster import Cluster
+from tests.fakes.faulty_ports import FaultyNodes
 from tests.procedures.harness.copies.creating import OF_THREE, OF_TWO, creation, with_nodes
 from tests.procedures.kinds.runs import begun, context
 from tests.sim.loop import SimLoop, run
@@ -62,6 +66,39 @@ def test_given_a_majority_that_answers_when_made_then_the_others_are_learners(fa
         ]
         assert [region.copies_version for region in route.region_routes] == [2, 2]
         assert route.format == THREE.route.format
+
+    lived(life)
+
+
+@pytest.mark.parametrize(
+    ("late", "answer_ms", "made_ms", "others"),
+    [
+        ("dn-3", 30_000, LATE_ANSWERS_MS, "learner"),
+        ("dn-3", 1_000, 1_000, "in-sync"),
+        ("dn-1", 5_000, 5_000, "in-sync"),
+    ],
+    ids=["a copy", "a copy that comes in time", "a leader"],
+)
+def test_given_a_node_that_answers_late_then_it_is_waited_for_as_long_as_a_region_needs_it(
+    late: str, answer_ms: int, made_ms: int, others: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def life(cluster: Cluster, at: Context) -> None:
+        in_time = FaultyNodes.send
+
+        async def send(
+            nodes: FaultyNodes, node: str, orders: Sequence[Order], *, sender: Sender
+        ) -> tuple[OrderResult, ...]:
+            await cluster.clock.sleep_ms(answer_ms if node == late else 0)
+            return await in_time(nodes, node, orders, sender=sender)
+
+        monkeypatch.setattr(FaultyNodes, "send", send)
+        began_ms = at.ports.clock.mono_ms()
+
+        (route,) = await make_regions(at, [THREE])
+
+        assert at.ports.clock.mono_ms() - began_ms == made_ms
+        assert {each["dn-3"] for each in roles(route)} == {others}
+        assert at.live.waits == ()
 
     lived(life)
 
