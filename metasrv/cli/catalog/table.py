@@ -38,6 +38,7 @@ from metasrv.cli.catalog.table_options import (
     UndropNewName,
     UndropTableId,
     Validated,
+    must_count,
 )
 from metasrv.cli.catalog.table_words import (
     column_operations,
@@ -46,7 +47,6 @@ from metasrv.cli.catalog.table_words import (
     must_be_sure,
     named,
     option_operations,
-    pair,
     places_of,
     read_operations,
     read_spec,
@@ -89,6 +89,7 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.command("create")
 def create(  # noqa: PLR0913  # a parameter is an option of the command
+    context: typer.Context,
     name: Name = None,
     file: File = None,
     column: Column = None,
@@ -108,6 +109,7 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
     """Create a table. It accepts rows once the command has returned."""
     if (name is None) == (file is None):
         raise typer.BadParameter("give either a TABLE with --column and --key, or --file")
+    must_count(context, file)
     if file is not None:
         spec, places = read_spec(file)
     else:
@@ -115,9 +117,8 @@ def create(  # noqa: PLR0913  # a parameter is an option of the command
         with show_errors(as_json):
             within = TableName.parse(name)
         schema = str(within.within)
-        spec = spec_of(within.table, column or [], key or [], partitions)
+        spec = spec_of(within.table, column or [], key or [], partitions, option or [])
         spec |= {"replicas": replicas, "min_in_sync": min_in_sync}
-        spec["options"] = dict(pair(text, "NAME=VALUE", "--option") for text in option or [])
         places = columns_and_key(column or [], key or [], option or [])
     spec["if_not_exists"] = if_not_exists or spec.get("if_not_exists", False)
     with service(metasrv, as_json, places) as client, procedure_bar("create") as tell:

@@ -203,3 +203,26 @@ UndropTableId = Annotated[
 UndropNewName = Annotated[
     str | None, typer.Option(help="Restore the table under this name.", metavar="NAME")
 ]
+OF_FILE = ("column", "key", "partitions", "replicas", "min_in_sync", "option")
+"""Options of `table create` that say what a --file says."""
+
+
+def must_count(context: typer.Context, file: Path | None) -> None:
+    """Raises BadParameter for given options of `table create` that would change nothing: those of a
+    table that *file* describes, and the schema of one that the name gives."""
+    idle = ("schema",) if file is None else OF_FILE
+    flags = [
+        param.opts[0]
+        for param in context.command.params
+        if param.name in idle and _is_given(context, param.name)
+    ]
+    if flags:
+        advice = (
+            "write SCHEMA.TABLE; it goes with --file" if file is None else "write it in the --file"
+        )
+        raise typer.BadParameter(f"{', '.join(flags)}: {advice}")
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"

@@ -22,9 +22,13 @@ if TYPE_CHECKING:
 
 
 def spec_of(
-    name: str, columns: Sequence[str], key: Sequence[str], partitions: int
+    name: str,
+    columns: Sequence[str],
+    key: Sequence[str],
+    partitions: int,
+    options: Sequence[str],
 ) -> dict[str, Any]:
-    """A TableSpec from flags. Columns of the key are never nullable."""
+    """A TableSpec from flags; *options*: NAME=VALUE. Columns of the key are never nullable."""
     if not columns or not key:
         raise typer.BadParameter("give at least one --column and one --key")
     column_specs = [column_of(text, "--column") for text in columns]
@@ -39,6 +43,7 @@ def spec_of(
         "columns": column_specs,
         "primary_key": list(key),
         "partition": partition if partitions > 1 else None,
+        "options": dict(pair(text, "NAME=VALUE", "--option") for text in options),
     }
 
 

@@ -1,6 +1,7 @@
 """`metasrv table` and its siblings: a change that is sent again is done once."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -45,6 +46,38 @@ def test_given_a_key_when_a_change_is_asked_for_then_it_is_sent_with_it(
     sent = [one.key for one in rest.asked if (one.method, one.path) == CHANGES[words]]
     assert sent[0] == "k-1"
     assert sent[1] not in (None, "", "k-1")
+
+
+@pytest.mark.parametrize(
+    ("words", "flags"),
+    [
+        (["--replicas", "3", "--min-in-sync", "2"], "--replicas, --min-in-sync: write it"),
+        (["--column", "id:int64", "--key", "id"], "--column, --key: write it"),
+        (["--partitions", "1"], "--partitions: write it"),
+        (["--option", "app.a=1"], "--option: write it"),
+    ],
+)
+def test_given_a_file_when_options_describe_its_table_too_then_they_are_named_and_nothing_is_asked(
+    run: Run, rest: Rest, tmp_path: Path, words: list[str], flags: str
+) -> None:
+    file = tmp_path / "t.json"
+    file.write_text(small().model_dump_json())
+
+    done = run("table", "create", "--file", str(file), *words, "--metasrv", rest.url)
+
+    assert (done.exit_code, rest.asked) == (2, [])
+    assert f"{flags} in the --file" in done.stderr
+
+
+def test_given_a_table_with_a_name_when_its_schema_is_an_option_then_nothing_is_asked(
+    run: Run, rest: Rest
+) -> None:
+    words = ["t", "--column", "id:int64", "--key", "id", "--schema", "hr"]
+
+    done = run("table", "create", *words, "--metasrv", rest.url)
+
+    assert (done.exit_code, rest.asked) == (2, [])
+    assert "--schema: write SCHEMA.TABLE" in done.stderr
 
 
 INDEX = {"id": 1, "name": "by_b", "columns": ["b"], "unique": False, "state": "public"}
