@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -32,8 +33,10 @@ from metasrv.cli.placing.placing_commands import (
     show_altered,
 )
 from metasrv.cli.progress import procedure_bar
+from metasrv_base.errors import NotFound
 
 if TYPE_CHECKING:
+    from metasrv.sdk.sync import Client
     from metasrv_base.wire.api.placing.placements import PlacementBody
 
 app = typer.Typer(no_args_is_help=True)
@@ -196,7 +199,7 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
     with service(metasrv, as_json) as client, procedure_bar("alter") as tell:
         body = client.placements.alter(
             name,
-            patch,
+            {**patch, **_kept_half(client, name, patch)},
             wait_s=wait,
             on_progress=tell,
             dry_run=dry_run,
@@ -251,6 +254,22 @@ def _new_filter(
     if any_node and (zones or labels):
         raise typer.BadParameter("--any-node goes with neither --zone nor --label")
     return {"node_filter": _filter(zones, labels)} if zones or labels or any_node else {}
+
+
+def _kept_half(client: Client, name: str, patch: Mapping[str, Any]) -> dict[str, object]:
+    """The node filter of *patch* with the zones or the labels that it does not give as they are:
+    the service replaces both. Placements have no If-Match: an alter of those in between is lost."""
+    new = patch.get("node_filter", {"zones": [], "labels": []})
+    if bool(new["zones"]) == bool(new["labels"]):
+        return {}
+    try:
+        present = client.placements.get(name).node_filter
+    except NotFound:
+        if not patch["if_exists"]:
+            raise
+        return {}
+    kept = {"zones": present.zones, "labels": present.labels}
+    return {"node_filter": {half: new[half] or kept[half] for half in kept}}
 
 
 def _new_zones(preferred: list[str] | None, *, any_zone: bool) -> dict[str, object]:

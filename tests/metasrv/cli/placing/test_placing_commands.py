@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from metasrv_base.errors import NotFound
 from tests.metasrv.cli.conftest import Run
 from tests.metasrv.cli.rest import Rest
 
@@ -96,3 +97,45 @@ def test_given_none_of_that_name_when_changed_if_it_exists_then_a_miss_is_a_succ
     done = run(kind.word, *words, "--if-exists", "--metasrv", rest.url)
 
     assert (done.exit_code, done.stdout) == (0, "fast does not exist; nothing changed\n")
+
+
+ON_SSD = {"label": "disk", "in": ["ssd"]}
+
+
+@pytest.mark.parametrize(
+    ("words", "filter_sent"),
+    [
+        (["--zone", "z2"], {"zones": ["z2"], "labels": [{**ON_SSD, "equals": None}]}),
+        (["--label", "disk=hdd"], {"zones": ["z1"], "labels": [{"label": "disk", "in": ["hdd"]}]}),
+        (["--zone", "z2", "--label", "disk=ssd"], {"zones": ["z2"], "labels": [ON_SSD]}),
+        (["--any-node"], {"zones": [], "labels": []}),
+        (["--replicas", "2"], None),
+    ],
+)
+def test_given_a_node_filter_when_one_half_is_altered_then_the_other_is_sent_as_it_is(
+    run: Run, rest: Rest, words: list[str], filter_sent: dict[str, Any] | None
+) -> None:
+    node_filter = {"zones": ["z1"], "labels": [{**ON_SSD, "equals": None}]}
+    body = {**PLACEMENT, "node_filter": node_filter}
+    rest.answers[("GET", "/v1/placements/fast")] = (200, body)
+    rest.answers[("PATCH", "/v1/placements/fast")] = (200, body)
+
+    done = run("placement", "alter", "fast", *words, "--metasrv", rest.url)
+
+    assert done.exit_code == 0, done.output
+    assert rest.asked[-1].body.get("node_filter") == filter_sent
+
+
+def test_given_no_placement_when_its_zones_are_altered_if_it_exists_then_a_miss_is_a_success(
+    run: Run, rest: Rest
+) -> None:
+    rest.answers[("GET", "/v1/placements/fast")] = NotFound(what="placement", name="fast")
+    rest.answers[("PATCH", "/v1/placements/fast")] = (204, b"")
+    rest.headers["catalog-applied"] = "false"
+    words = ["placement", "alter", "fast", "--zone", "z2", "--metasrv", rest.url]
+
+    done = run(*words, "--if-exists")
+    missed = run(*words)
+
+    assert (done.exit_code, done.stdout) == (0, "fast does not exist; nothing changed\n")
+    assert missed.exit_code == 1
