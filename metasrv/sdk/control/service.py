@@ -66,7 +66,8 @@ class ChangeOptions(TypedDict, total=False):
 
     wait_s: float
     """Seconds to wait for the end, by default 60. Then Unknown with `procedure_id` is raised; the
-    procedure goes on."""
+    procedure goes on. 0: the answer comes once the change is accepted. Until then it is sent again
+    within the patience of the client, however short the wait is."""
     on_progress: OnProgress
     idempotency_key: str
     """Default: a new one. The same key again is answered by the same procedure."""
@@ -229,12 +230,9 @@ class ControlService:
         return answer
 
     async def _send(self, request: Asking, until: float, options: ChangeOptions) -> HttpAnswer:
+        loop = asyncio.get_running_loop()
         most_s = WATCH_S if "on_progress" in options else WAIT_S_MAX
-        wait_s = int(min(most_s, options.get("wait_s", DEFAULT_WAIT_S)))
-        headers = {
-            "idempotency-key": options.get("idempotency_key") or str(uuid.uuid4()),
-            "prefer": f"wait={wait_s}",
-        }
+        headers = {"idempotency-key": options.get("idempotency_key") or str(uuid.uuid4())}
         if if_match := options.get("if_match"):
             headers["if-match"] = if_match
         params = dict(request.params)
@@ -242,17 +240,16 @@ class ControlService:
             params["on_conflict"] = "fail"
         if dry_run := options.get("dry_run", False):
             params["dry_run"] = "true"
-        patient = asyncio.get_running_loop().time() + self._patience_ms / 1000
+        patient = loop.time() + self._patience_ms / 1000
         answer: HttpAnswer | None = None
-        async for attempt in attempts(
-            min(until, patient), self._rng, SERVICE_BACKOFF, self.may_ask_again
-        ):
+        async for attempt in attempts(patient, self._rng, SERVICE_BACKOFF, self.may_ask_again):
             with attempt:
+                wait_s = _whole_s(until - loop.time(), most_s)
                 answer = await self._http.request(
                     request.method,
                     request.path,
                     json=request.body,
-                    headers=headers,
+                    headers={**headers, "prefer": f"wait={wait_s}"},
                     params=params,
                     deadline_ms=2 * (TRY_MS_MAX + wait_s * 1000),
                     try_ms=TRY_MS_MAX + wait_s * 1000,
@@ -286,14 +283,14 @@ class ControlService:
                     state=procedure.state,
                     waited_s=options.get("wait_s", DEFAULT_WAIT_S),
                 )
-            wait_s = max(1, min(most_s, int(left)))
+            wait_s = _whole_s(left, most_s)
             answer = await self._read(f"/v1/procedures/{procedure.id}", {}, wait_s, etag)
             etag = answer.headers.get("etag", "")
             previous = procedure
             if answer.status != 304:
                 procedure = answer.body(type(procedure))
             if procedure == previous:
-                await asyncio.sleep(SETTLE_S)
+                await asyncio.sleep(min(SETTLE_S, left))
 
     def _noted(self, document: Any) -> Any:
         version = document.get("catalog_version") if isinstance(document, dict) else None
@@ -308,6 +305,12 @@ def past(as_of: str | None) -> Params:
     if as_of is None:
         return {}
     return {"as_of": f"version:{as_of}" if as_of.isdecimal() else as_of}
+
+
+def _whole_s(left_s: float, most_s: int) -> int:
+    """Seconds of `Prefer: wait`, which are whole: no more than are left, to a tenth of a second,
+    and than *most_s*."""
+    return max(0, min(most_s, int(round(left_s, 1))))
 
 
 def _urls_in(document: object) -> list[str]:

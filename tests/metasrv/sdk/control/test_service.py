@@ -122,6 +122,40 @@ async def test_given_a_procedure_that_goes_on_then_the_outcome_is_unknown_and_na
     assert raised.value.facts["procedure_id"] == procedure()["id"]
 
 
+@pytest.mark.parametrize(
+    ("wait_s", "preferred"), [(0, "wait=0"), (0.7, "wait=0"), (3, "wait=3"), (60, "wait=10")]
+)
+async def test_given_a_wait_when_a_change_is_sent_then_the_server_waits_no_longer(
+    wait_s: float, preferred: str
+) -> None:
+    catalog, client = service(answer(202, procedure()))
+
+    async with client:
+        started = await client.nodes.drain("dn-1", "new disks", wait_s=wait_s)
+
+    assert (started.state, len(catalog.asked)) == ("running", 1)
+    assert catalog.asked[0].headers["prefer"] == preferred
+
+
+async def test_given_no_wait_when_nobody_leads_then_a_change_is_sent_again() -> None:
+    catalog, client = service(Unavailable("no-leader"), answer(202, procedure()))
+
+    async with client:
+        started = await client.nodes.drain("dn-1", "new disks", wait_s=0)
+
+    assert (started.state, len(catalog.asked)) == ("running", 2)
+
+
+async def test_given_less_than_a_second_when_followed_then_no_server_waits_longer() -> None:
+    catalog, client = service(answer(202, procedure()), *[answer(200, procedure())] * 9)
+
+    async with client:
+        with pytest.raises(Unknown):
+            await client.tables.drop("t", wait_s=0.3)
+
+    assert {one.headers.get("prefer") for one in catalog.asked[1:]} == {None}
+
+
 async def test_given_a_refusal_then_it_is_not_sent_again() -> None:
     catalog, client = service(Refused("invalid-identifier", name="1"))
 
