@@ -1,7 +1,7 @@
 """Progress on stderr of what takes longer than a second: a bar on a terminal, lines in a pipe."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Event
 from typing import TYPE_CHECKING, Any, Protocol
@@ -128,13 +128,12 @@ def bar(words: str, *, at_once: bool = False) -> Iterator[ProgressBar]:
 @contextmanager
 def procedure_bar(words: str) -> Iterator[Callable[["ProcedureBody"], None]]:
     """Shows a procedure's step, progress and waits, for `on_progress`. Ctrl-C ends the command with
-    130 and says that the change goes on."""
-    last: ProcedureBody | None = None
+    130 and says which changes go on, of one procedure or several."""
+    latest: dict[str, ProcedureBody] = {}
     with bar(words) as shown:
 
         def tell(procedure: "ProcedureBody") -> None:
-            nonlocal last
-            last = procedure
+            latest[procedure.id] = procedure
             progress = procedure.progress
             done, total = (progress.done, progress.total) if progress else (0, None)
             shown.tell(described(procedure), done, total)
@@ -143,18 +142,19 @@ def procedure_bar(words: str) -> Iterator[Callable[["ProcedureBody"], None]]:
             yield tell
         except KeyboardInterrupt:
             shown.close()
-            typer.echo("\n".join(interrupted(last)), err=True)
+            going = [procedure for procedure in latest.values() if not procedure.done]
+            typer.echo("\n".join(interrupted(going)), err=True)
             raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
-def interrupted(last: "ProcedureBody | None") -> Iterator[str]:
-    """Lines for a command that was interrupted, with the procedure as it was seen last."""
-    if last is None:
+def interrupted(going: Sequence["ProcedureBody"]) -> Iterator[str]:
+    """Lines for a command that was interrupted, with the procedures that go on."""
+    if not going:
         yield "interrupted before the service answered: the change may have begun"
         yield "  to see it: metasrv procedure list"
-        return
-    yield f"interrupted; {last.kind} goes on as {last.id}"
-    yield from ways_on(last.id)
+    for procedure in going:
+        yield f"interrupted; {procedure.kind} goes on as {procedure.id}"
+        yield from ways_on(procedure.id)
 
 
 def ways_on(id: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
-from metasrv.cli.cluster.procedure_text import show_end
+from metasrv.cli.cluster.procedure_text import end_of, show_end
 from metasrv.cli.complete import node_ids
 from metasrv.cli.forms import Form, Output, form_of, show_form
 from metasrv.cli.near import must_be_among
@@ -277,7 +277,7 @@ def drain(  # noqa: PLR0913  # a parameter is an option of the command
     from metasrv_base.wire.api.cluster import DroppedTables
 
     must_be_among(dropped, get_args(DroppedTables), "--dropped", "end of dropped tables")
-    with service(metasrv, as_json) as client:
+    with service(metasrv, as_json) as client, procedure_bar("drain") as tell:
         started = client.nodes.drain(
             node,
             reason,
@@ -285,8 +285,10 @@ def drain(  # noqa: PLR0913  # a parameter is an option of the command
             cast("DroppedTables", dropped),
             dry_run=dry_run,
             idempotency_key=idempotency_key,
+            wait_s=0,
         )
-        show_end(client, started, wait, as_json)
+        ended = end_of(client, started, wait, tell)
+    show_end(ended, as_json)
 
 
 @app.command("decommission")

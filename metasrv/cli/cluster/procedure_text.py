@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import typer
 
 from metasrv.cli.errors.offenders import offending_rows
-from metasrv.cli.output import show_json, show_table, value_text
-from metasrv.cli.progress import ID_LENGTH, SHORT, procedure_bar, wait_name
+from metasrv.cli.output import show, show_table, value_text
+from metasrv.cli.progress import ID_LENGTH, SHORT, wait_name
 
 if TYPE_CHECKING:
+    from metasrv.sdk.control.procedure import OnProgress
     from metasrv.sdk.sync import Client
     from metasrv_base.wire.api.procedures import (
         ControlBody,
@@ -87,14 +88,17 @@ def show_procedures(procedures: list[ProcedureBody], *, is_wide: bool = False) -
     show_table((*head, "finished") if is_wide else head, rows, optional=("by", "submitted"))
 
 
-def show_end(client: Client, started: ProcedureBody, wait_s: float, as_json: bool) -> None:
-    """Waits for the end of a procedure that was just begun, and shows it."""
-    with procedure_bar(started.kind) as tell:
-        ended = client.procedures.wait(started.id, wait_s, tell)
-    if as_json:
-        show_json(ended)
-    else:
-        show_procedures([ended])
+def end_of(
+    client: Client, started: ProcedureBody, wait_s: float, tell: OnProgress
+) -> ProcedureBody:
+    """Waits for the end of a procedure that was started with `wait_s=0`: so the answer comes at
+    once, and a command that is interrupted can name what goes on."""
+    tell(started)
+    return client.procedures.wait(started.id, wait_s, tell)
+
+
+def show_end(ended: ProcedureBody, as_json: bool) -> None:
+    show(ended, as_json, lambda: show_procedures([ended]))
 
 
 def _object_words(procedure: ProcedureBody) -> str:

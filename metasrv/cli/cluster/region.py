@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from metasrv.cli.cluster.copies_text import copies_text
-from metasrv.cli.cluster.procedure_text import show_end
+from metasrv.cli.cluster.procedure_text import end_of, show_end
 from metasrv.cli.complete import node_ids, region_ids, table_names
 from metasrv.cli.forms import Form, Output, form_of, show_form
 from metasrv.cli.options import (
@@ -22,6 +22,7 @@ from metasrv.cli.options import (
     service,
 )
 from metasrv.cli.output import show_facts, show_json, show_table
+from metasrv.cli.progress import procedure_bar
 
 if TYPE_CHECKING:
     from metasrv.sdk.control.service import ChangeOptions
@@ -114,10 +115,11 @@ def switch_leader(  # noqa: PLR0913  # a parameter is an option of the command
     as_json: AsJson = False,
 ) -> None:
     """Have another copy in sync lead REGION, while rows are written."""
-    with service(metasrv, as_json) as client:
-        options: ChangeOptions = {"dry_run": dry_run, "idempotency_key": idempotency_key}
+    with service(metasrv, as_json) as client, procedure_bar("switch-leader") as tell:
+        options = _at_once(dry_run, idempotency_key)
         started = client.regions.switch_leader(region, reason, to, **options)
-        show_end(client, started, wait, as_json)
+        ended = end_of(client, started, wait, tell)
+    show_end(ended, as_json)
 
 
 @app.command("add-copy")
@@ -139,10 +141,11 @@ def add_copy(  # noqa: PLR0913  # a parameter is an option of the command
     as_json: AsJson = False,
 ) -> None:
     """Add a copy of REGION, which is sent all rows and then joins the set."""
-    with service(metasrv, as_json) as client:
-        options: ChangeOptions = {"dry_run": dry_run, "idempotency_key": idempotency_key}
+    with service(metasrv, as_json) as client, procedure_bar("add-copy") as tell:
+        options = _at_once(dry_run, idempotency_key)
         started = client.regions.add_copy(region, reason, node, **options)
-        show_end(client, started, wait, as_json)
+        ended = end_of(client, started, wait, tell)
+    show_end(ended, as_json)
 
 
 @app.command("remove-copy")
@@ -169,10 +172,11 @@ def remove_copy(  # noqa: PLR0913  # a parameter is an option of the command
     """Remove the copy of REGION on NODE, and delete its folder."""
     if force and reason == BY_HAND:
         raise typer.BadParameter("--force needs a --reason: rows may be left on fewer disks")
-    with service(metasrv, as_json) as client:
-        options: ChangeOptions = {"dry_run": dry_run, "idempotency_key": idempotency_key}
+    with service(metasrv, as_json) as client, procedure_bar("remove-copy") as tell:
+        options = _at_once(dry_run, idempotency_key)
         started = client.regions.remove_copy(region, node, reason, force, **options)
-        show_end(client, started, wait, as_json)
+        ended = end_of(client, started, wait, tell)
+    show_end(ended, as_json)
 
 
 @app.command("move-copy")
@@ -200,10 +204,16 @@ def move_copy(  # noqa: PLR0913  # a parameter is an option of the command
     as_json: AsJson = False,
 ) -> None:
     """Move the copy of REGION on NODE: another has all rows before it goes."""
-    with service(metasrv, as_json) as client:
-        options: ChangeOptions = {"dry_run": dry_run, "idempotency_key": idempotency_key}
+    with service(metasrv, as_json) as client, procedure_bar("move-copy") as tell:
+        options = _at_once(dry_run, idempotency_key)
         started = client.regions.move_copy(region, node, reason, to, **options)
-        show_end(client, started, wait, as_json)
+        ended = end_of(client, started, wait, tell)
+    show_end(ended, as_json)
+
+
+def _at_once(dry_run: bool, idempotency_key: str) -> ChangeOptions:
+    """Options of a change that is answered once it is accepted: `end_of` waits for its end."""
+    return {"dry_run": dry_run, "idempotency_key": idempotency_key, "wait_s": 0}
 
 
 def _row(region: RegionBody) -> tuple[object, ...]:

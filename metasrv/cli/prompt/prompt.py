@@ -217,6 +217,7 @@ def _stoppable(text: str) -> "Iterator[Callable[[ProcedureBody], None]]":
         except KeyboardInterrupt:
             shown.close()
             reads = last is None and _only_reads(text)
-            lines = ["interrupted; nothing was changed"] if reads else interrupted(last)
+            going = [] if last is None else [last]
+            lines = ["interrupted; nothing was changed"] if reads else interrupted(going)
             typer.echo("\n".join(lines), err=True)
             raise typer.Exit from None

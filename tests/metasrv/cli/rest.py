@@ -26,6 +26,8 @@ class Asked:
     """The Idempotency-Key header."""
     if_match: str | None = None
     """The If-Match header."""
+    prefer: str | None = None
+    """The Prefer header."""
 
 
 @dataclass
@@ -48,8 +50,8 @@ class Rest:
         if path != LEARN:
             document = orjson.loads(body) if body else None
             bearer, key = headers.get("authorization"), headers.get("idempotency-key")
-            if_match = headers.get("if-match")
-            self.asked.append(Asked(method, path, document, bearer, key, if_match))
+            if_match, prefer = headers.get("if-match"), headers.get("prefer")
+            self.asked.append(Asked(method, path, document, bearer, key, if_match, prefer))
         said = self.answers.get((method, path.partition("?")[0]), NotFound(what="route", name=path))
         if isinstance(said, MetaError):
             status, _, problem = problem_of(said, path, "test")

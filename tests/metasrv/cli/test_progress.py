@@ -34,16 +34,20 @@ def service(rest: Rest) -> Rest:
     """Takes a change, and never finishes it."""
     rest.answers["GET", LEARN] = (200, {"metasrvs": [{"url": rest.url}]})
     rest.answers["POST", f"{TABLE}/truncate"] = (202, RUNNING)
+    rest.answers["POST", "/v1/nodes/dn-1/drain"] = (202, RUNNING)
     rest.answers["GET", PATH] = (200, RUNNING)
     return rest
 
 
-def argv(rest: Rest, *words: str) -> list[str]:
+TRUNCATE = ("table", "truncate", "t", "--yes")
+DRAIN = ("node", "drain", "dn-1", "--reason", "new disks")
+
+
+def argv(rest: Rest, *more: str, words: Sequence[str] = TRUNCATE) -> list[str]:
     # Progress is shown after a second, which a busy machine takes for anything.
     quiet = "from metasrv.cli import progress; progress.AFTER_MS = 3_600_000"
     code = f"{quiet}; from metasrv.cli.main import main; main()"
-    given = ("table", "truncate", "t", "--yes", "--metasrv", rest.url)
-    return [sys.executable, "-c", code, *given, *words]
+    return [sys.executable, "-c", code, *words, "--metasrv", rest.url, *more]
 
 
 def in_pipe(command: Sequence[str]) -> tuple[int, str, str]:
@@ -104,11 +108,14 @@ def test_given_json_when_the_wait_is_over_then_one_document_and_the_same_code(
 
 
 @pytest.mark.process
-def test_given_an_interrupt_when_it_waits_then_130_and_what_goes_on(service: Rest) -> None:
+@pytest.mark.parametrize("words", [TRUNCATE, DRAIN], ids=["truncate", "drain"])
+def test_given_an_interrupt_when_it_waits_then_130_and_what_goes_on(
+    service: Rest, words: Sequence[str]
+) -> None:
     asked = Event()
     service.on_request = lambda method, path: asked.set() if path.startswith(PATH) else None
 
-    command = argv(service, "--wait", "60")
+    command = argv(service, "--wait", "60", words=words)
     program = subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
