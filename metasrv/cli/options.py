@@ -114,6 +114,9 @@ MaxLag = Annotated[
     ),
 ]
 WAIT_S = 300.0
+LOOK_S = 0.001
+"""The least wait, in seconds, of a command that does not only start something: no wait at all means
+that."""
 
 
 @contextmanager
@@ -196,19 +199,7 @@ def show_errors(as_json: bool, urls: str = "the URL", places: Places = NO_PLACES
     try:
         yield
     except MetaError as error:
-        from metasrv.cli.errors.problem_words import words
-        from metasrv.cli.errors.unreachable import is_unreachable
-        from metasrv_base.wire.problem.problems import problem_of
-
-        if isinstance(error, Unknown) and {"procedure_id", "state"} <= error.facts.keys():
-            raise typer.Exit(_left(error, as_json)) from error
-        if as_json:
-            request_id = str(error.facts.get("request_id", ""))
-            print(json.dumps(problem_of(error, "", request_id)[2]), file=sys.stderr)
-        else:
-            print("\n".join(words(error, urls, places)), file=sys.stderr)
-        code = EXIT_USAGE if is_unreachable(error) else EXIT_REFUSED
-        raise typer.Exit(code) from error
+        raise typer.Exit(show_error(error, as_json, urls, places)) from error
     except Planned as outcome:
         from metasrv.cli.plan import show_plans
 
@@ -216,9 +207,36 @@ def show_errors(as_json: bool, urls: str = "the URL", places: Places = NO_PLACES
         raise typer.Exit from outcome
 
 
-def _left(error: Unknown, as_json: bool) -> int:
-    """Says that the command no longer waits for a procedure, which goes on. Returns the exit
-    code."""
+def show_error(error: MetaError, as_json: bool, urls: str, places: Places = NO_PLACES) -> int:
+    """Shows an error as `show_errors` does. Returns the exit code."""
+    from metasrv.cli.errors.problem_words import words
+    from metasrv_base.wire.problem.problems import problem_of
+
+    if is_left(error):
+        _show_left(error, as_json)
+    elif as_json:
+        request_id = str(error.facts.get("request_id", ""))
+        print(json.dumps(problem_of(error, "", request_id)[2]), file=sys.stderr)
+    else:
+        print("\n".join(words(error, urls, places)), file=sys.stderr)
+    return exit_code_of(error)
+
+
+def is_left(error: MetaError) -> bool:
+    """Whether the wait for a procedure ran out, and it goes on."""
+    return isinstance(error, Unknown) and {"procedure_id", "state"} <= error.facts.keys()
+
+
+def exit_code_of(error: MetaError) -> int:
+    from metasrv.cli.errors.unreachable import is_unreachable
+
+    if is_left(error):
+        return 0 if error.facts.get("waited_s") == 0 else EXIT_WAIT_RAN_OUT
+    return EXIT_USAGE if is_unreachable(error) else EXIT_REFUSED
+
+
+def _show_left(error: MetaError, as_json: bool) -> None:
+    """Says that the command no longer waits for a procedure, which goes on."""
     id, state, waited_s = (error.facts.get(name) for name in ("procedure_id", "state", "waited_s"))
     if as_json:
         show_json({"id": id, "state": state, "done": False})
@@ -226,4 +244,3 @@ def _left(error: Unknown, as_json: bool) -> int:
         is_started = waited_s == 0
         typer.echo(f"started {id}" if is_started else f"{id} is {state} and goes on")
         typer.echo("\n".join(ways_on(str(id))))
-    return 0 if waited_s == 0 else EXIT_WAIT_RAN_OUT

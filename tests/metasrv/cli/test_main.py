@@ -298,9 +298,11 @@ def test_given_a_procedure_that_failed_when_watched_then_the_exit_code_is_1(
 def test_given_regions_when_failed_over_then_each_procedure_is_followed(
     run: Run, rest: Rest
 ) -> None:
-    ended = procedure(id="p", kind="failover_table", state="succeeded", done=True)
-    rest.answers[("POST", "/v1/failovers")] = (202, {"procedures": [ended, ended]})
-    rest.answers[("GET", "/v1/procedures/p")] = (200, ended)
+    done: dict[str, Any] = {"kind": "failover_table", "state": "succeeded", "done": True}
+    ended = [procedure(id=id, **done) for id in ("p", "q")]
+    rest.answers[("POST", "/v1/failovers")] = (202, {"procedures": ended})
+    for one in ended:
+        rest.answers[("GET", f"/v1/procedures/{one['id']}")] = (200, one)
 
     shown = run(
         *["failover", "run", "--region", "7", "--region", "8", "--force"],
@@ -310,7 +312,7 @@ def test_given_regions_when_failed_over_then_each_procedure_is_followed(
     assert shown.exit_code == 0, shown.output
     assert rest.asked[0].body["region_ids"] == ["7", "8"]
     assert rest.asked[0].body["force"] is True
-    assert [one["id"] for one in json.loads(shown.stdout)] == ["p", "p"]
+    assert [one["id"] for one in json.loads(shown.stdout)] == ["p", "q"]
 
 
 @pytest.mark.parametrize(("switch", "enabled"), [("on", True), ("off", False)])

@@ -14,8 +14,9 @@ from termios import TIOCSWINSZ
 from threading import Event
 
 import pytest
+import typer
 
-from metasrv.cli.progress import LINE_MS, STILL_MS, Lines, described
+from metasrv.cli.progress import LINE_MS, STILL_MS, Lines, described, procedure_bar
 from metasrv_base.wire.api.procedures import ProcedureBody
 from tests.fakes.clock import FakeClock
 from tests.metasrv.cli.rest import LEARN, Rest
@@ -133,6 +134,23 @@ def test_given_an_interrupt_when_it_waits_then_130_and_what_goes_on(
     assert FOLLOW in errors
     assert STOP in errors
     assert "Traceback" not in errors
+
+
+def test_given_several_procedures_when_interrupted_then_each_that_goes_on_is_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def command() -> None:
+        with procedure_bar("failover") as tell:
+            for id, is_done in (("p-1", False), ("p-2", False), ("p-1", True), ("p-3", False)):
+                tell(ProcedureBody.model_validate(procedure(id=id, done=is_done)))
+            raise KeyboardInterrupt
+
+    with pytest.raises(typer.Exit) as ended:
+        command()
+
+    said = capsys.readouterr().err
+    assert ended.value.exit_code == 130
+    assert [f"cancel p-{number}" in said for number in (1, 2, 3)] == [False, True, True]
 
 
 def test_given_nothing_that_changes_then_a_line_is_printed_once_a_minute(
