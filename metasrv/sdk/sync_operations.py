@@ -265,8 +265,7 @@ class SyncRegions:
         to_node: str | None = None,
         **options: Unpack[ChangeOptions],
     ) -> ProcedureBody:
-        """The procedure that moves the copy on *node*; adds before it removes. None: a node that
-        suits."""
+        """The procedure that moves the copy on *node*: adds, then removes. None: one that suits."""
         return self._portal.call(
             self._origin.move_copy(region_id, node, reason, to_node, **options)
         )
@@ -302,8 +301,7 @@ class SyncCluster:
     def set_maintenance(
         self, enabled: bool, reason: str | None = None, expires_in_s: int | None = None
     ) -> MaintenanceBody:
-        """Switches maintenance. While it is on nothing is failed over automatically; requests need
-        `force`."""
+        """Switches maintenance. While on, nothing fails over by itself; requests need `force`."""
         return self._portal.call(self._origin.set_maintenance(enabled, reason, expires_in_s))
 
     def pause(self) -> PauseBody:
@@ -311,8 +309,7 @@ class SyncCluster:
         return self._portal.call(self._origin.pause())
 
     def set_pause(self, paused: bool, reason: str | None = None) -> PauseBody:
-        """Pauses all procedures, or resumes them. While they are paused no procedure begins a
-        step."""
+        """Pauses all procedures, or resumes them. While paused none begins a step."""
         return self._portal.call(self._origin.set_pause(paused, reason))
 
 
@@ -330,6 +327,5 @@ class SyncSettings:
         return self._portal.call(self._origin.list())
 
     def put(self, name: str, value: object, expected_version: int | None = None) -> SettingBody:
-        """Sets a setting. Raises Conflict if its version is not *expected_version*, as read
-        before."""
+        """Sets a setting. Conflict: its version is not *expected_version*, as read before."""
         return self._portal.call(self._origin.put(name, value, expected_version))

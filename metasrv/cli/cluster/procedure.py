@@ -20,14 +20,13 @@ from metasrv.cli.cluster.procedure_text import (
 from metasrv.cli.complete import procedure_ids, words_of
 from metasrv.cli.forms import Form, Output, form_of, show_form
 from metasrv.cli.near import must_be_among
-from metasrv.cli.options import WAIT_S, AsJson, Limit, Url, WaitS, one_id, service
+from metasrv.cli.options import LOOK_S, WAIT_S, AsJson, Limit, Url, WaitS, one_id, service
 from metasrv.cli.output import show, show_facts, show_json, show_table
 from metasrv.cli.progress import ID_LENGTH, procedure_bar
 
 if TYPE_CHECKING:
     from metasrv.sdk.control.procedure import ProcedureFilters
     from metasrv.sdk.sync import Client
-    from metasrv_base.wire.api.control import ThrottleRequest
 
 app = typer.Typer(no_args_is_help=True)
 IdArg = Annotated[
@@ -66,9 +65,6 @@ USER = getuser()
 SEARCHED_MAX = 1_000
 """Procedures among which the beginning of an id is looked up, newest first."""
 SHOWN_MAX = 5
-LOOK_S = 0.001
-"""The least that `watch` waits, in seconds: it started nothing, and its exit code says whether the
-procedure is over."""
 PERCENT_MAX = 95
 """The bound of metasrv_base/wire/api/control.py."""
 _BEGINNING = re.compile(r"[0-9a-f]{4}[0-9a-f-]*")
@@ -161,6 +157,7 @@ def get(id: IdArg, metasrv: Url = None, as_json: AsJson = False) -> None:
 @app.command("watch")
 def watch(id: IdArg, wait: WaitS = WAIT_S, metasrv: Url = None, as_json: AsJson = False) -> None:
     """Follow a procedure to its end. Exit 0: it succeeded."""
+    # It started nothing, so its exit code says whether the procedure is over.
     with service(metasrv, as_json) as client, procedure_bar(id) as tell:
         procedure = client.procedures.wait(full_id(client, id), max(wait, LOOK_S), tell)
     if as_json:
@@ -188,13 +185,13 @@ def full_id(client: Client, text: str) -> str:
 def _control(
     id: str,
     action: str,
-    options: tuple[str, str | None, ThrottleRequest | None],
+    options: tuple[str, str | None],
     url: str | None,
     as_json: bool,
 ) -> None:
-    by, reason, throttle = options
+    by, reason = options
     with service(url, as_json) as client:
-        procedure = client.procedures.control(full_id(client, id), action, by, reason, throttle)
+        procedure = client.procedures.control(full_id(client, id), action, by, reason)
     show(procedure, as_json, lambda: typer.echo(f"{procedure.id}: {procedure.state}"))
 
 
@@ -203,7 +200,7 @@ def cancel(
     id: IdArg, reason: Reason = None, by: By = USER, metasrv: Url = None, as_json: AsJson = False
 ) -> None:
     """Cancel a procedure and undo it. The service refuses this past the point of no return."""
-    _control(id, "cancel", (by, reason, None), metasrv, as_json)
+    _control(id, "cancel", (by, reason), metasrv, as_json)
 
 
 @app.command("pause")
@@ -211,7 +208,7 @@ def pause(
     id: IdArg, reason: Reason = None, by: By = USER, metasrv: Url = None, as_json: AsJson = False
 ) -> None:
     """Pause a procedure. It keeps its locks, and its deadline moves."""
-    _control(id, "pause", (by, reason, None), metasrv, as_json)
+    _control(id, "pause", (by, reason), metasrv, as_json)
 
 
 @app.command("resume")
@@ -219,7 +216,7 @@ def resume(
     id: IdArg, reason: Reason = None, by: By = USER, metasrv: Url = None, as_json: AsJson = False
 ) -> None:
     """Resume a paused procedure."""
-    _control(id, "resume", (by, reason, None), metasrv, as_json)
+    _control(id, "resume", (by, reason), metasrv, as_json)
 
 
 @app.command("retry")
@@ -227,7 +224,7 @@ def retry(
     id: IdArg, reason: Reason = None, by: By = USER, metasrv: Url = None, as_json: AsJson = False
 ) -> None:
     """Retry a procedure now, or the undo of a poisoned one."""
-    _control(id, "retry", (by, reason, None), metasrv, as_json)
+    _control(id, "retry", (by, reason), metasrv, as_json)
 
 
 @app.command("throttle")
@@ -255,10 +252,9 @@ def throttle(  # noqa: PLR0913  # a parameter is an option of the command
     as_json: AsJson = False,
 ) -> None:
     """Slow down the steps that move data, or limit the rows that a reorg reads."""
-    from metasrv_base.wire.api.control import ThrottleRequest
-
-    request = ThrottleRequest(percent=percent, rows_per_s=rows_per_s)
-    _control(id, "throttle", (by, None, request), metasrv, as_json)
+    with service(metasrv, as_json) as client:
+        procedure = client.procedures.throttle(full_id(client, id), percent, rows_per_s, by)
+    show(procedure, as_json, lambda: typer.echo(f"{procedure.id}: {procedure.state}"))
 
 
 @app.command("locks")

@@ -149,7 +149,8 @@ class Catalogs(NamedResources[CatalogBody]):
         self, name: str, version: int, reason: str, expires_in_s: int = 600
     ) -> CatalogPinBody:
         """Keeps a version and all that follow until the pin expires; again, to renew it."""
-        request = PinRequest(name=name, version=version, reason=reason, expires_in_s=expires_in_s)
+        fields = {"name": name, "version": version, "reason": reason, "expires_in_s": expires_in_s}
+        request = model_of(PinRequest, fields)
         answer = await self._service.ask("POST", "/v1/catalog/pins", request)
         return answer.body(CatalogPinBody)
 

@@ -107,7 +107,7 @@ class Procedures:
     ) -> ProcedureBody:
         """Its steps that move data rest for *percent* of the time, 0 to 95, and read *rows_per_s*
         at most; 0 and None: no limit."""
-        request = ThrottleRequest(percent=percent, rows_per_s=rows_per_s)
+        request = model_of(ThrottleRequest, {"percent": percent, "rows_per_s": rows_per_s})
         return await self.control(procedure_id, "throttle", by, percent=request)
 
     async def control(
@@ -122,8 +122,9 @@ class Procedures:
         says more). Conflict: not in the state it is in; `facts["allowed_actions"]` says what is."""
         query = urlencode({k: v for k, v in (("by", by), ("reason", reason)) if v is not None})
         path = f"/v1/procedures/{procedure_id}/{action}" + (f"?{query}" if query else "")
-        body = ThrottleRequest(percent=percent) if isinstance(percent, int) else percent
-        return (await self._service.ask("POST", path, body)).body(ProcedureBody)
+        body = {"percent": percent} if isinstance(percent, int) else percent
+        request = None if body is None else model_of(ThrottleRequest, body)
+        return (await self._service.ask("POST", path, request)).body(ProcedureBody)
 
     async def locks(self) -> builtins.list[LockBody]:
         """The locks: holders and waiters of each."""
@@ -188,9 +189,7 @@ class NodeBook:
 
     async def cordon(self, node_id: str, reason: str) -> NodeBody:
         """No new region comes to it."""
-        request = CordonRequest(reason=reason)
-        answer = await self._service.ask("POST", f"/v1/nodes/{node_id}/cordon", request)
-        return answer.body(NodeBody)
+        return await self._changed(node_id, "cordon", model_of(CordonRequest, {"reason": reason}))
 
     async def label(self, node_id: str, labels: Mapping[str, str | None]) -> NodeBody:
         """Changes the labels that are named; None removes one. Regions that it leads stay."""
@@ -198,7 +197,7 @@ class NodeBook:
         return (await self._service.ask("PATCH", f"/v1/nodes/{node_id}", request)).body(NodeBody)
 
     async def uncordon(self, node_id: str) -> NodeBody:
-        return (await self._service.ask("POST", f"/v1/nodes/{node_id}/uncordon")).body(NodeBody)
+        return await self._changed(node_id, "uncordon")
 
     async def adopt(
         self,
@@ -210,22 +209,20 @@ class NodeBook:
     ) -> AdoptionBody:
         """Takes over a node of the cluster from whose backup this one was restored. `next` of the
         answer is the `after` with which the same request goes on."""
-        request = AdoptNodeRequest(address=address, without=tuple(without), after=after)
+        fields = {"address": address, "without": tuple(without), "after": after}
+        request = model_of(AdoptNodeRequest, fields)
         query = "?dry_run=true" if dry_run else ""
         answer = await self._service.ask("POST", f"/v1/nodes/{node_id}/adopt{query}", request)
         return answer.body(AdoptionBody)
 
     async def release(self, node_id: str, reason: str) -> NodeBody:
         """Ends the quarantine of what a removed node brought back."""
-        request = ReleaseRequest(reason=reason)
-        answer = await self._service.ask("POST", f"/v1/nodes/{node_id}/release", request)
-        return answer.body(NodeBody)
+        return await self._changed(node_id, "release", model_of(ReleaseRequest, {"reason": reason}))
 
     async def rebind(self, node_id: str, principal: str) -> NodeBody:
         """The token of that name speaks for it from now on."""
-        request = RebindRequest(principal=principal)
-        answer = await self._service.ask("POST", f"/v1/nodes/{node_id}/rebind", request)
-        return answer.body(NodeBody)
+        request = model_of(RebindRequest, {"principal": principal})
+        return await self._changed(node_id, "rebind", request)
 
     async def drain(
         self,
@@ -236,7 +233,8 @@ class NodeBook:
         **options: Unpack[ChangeOptions],
     ) -> ProcedureBody:
         """The procedure by which its regions leave; wait for it with `procedures.wait`."""
-        request = DrainRequest(reason=reason, targets=tuple(targets), dropped=dropped)
+        fields = {"reason": reason, "targets": tuple(targets), "dropped": dropped}
+        request = model_of(DrainRequest, fields)
         path = f"/v1/nodes/{node_id}/drain"
         return (await self._service.ask("POST", path, request, **options)).body(ProcedureBody)
 
@@ -247,16 +245,20 @@ class NodeBook:
         if lost and not dry_run:
             return await self.decommission_lost(node_id, reason)
         path, params = f"/v1/nodes/{node_id}/decommission", {"dry_run": "true"} if dry_run else {}
-        request = DecommissionRequest(reason=reason, lost=lost)
+        request = model_of(DecommissionRequest, {"reason": reason, "lost": lost})
         return (await self._service.ask("POST", path, request, params)).body(NodeBody)
 
     async def decommission_lost(
         self, node_id: str, reason: str, **options: Unpack[ChangeOptions]
     ) -> NodeBody:
         """Moves the regions of a dead node whose disk is gone, and removes it."""
-        request = DecommissionRequest(reason=reason, lost=True)
+        request = model_of(DecommissionRequest, {"reason": reason, "lost": True})
         await self._service.change("POST", f"/v1/nodes/{node_id}/decommission", request, **options)
         return await self.get(node_id)
+
+    async def _changed(self, node_id: str, action: str, request: object = None) -> NodeBody:
+        answer = await self._service.ask("POST", f"/v1/nodes/{node_id}/{action}", request)
+        return answer.body(NodeBody)
 
 
 class Regions:
@@ -286,7 +288,8 @@ class Regions:
         **options: Unpack[ChangeOptions],
     ) -> ProcedureBody:
         """The procedure by which another copy in sync leads. None: the copy that suits best."""
-        request = SwitchLeaderRequest(reason=reason, to_node=to_node, expected_epoch=expected_epoch)
+        fields = {"reason": reason, "to_node": to_node, "expected_epoch": expected_epoch}
+        request = model_of(SwitchLeaderRequest, fields)
         path = f"/v1/regions/{region_id}/switch-leader"
         return (await self._service.ask("POST", path, request, **options)).body(ProcedureBody)
 
@@ -294,7 +297,8 @@ class Regions:
         self, region_id: str, reason: str, node: str | None = None, **options: Unpack[ChangeOptions]
     ) -> ProcedureBody:
         """The procedure that adds a learner, which joins by itself. None: a node that suits."""
-        path, request = f"/v1/regions/{region_id}/copies", AddCopyRequest(reason=reason, node=node)
+        request = model_of(AddCopyRequest, {"reason": reason, "node": node})
+        path = f"/v1/regions/{region_id}/copies"
         return (await self._service.ask("POST", path, request, **options)).body(ProcedureBody)
 
     async def move_copy(
@@ -305,10 +309,9 @@ class Regions:
         to_node: str | None = None,
         **options: Unpack[ChangeOptions],
     ) -> ProcedureBody:
-        """The procedure that moves the copy on *node*; adds before it removes. None: a node that
-        suits."""
+        """The procedure that moves the copy on *node*: adds, then removes. None: one that suits."""
         path = f"/v1/regions/{region_id}/copies/{node}/move"
-        request = MoveCopyRequest(reason=reason, to_node=to_node)
+        request = model_of(MoveCopyRequest, {"reason": reason, "to_node": to_node})
         return (await self._service.ask("POST", path, request, **options)).body(ProcedureBody)
 
     async def remove_copy(
@@ -321,7 +324,7 @@ class Regions:
     ) -> ProcedureBody:
         """The procedure that removes the copy on *node*. *force*: also where it is needed."""
         path = f"/v1/regions/{region_id}/copies/{node}/remove"
-        request = RemoveCopyRequest(reason=reason, force=force)
+        request = model_of(RemoveCopyRequest, {"reason": reason, "force": force})
         return (await self._service.ask("POST", path, request, **options)).body(ProcedureBody)
 
 
@@ -341,9 +344,9 @@ class Cluster:
     async def set_maintenance(
         self, enabled: bool, reason: str | None = None, expires_in_s: int | None = None
     ) -> MaintenanceBody:
-        """Switches maintenance. While it is on nothing is failed over automatically; requests need
-        `force`."""
-        request = MaintenanceRequest(enabled=enabled, reason=reason, expires_in_s=expires_in_s)
+        """Switches maintenance. While on, nothing fails over by itself; requests need `force`."""
+        fields = {"enabled": enabled, "reason": reason, "expires_in_s": expires_in_s}
+        request = model_of(MaintenanceRequest, fields)
         answer = await self._service.ask("PUT", "/v1/cluster/maintenance", request)
         return answer.body(MaintenanceBody)
 
@@ -352,11 +355,9 @@ class Cluster:
         return await self._service.read(PauseBody, "/v1/cluster/procedures")
 
     async def set_pause(self, paused: bool, reason: str | None = None) -> PauseBody:
-        """Pauses all procedures, or resumes them. While they are paused no procedure begins a
-        step."""
-        request = PauseRequest(paused=paused, reason=reason)
-        answer = await self._service.ask("PUT", "/v1/cluster/procedures", request)
-        return answer.body(PauseBody)
+        """Pauses all procedures, or resumes them. While paused none begins a step."""
+        request = model_of(PauseRequest, {"paused": paused, "reason": reason})
+        return (await self._service.ask("PUT", "/v1/cluster/procedures", request)).body(PauseBody)
 
 
 class Settings:
@@ -374,11 +375,9 @@ class Settings:
     async def put(
         self, name: str, value: object, expected_version: int | None = None
     ) -> SettingBody:
-        """Sets a setting. Raises Conflict if its version is not *expected_version*, as read
-        before."""
-        request = SettingRequest(value=value, expected_version=expected_version)
-        answer = await self._service.ask("PUT", f"/v1/settings/{name}", request)
-        return answer.body(SettingBody)
+        """Sets a setting. Conflict: its version is not *expected_version*, as read before."""
+        request = model_of(SettingRequest, {"value": value, "expected_version": expected_version})
+        return (await self._service.ask("PUT", f"/v1/settings/{name}", request)).body(SettingBody)
 
 
 async def _newest(
