@@ -77,9 +77,14 @@ def set_(
 
 def _parsed(value: str) -> Any:
     try:
-        return json.loads(value)
+        return json.loads(value, parse_constant=_no_number)
     except json.JSONDecodeError as error:
         raise typer.BadParameter(f"{value} is not JSON, such as 0.2, 128, null or true") from error
+
+
+def _no_number(constant: str) -> None:
+    """Raises BadParameter for NaN and the infinities, which a request would send as null."""
+    raise typer.BadParameter(f"{constant} is not a number of JSON, such as 0.2 or 128")
 
 
 def _show(setting: SettingBody, as_json: bool) -> None:

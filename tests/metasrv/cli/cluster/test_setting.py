@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from metasrv_base.errors import NotFound
 from tests.metasrv.cli.conftest import Run
 from tests.metasrv.cli.rest import Rest
@@ -30,6 +32,16 @@ def test_given_a_setting_when_set_then_it_is_put_as_json_and_shown(run: Run, res
     assert "anna" in done.output
     assert bad.exit_code == 2
     assert len(rest.asked) == 1
+
+
+@pytest.mark.parametrize("value", ["Infinity", "-Infinity", "NaN", "[1, NaN]"])
+def test_given_a_number_that_json_has_not_when_set_then_nothing_is_asked(
+    run: Run, rest: Rest, value: str
+) -> None:
+    done = run("setting", "set", "running_max", value, "--metasrv", rest.url)
+
+    assert (done.exit_code, rest.asked) == (2, [])
+    assert "is not a number of JSON" in done.stderr
 
 
 def test_given_a_setting_of_the_start_when_shown_then_no_null_stands_for_its_value(
