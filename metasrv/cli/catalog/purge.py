@@ -6,6 +6,7 @@ import typer
 
 from metasrv.cli.complete import dropped_table_names
 from metasrv.cli.options import WAIT_S, AsJson, DryRun, IdempotencyKey, Url, WaitS, service
+from metasrv.cli.output import show
 from metasrv.cli.progress import procedure_bar
 
 
@@ -46,5 +47,4 @@ def purge(  # noqa: PLR0913  # a parameter is an option of the command
             dry_run=dry_run,
             idempotency_key=idempotency_key,
         )
-    if not as_json:
-        typer.echo(f"{table} {'would be' if dry_run else 'is'} purged")
+    show({"purged": table}, as_json, lambda: typer.echo(f"{table} is purged"))

@@ -42,9 +42,12 @@ def test_given_a_dropped_table_when_purged_by_id_or_name_then_it_is_named(
     rest_of = ["--reason", "its node leaves", "--metasrv", rest.url]
 
     done = run("table", "purge", *words, *rest_of)
+    as_json = run("table", "purge", *words, *rest_of, "--json")
 
-    assert done.exit_code == 0, done.output
-    (asked,) = rest.asked
+    assert (done.exit_code, as_json.exit_code) == (0, 0), done.output
+    assert done.stdout == f"{words[0]} is purged\n"
+    assert json.loads(as_json.stdout) == {"purged": words[0]}
+    asked, _ = rest.asked
     assert asked.body == {**body, "reason": "its node leaves"}
 
 
