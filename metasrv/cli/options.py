@@ -124,14 +124,9 @@ def service(url: str | None, as_json: bool, places: Places = NO_PLACES) -> Itera
     """A client of the service. Errors end the command: said for people, with the exit code.
     *places*: of what the command sends."""
     from metasrv.sdk.connections import connect
-    from metasrv.sdk.urls import urls_of
 
     asked = asked_service(url)
-    try:
-        urls = urls_of(with_scheme(asked.url))
-    except Refused as error:
-        message = f"{asked.url} is not a URL; one is http://127.0.0.1:4620"
-        raise typer.BadParameter(message) from error
+    urls = urls_at(asked.url)
     patience = patience_ms(os.environ)
     with (
         show_errors(as_json, ", ".join(urls), places),
@@ -156,6 +151,16 @@ def asked_service(url: str | None) -> ServiceAddress:
             "playground runs here"
         )
     return address
+
+
+def urls_at(text: str) -> tuple[str, ...]:
+    """URLs with commas between, as an option or a variable has them. Raises BadParameter."""
+    from metasrv.sdk.urls import urls_of
+
+    try:
+        return urls_of(with_scheme(text))
+    except Refused as error:
+        raise typer.BadParameter(f"{text} is not a URL; one is http://127.0.0.1:4620") from error
 
 
 def with_scheme(url: str) -> str:

@@ -18,8 +18,10 @@ from metasrv.check.collect import Checked, check
 from metasrv.check.inspector import RealEyes
 from metasrv.check.rule import Severity
 from metasrv.check.rules import RULES
-from metasrv.cli.environment import token_of
+from metasrv.cli.contexts.contexts import context_in_use
+from metasrv.cli.environment import service_address, token_of
 from metasrv.cli.errors.places import reason_of
+from metasrv.cli.options import urls_at
 from metasrv.cli.output import counted
 from metasrv.cli.tools.check_data import CheckedData, check_tables
 from metasrv.cli.tools.store_options import (
@@ -61,6 +63,8 @@ class Target:
     prefix: str
     metasrv: tuple[str, ...]
     access: Access = field(default_factory=dict)
+    token: str | None = None
+    """Sent to the servers and to nodes."""
 
 
 # Typer makes an option of each parameter, so there are as many as the command has.
@@ -68,7 +72,8 @@ def command(  # noqa: PLR0913
     metasrv: Annotated[
         str | None,
         typer.Option(
-            help="URLs of servers to compare with, separated by commas.",
+            help="URLs of servers to compare with, separated by commas. Default: those of "
+            "--playground, else of the context in use.",
             envvar="METASRV_URL",
             metavar="URL",
         ),
@@ -111,8 +116,9 @@ def command(  # noqa: PLR0913
         "user": user,
         "password_file": password_file,
     }
+    urls, token = compared_servers(os.environ, metasrv, playground)
     try:
-        target = target_of(playground, _listed(etcd), prefix, _listed(metasrv), access)
+        target = replace(target_of(playground, _listed(etcd), prefix, urls, access), token=token)
         checked = asyncio.run(check_target(target, deep=deep))
         checked_data = look_at_data(target) if data else None
     except (MetaError, OSError, ValueError) as error:
@@ -122,6 +128,18 @@ def command(  # noqa: PLR0913
         checked = replace(checked, violations=(*checked.violations, *checked_data.violations))
     show(checked, as_json=as_json, deep=deep, data=checked_data)
     raise typer.Exit(exit_code(checked))
+
+
+def compared_servers(
+    environment: Mapping[str, str], metasrv: str | None, playground: Path | None
+) -> tuple[tuple[str, ...], str | None]:
+    """URLs of the option, else of the context in use, and the token for them. No URL: those of
+    *playground*, if it is given; one that merely runs here may have another etcd."""
+    is_named = metasrv or (playground is None and context_in_use(environment) is not None)
+    address = service_address(environment, metasrv) if is_named else None
+    if address is None:
+        return (), token_of(environment)
+    return urls_at(address.url), address.token
 
 
 def target_of(
@@ -201,7 +219,7 @@ async def check_target(target: Target, *, deep: bool) -> Checked:
     busy = console.status("looking at keys, nodes and files") if console.is_terminal else None
     try:
         with busy or nullcontext():
-            eyes = RealEyes(target.metasrv, token_of(os.environ))
+            eyes = RealEyes(target.metasrv, target.token)
             return await check(kv, eyes, SystemClock(), deep=deep)
     finally:
         await kv.close()
@@ -212,7 +230,7 @@ def look_at_data(target: Target) -> CheckedData:
     option names the service."""
     if not target.metasrv:
         raise ValueError("name the service: --metasrv URL, or --playground D/playground.json")
-    with connect(target.metasrv, token=token_of(os.environ), expects_running=True) as client:
+    with connect(target.metasrv, token=target.token, expects_running=True) as client:
         return check_tables(client)
 
 

@@ -10,8 +10,9 @@ from typer.testing import CliRunner, Result
 
 from keys.store.etcd import EtcdKv
 from keys.store.etcd_calls import Login
+from metasrv.cli.contexts.contexts import Contexts, NamedService, write_contexts
 from metasrv.cli.main import application
-from metasrv.cli.tools.check import BLIND, CLEAN, VIOLATED, target_of
+from metasrv.cli.tools.check import BLIND, CLEAN, VIOLATED, compared_servers, target_of
 from tests.etcd.process import EtcdProcess, free_port
 from tests.etcd.users import guard
 from tests.metasrv.check.breaking.break_keys import NAME
@@ -55,6 +56,51 @@ def test_given_a_file_that_is_none_when_checked_then_it_could_not_look(tmp_path:
 
     assert run("--playground", str(file)).exit_code == BLIND
     assert run("--playground", str(tmp_path / "absent.json")).exit_code == BLIND
+
+
+@pytest.mark.parametrize(
+    ("metasrv", "playground", "variables", "servers"),
+    [
+        ("h:1", None, {"METASRV_CONTEXT": "prod", "METASRV_TOKEN": "t"}, (("http://h:1",), "t")),
+        ("h:1", Path("p.json"), {}, (("http://h:1",), None)),
+        (None, None, {"METASRV_CONTEXT": "prod", "METASRV_TOKEN": "t"}, (("http://p:4620",), None)),
+        (None, Path("p.json"), {"METASRV_CONTEXT": "prod"}, ((), None)),
+        (None, None, {"METASRV_TOKEN": "t"}, ((), "t")),
+    ],
+)
+def test_given_an_option_a_file_or_a_context_then_the_first_names_the_servers_to_compare_with(
+    tmp_path: Path,
+    metasrv: str | None,
+    playground: Path | None,
+    variables: dict[str, str],
+    servers: tuple[tuple[str, ...], str | None],
+) -> None:
+    environment = {"XDG_CONFIG_HOME": str(tmp_path), **variables}
+    write_contexts(environment, Contexts().with_context("prod", NamedService("p:4620")))
+
+    assert compared_servers(environment, metasrv, playground) == servers
+
+
+def test_given_servers_that_are_no_url_when_checked_then_the_usage_is_wrong() -> None:
+    result = run("--etcd", "http://127.0.0.1:1", "--metasrv", "ftp://x")
+
+    assert result.exit_code == BLIND
+    assert "ftp://x is not a URL" in result.stderr
+
+
+@pytest.mark.etcd
+def test_given_a_server_without_a_scheme_when_checked_then_http_is_meant(
+    etcd: str, etcd_prefix: bytes, tmp_path: Path
+) -> None:
+    where = ("--etcd", f"http://{etcd}", "--prefix", etcd_prefix.decode())
+    on_etcd(etcd, etcd_prefix, tmp_path, furnish)
+    server = f"127.0.0.1:{free_port()}"
+
+    result = run(*where, "--json", "--metasrv", server)
+
+    assert result.exit_code == CLEAN, result.output
+    subjects = {one["subject"] for one in json.loads(result.stdout)["found"]}
+    assert f"http://{server}" in subjects
 
 
 @pytest.mark.etcd
