@@ -21,7 +21,7 @@ from metasrv_base.wire.events.events import (
     read_version,
 )
 from metasrv_base.wire.http import sse
-from metasrv_base.wire.http.client import CONNECT_MS_MAX, HttpClient
+from metasrv_base.wire.http.client import CONNECT_MS_MAX, HttpClient, unanswered
 from metasrv_base.wire.http.download import problem_in
 from metasrv_base.wire.http.sse_blocks import SseBlock, SseBlocks
 from metasrv_base.wire.http.transport import Transport
@@ -225,8 +225,7 @@ class EventStream:
             async with asyncio.timeout(OPEN_S):
                 answer = await self._client.send(request, stream=True)
         except (httpx.RequestError, TimeoutError) as error:
-            reason = str(error) or type(error).__name__
-            raise Unavailable("not-ready", what=url, reason=reason) from error
+            raise unanswered(url, error) from error
         if answer.status_code != httpx.codes.OK:
             try:
                 problem = await problem_in(answer)

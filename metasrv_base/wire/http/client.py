@@ -198,14 +198,24 @@ class HttpClient:
                 await response.aread()
                 self.has_answered = True
                 return response
-        except _UNSENT as error:
-            why = f"no connection to {url} could be made"
-            raise Unavailable("not-ready", what=url, sent=False, reason=why) from error
         except (httpx.RequestError, TimeoutError) as error:
-            reason = {"reason": str(error)} if isinstance(error, AnswerTooLongError) else {}
-            if call.method in _SAFE:
-                raise Unavailable("not-ready", what=url, **reason) from error
-            raise Unknown("outcome-unknown", url=url, **reason) from error
+            if call.method in _SAFE or isinstance(error, _UNSENT):
+                raise unanswered(url, error) from error
+            raise Unknown("outcome-unknown", url=url, **_reason(error)) from error
+
+
+def unanswered(url: str, error: Exception) -> Unavailable:
+    """The error of a request that *url* did not answer, and that it never got or that changes
+    nothing."""
+    if isinstance(error, _UNSENT):
+        why = f"no connection to {url} could be made"
+        return Unavailable("not-ready", what=url, sent=False, reason=why)
+    return Unavailable("not-ready", what=url, **_reason(error))
+
+
+def _reason(error: Exception) -> dict[str, str]:
+    """The fact `reason` is a server's word, but for an answer that was too long."""
+    return {"reason": str(error)} if isinstance(error, AnswerTooLongError) else {}
 
 
 @dataclass(frozen=True, slots=True)

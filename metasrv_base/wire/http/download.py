@@ -6,7 +6,7 @@ import httpx
 import orjson
 
 from metasrv_base.errors import Unavailable
-from metasrv_base.wire.http.client import CONNECT_MS_MAX, HttpClient
+from metasrv_base.wire.http.client import CONNECT_MS_MAX, HttpClient, unanswered
 from metasrv_base.wire.http.transport import Transport
 from metasrv_base.wire.problem.problems import error_of
 
@@ -52,6 +52,7 @@ async def _from(
 ) -> AsyncGenerator[bytes, None]:
     headers = client.headers_for(url)
     limits = httpx.Timeout(silent_s, connect=CONNECT_MS_MAX / 1000)
+    is_answered = False
     try:
         async with (
             httpx.AsyncClient(
@@ -59,11 +60,14 @@ async def _from(
             ) as http,
             http.stream("POST", url + path, headers=headers) as answer,
         ):
+            is_answered = True
             if answer.status_code != 200:
                 raise error_of(answer.status_code, await problem_in(answer))
             async for part in answer.aiter_raw(PIECE_BYTES):
                 yield part
     except httpx.RequestError as error:
+        if not is_answered:
+            raise unanswered(url, error) from error
         reason = str(error) or type(error).__name__
         raise Unavailable("not-ready", what=url, reason=reason) from error
 

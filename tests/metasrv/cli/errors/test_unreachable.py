@@ -27,7 +27,15 @@ def silent() -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    "words", [["table", "list"], ["count", "t"], ["cluster", "get"], ["table", "drop", "t"]]
+    "words",
+    [
+        ["table", "list"],
+        ["count", "t"],
+        ["cluster", "get"],
+        ["table", "drop", "t"],
+        ["events"],
+        ["backup", "create", "-"],
+    ],
 )
 def test_given_a_port_without_a_program_then_it_says_so_with_exit_code_2(
     run: Run, words: list[str], monkeypatch: pytest.MonkeyPatch
