@@ -44,15 +44,24 @@ def _opened(folder: Path) -> int:
         folder.mkdir(parents=True, exist_ok=True)
         return os.open(folder / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
     except OSError as error:
-        path = f"--data-dir {folder}"
-        raise Refused("invalid-request", path=path, reason=error.strerror) from error
+        raise unusable(folder, error) from error
+
+
+def unusable(folder: Path, error: OSError) -> Refused:
+    """The error of a folder that cannot be made or written."""
+    return Refused("invalid-request", path=f"--data-dir {folder}", reason=error.strerror)
+
+
+def has_data(folder: Path) -> bool:
+    """Whether a reset would delete anything."""
+    return folder.is_dir() and any(map(_is_data, folder.iterdir()))
 
 
 def cleared(folder: Path) -> None:
     """Deletes the data of an earlier run, but for LOG: this process may be writing to it."""
     log = folder / LOG
     for path in folder.iterdir():
-        if not OURS.fullmatch(path.name) or not path.is_dir() or path.is_symlink():
+        if not _is_data(path):
             continue
         if path != log.parent:
             shutil.rmtree(path)
@@ -60,3 +69,7 @@ def cleared(folder: Path) -> None:
         for file in path.iterdir():
             if file != log:
                 file.unlink()
+
+
+def _is_data(path: Path) -> bool:
+    return bool(OURS.fullmatch(path.name)) and path.is_dir() and not path.is_symlink()

@@ -16,6 +16,7 @@ from metasrv.demo.data import SCHEMA, read_sources
 from metasrv.demo.page import DemoFailed, DemoPage
 from metasrv.demo.sabotage import edit_a_key, merges_are_over, take_a_row_out
 from metasrv.demo.story import Story
+from metasrv.playground.folder import has_data
 from metasrv.playground.plan import PlaygroundOptions
 from metasrv.playground.playground import Playground
 from metasrv.sdk.connections import connect_async
@@ -39,6 +40,9 @@ def command(
             help="Folder for the files of the cluster. Default: a temporary one.", metavar="FOLDER"
         ),
     ] = None,
+    reset: Annotated[
+        bool, typer.Option("--reset", help="Delete earlier data in the folder first.")
+    ] = False,
     keep: Annotated[bool, typer.Option(help="Leave the cluster running until ^C.")] = False,
     sabotage: Annotated[
         bool,
@@ -51,6 +55,10 @@ def command(
     """
     page = DemoPage(SystemClock())
     folder = (data_dir or Path(tempfile.mkdtemp(prefix="metasrv-demo-"))).resolve()
+    if not reset and has_data(folder):
+        raise typer.BadParameter(
+            f"--data-dir {folder} holds data of a playground; --reset deletes it"
+        )
     try:
         broken = asyncio.run(_demo(page, folder, rows, keep=keep, sabotage=sabotage))
     except* (DemoFailed, MetaError, TimeoutError) as group:
@@ -76,7 +84,7 @@ async def _demo(
         datanodes=3,
         zones=3,
         frontends=2,
-        reset=True,
+        reset=True,  # of what the command has looked at: there is none, or `--reset` is given
         metasrv_flags={"spark-warm": "true"},
         datanode_flags={"memtable-bytes": str(MEMTABLE_BYTES)},
     )
