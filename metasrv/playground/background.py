@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from metasrv.playground.document import PlaygroundBody
-from metasrv.playground.folder import LOG
+from metasrv.playground.folder import LOG, unusable
 from metasrv.playground.holder import process_state, recorded
 from metasrv.playground.status import document_in, status_of
 from metasrv_base.clock import SystemClock
@@ -33,14 +34,14 @@ OnWait = Callable[[str], None]
 def start(folder: Path, argv: Sequence[str], on_wait: OnWait) -> PlaygroundBody:
     """Runs *argv*, a playground of *folder* in the foreground, and returns when it serves.
 
-    Raises Conflict `object-locked` if one runs there already, Unavailable with the end of its log
-    if it does not come up. Then, and when this is interrupted, nothing of it is left.
+    Raises Conflict `object-locked` if one runs there already, Refused for a folder that cannot be
+    written, Unavailable with the end of its log if it does not come up. Then, and when this is
+    interrupted, nothing of it is left.
     """
     if status_of(folder).state in ("running", "changing"):
         raise Conflict("object-locked", resource=str(folder), holder="a playground")
     log = folder / LOG
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as output:
+    with _opened_log(folder, log) as output:
         begun = output.tell()
         process = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
@@ -53,6 +54,14 @@ def start(folder: Path, argv: Sequence[str], on_wait: OnWait) -> PlaygroundBody:
         if document is None:
             process.terminate()
             process.wait()
+
+
+def _opened_log(folder: Path, log: Path) -> IO[bytes]:
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        return log.open("ab")
+    except OSError as error:
+        raise unusable(folder, error) from error
 
 
 def _started(

@@ -144,6 +144,17 @@ def test_given_a_start_when_interrupted_then_nothing_is_left_and_when_killed_it_
     assert status_in(folder)["state"] == "stopped"
 
 
+def test_given_a_file_for_a_folder_when_started_then_it_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+
+    refused = playground(file, "start")
+
+    assert refused.exit_code == 1
+    assert f"--data-dir {file}" in refused.stderr
+    assert refused.exception is None or isinstance(refused.exception, SystemExit)
+
+
 def test_given_options_before_the_command_that_takes_them_then_they_are_refused(
     folder: Path,
 ) -> None:
