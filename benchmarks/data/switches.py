@@ -3,12 +3,14 @@
 One etcd, one metasrv, three datanodes, one frontend, one region with three copies. Writers of one
 row each first find the rate at which the machine acknowledges them, then write at half of it, while
 the leader is switched again and again. The gap of a switch is the longest that a write took which
-was acknowledged between its submission and a second behind its end. No write may fail.
+was under way at any time between its submission and a second behind its end, however long it took:
+gaps are looked for when the writers have ended. No write may fail.
 """
 
 import argparse
 import asyncio
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,8 +37,17 @@ PATIENCE_MS = 60_000
 RATE_S = 5
 """The time for which writers run at full speed, and before the first switch at half of it."""
 SETTLE_MS = 1_000
+"""Writes that begin so long behind the end of a switch are part of its gap."""
 QUIET_MS = 2_500
 """Between two switches: promises to the leader before the last one have ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """The write of one row, which was acknowledged."""
+
+    began_ms: int
+    took_ms: int
 
 
 @dataclass(slots=True)
@@ -47,8 +58,7 @@ class Load:
     clock: SystemClock
     interval_ms: float = 0.0
     """The time from one write of a writer to its next; 0: it does not rest."""
-    writes: list[tuple[int, int]] = field(default_factory=list)
-    """When each was acknowledged, and how long it took, in ms."""
+    writes: list[Write] = field(default_factory=list)
     next_id: int = 0
     is_over: bool = False
 
@@ -65,17 +75,32 @@ class Load:
             began = self.clock.mono_ms()
             await table.insert([{"id": self.next_id, "text": TEXT}])
             now = self.clock.mono_ms()
-            self.writes.append((now, now - began))
+            self.writes.append(Write(began, now - began))
             due_ms = max(due_ms + self.interval_ms, now - self.interval_ms)
             await self.clock.sleep_ms(max(0, int(due_ms - now)))
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
-    longest_ms: int
-    """The longest time that a write took."""
-    switch_ms: int
-    """The time from the submission to the end."""
+class Switch:
+    """The times of one switch, in ms of the clock of the writes."""
+
+    began_ms: int
+    """Its submission."""
+    ended_ms: int
+
+    def gap_ms(self, writes: Iterable[Write]) -> int:
+        """Returns the longest time that a write took which was under way beside this switch.
+
+        *writes* are those of the whole run: one that is still in flight is the gap itself.
+        """
+        until_ms = self.ended_ms + SETTLE_MS
+        beside = [
+            write.took_ms
+            for write in writes
+            if write.began_ms <= until_ms and write.began_ms + write.took_ms >= self.began_ms
+        ]
+        assert beside, "nothing was written beside a switch"
+        return max(beside)
 
 
 async def measure(switches: int, writers: int) -> None:
@@ -95,17 +120,18 @@ async def measure(switches: int, writers: int) -> None:
                 async with asyncio.TaskGroup() as tasks:
                     tasks.create_task(half.run(writers))
                     await clock.sleep_ms(RATE_S * 1_000)
-                    calm = [took for _, took in half.writes]
-                    gaps = [await one_switch(client, half) for _ in range(switches)]
+                    calm = [write.took_ms for write in half.writes]
+                    done = [await one_switch(client, clock) for _ in range(switches)]
                     half.is_over = True
                 rows = await client.table(NAME).count()
-    head(f"python -m benchmarks.data.switches --switches {switches} --writers {writers}")
-    longest = sorted(gap.longest_ms for gap in gaps)
+    head(f"python -m benchmarks.data.switches --switches {switches} --writers {writers}", switches)
+    gaps = [switch.gap_ms(half.writes) for switch in done]
     line("acknowledged at full speed, rows/s", [rate], "rows/s")
     line("write at half load p99, no switch", [quantile(calm, 0.99)], "ms")
-    line("gap of a switch", longest, "ms")
-    line("gap of a switch p99, ms", [quantile(longest, 0.99)], "ms")
-    line("switch, from its submission to its end", [gap.switch_ms for gap in gaps], "ms")
+    line("gap of a switch", gaps, "ms")
+    line("gap of a switch p99, ms", [quantile(gaps, 0.99)], "ms")
+    took = [switch.ended_ms - switch.began_ms for switch in done]
+    line("switch, from its submission to its end", took, "ms")
     written = half.next_id
     print(f"rows written {written}, counted {rows}, {'none' if rows == written else 'SOME'} lost")
 
@@ -117,17 +143,16 @@ async def _for_a_while(load: Load, writers: int) -> None:
         load.is_over = True
 
 
-async def one_switch(client: AsyncClient, load: Load) -> Gap:
+async def one_switch(client: AsyncClient, clock: SystemClock) -> Switch:
+    """Switches the leader, and waits until the next switch may begin."""
     region = (await client.tables.route(NAME)).regions[0]
-    began = load.clock.mono_ms()
+    began = clock.mono_ms()
     started = await client.regions.switch_leader(region.region_id, "benchmark")
     ended = await client.procedures.wait(started.id, wait_s=60)
-    over = load.clock.mono_ms()
+    over = clock.mono_ms()
     assert ended.state == "succeeded", ended.error
-    await load.clock.sleep_ms(SETTLE_MS)
-    longest = max(took for at, took in load.writes if at >= began)
-    await load.clock.sleep_ms(QUIET_MS)
-    return Gap(longest, over - began)
+    await clock.sleep_ms(SETTLE_MS + QUIET_MS)
+    return Switch(began, over)
 
 
 def quantile(values: list[int], part: float) -> float:

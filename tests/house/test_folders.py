@@ -100,9 +100,9 @@ def test_given_every_file_then_few_folders_lead_to_it() -> None:
 
 
 MODULES: dict[str, set[str]] = defaultdict(set)
-"""By folder of the product."""
+"""By folder of the product, and of the benchmarks."""
 for _file in FILES:
-    if _file.parts[0] in PACKAGES:
+    if _file.parts[0] in (*PACKAGES, "benchmarks"):
         MODULES[folder_of(_file)].add(_file.stem)
 TESTS = [file for file in FILES if file.parts[0] == "tests" and file.name.startswith("test_")]
 
