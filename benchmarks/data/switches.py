@@ -4,11 +4,12 @@ One etcd, one metasrv, three datanodes, one frontend, one region with three copi
 row each first find the rate at which the machine acknowledges them, then write at half of it, while
 the leader is switched again and again. The gap of a switch is the longest that a write took which
 was under way at any time between its submission and a second behind its end, however long it took:
-gaps are looked for when the writers have ended. No write may fail.
+gaps are looked for when the writers have ended. No write may fail, and no row may be lost.
 """
 
 import argparse
 import asyncio
+import sys
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -103,7 +104,8 @@ class Switch:
         return max(beside)
 
 
-async def measure(switches: int, writers: int) -> None:
+async def measure(switches: int, writers: int) -> bool:
+    """Returns whether every row that was acknowledged is there."""
     with tempfile.TemporaryDirectory(prefix="metasrv-bench-") as folder:
         settings = PlaygroundOptions(data_dir=Path(folder), frontends=1)
         async with Playground(settings) as up:
@@ -134,6 +136,7 @@ async def measure(switches: int, writers: int) -> None:
     line("switch, from its submission to its end", took, "ms")
     written = half.next_id
     print(f"rows written {written}, counted {rows}, {'none' if rows == written else 'SOME'} lost")
+    return rows == written
 
 
 async def _for_a_while(load: Load, writers: int) -> None:
@@ -165,4 +168,4 @@ if __name__ == "__main__":
     parser.add_argument("--switches", type=int, default=50)
     parser.add_argument("--writers", type=int, default=8)
     options = parser.parse_args()
-    asyncio.run(measure(options.switches, options.writers))
+    sys.exit(0 if asyncio.run(measure(options.switches, options.writers)) else 1)
