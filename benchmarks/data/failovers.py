@@ -148,7 +148,7 @@ def show(name: str, rounds: Rounds) -> None:
         line(f"  {way}", values, "MiB/s", 1)
     spark = rounds.moves["Spark, the whole step"]
     for way in ("cp -r and fsync", "pyarrow rewrite and fsync"):
-        ratio(f"  Spark / {way}", spark, rounds.moves[way])
+        ratio(f"  Spark / {way}, {name}", spark, rounds.moves[way])
 
 
 if __name__ == "__main__":
