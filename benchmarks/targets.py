@@ -2,8 +2,9 @@
 
 Runs the measurements that the rows below name, one after the other, and picks its figure from what
 each prints; WORDs choose the measurements by name. *at least* is what must hold, *goal* what is
-wished for; with `<` the figure is a cost, with `>` a ratio or a rate. Minutes; nothing else should
-run on the machine meanwhile.
+wished for; with `<` the figure is a cost, with `>` a ratio or a rate. A measurement that fails has
+no figures. Ends with 1 if a figure was not measured, and with 0 if one is missed: that is a result.
+Minutes; nothing else should run on the machine meanwhile.
 """
 
 import argparse
@@ -79,41 +80,58 @@ def figures(lines: Iterable[str], targets: Sequence[Target]) -> Iterator[tuple[T
                 yield target, float(figure.replace(",", ""))
 
 
-def run(command: tuple[str, ...]) -> list[str]:
-    """Runs a measurement and returns the lines that it printed; prints them as well."""
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A measurement that has ended."""
+
+    code: int
+    """Its exit code; negative: the signal that ended it."""
+    lines: Sequence[str] = ()
+
+    def results(self, targets: Sequence[Target]) -> dict[Target, float | str]:
+        """Returns the figure of each target, or the reason why there is none."""
+        if self.code != 0:
+            return dict.fromkeys(targets, f"its run failed with {self.code}: see above")
+        missing = dict.fromkeys(targets, "not measured: see above")
+        return {**missing, **dict(figures(self.lines, targets))}
+
+
+def run(command: tuple[str, ...]) -> Report:
+    """Runs a measurement and prints its report."""
     module, *rest = command
     argv = [sys.executable, "-m", f"benchmarks.{module}", *rest]
     done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=False)
     print(done.stdout, flush=True)
-    return done.stdout.splitlines()
+    return Report(done.returncode, done.stdout.splitlines())
 
 
-def show(found: Mapping[Target, float | None]) -> None:
+def show(results: Mapping[Target, float | str]) -> int:
+    """Prints the table; returns 1 if a figure was not measured."""
     print(f"{'work':60}{'now':>12}{'at least':>12}{'goal':>10}")
-    for target, figure in found.items():
+    for target, result in results.items():
         name = " ".join((*target.command, target.label.strip(" /")))
-        value, verdict = "-", "not measured: see above"
-        if figure is not None:
-            value, verdict = f"{figure:,.3f}", target.verdict(figure)
+        if isinstance(result, str):
+            value, verdict = "-", result
+        else:
+            value, verdict = f"{result:,.3f}", target.verdict(result)
         sign = target.better
         print(
             f"{name:60}{value:>12}{sign + f' {target.at_least:g}':>12}{target.goal:>10g}  {verdict}"
         )
+    return 1 if any(isinstance(result, str) for result in results.values()) else 0
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.targets", description=__doc__)
     parser.add_argument("words", nargs="*", metavar="WORD", help="rows, creates, ...")
     words = parser.parse_args().words
-    found: dict[Target, float | None] = {}
+    results: dict[Target, float | str] = {}
     for command in dict.fromkeys(target.command for target in TARGETS):
         if words and not set(words) & {*command, command[0].rpartition(".")[2]}:
             continue
         mine = [target for target in TARGETS if target.command == command]
-        found |= dict.fromkeys(mine)
-        found.update(figures(run(command), mine))
-    show(found)
-    return 0
+        results |= run(command).results(mine)
+    return show(results)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,9 @@
 
 import pytest
 
-from benchmarks.data.failovers import Rounds, show
-from benchmarks.targets import MOVES, TARGETS, figures
+from benchmarks.data import failovers
+from benchmarks.data.failovers import Rounds
+from benchmarks.targets import MOVES, TARGETS, Report, Target, figures, show
 
 
 def rounds(spark: float) -> Rounds:
@@ -14,8 +15,8 @@ def rounds(spark: float) -> Rounds:
 def test_given_warm_and_cold_moves_then_each_is_judged_by_its_own_rounds(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    show("warm", rounds(20))
-    show("cold", rounds(80))
+    failovers.show("warm", rounds(20))
+    failovers.show("cold", rounds(80))
 
     lines = capsys.readouterr().out.splitlines()
     moves = [target for target in TARGETS if target.command == MOVES]
@@ -36,3 +37,28 @@ def test_given_two_targets_of_a_measurement_then_no_label_begins_the_other() -> 
         if (command, label) != (same, other) and command == same and other.startswith(label)
     ]
     assert alike == []
+
+
+GAP = Target(("data.switches",), "gap of a switch p99, ms", "<", 250, 100)
+LINES = ["gap of a switch                 60 ms", "gap of a switch p99, ms         141         "]
+
+
+@pytest.mark.parametrize(
+    ("report", "result", "code"),
+    [
+        (Report(0, LINES), 141.0, 0),
+        (Report(0, [line.replace("141", "999") for line in LINES]), 999.0, 0),
+        (Report(0, ["skipped: PostgreSQL is not installed"]), "not measured: see above", 1),
+        (Report(1, LINES), "its run failed with 1: see above", 1),
+        (Report(-9, LINES), "its run failed with -9: see above", 1),
+    ],
+    ids=["held", "missed", "skipped", "failed", "killed"],
+)
+def test_given_a_report_then_its_figure_counts_only_if_its_run_succeeded(
+    report: Report, result: float | str, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = report.results([GAP])
+
+    assert results == {GAP: result}
+    assert show(results) == code
+    assert ("MISSED" in capsys.readouterr().out) is (result == 999.0)
