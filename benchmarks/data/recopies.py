@@ -12,6 +12,8 @@ import asyncio
 import random
 import shutil
 import tempfile
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,7 +25,9 @@ from metasrv.playground.plan import PlaygroundOptions
 from metasrv.playground.playground import Playground
 from metasrv.sdk.client import AsyncClient
 from metasrv.sdk.connections import connect_async
-from metasrv_base.clock import SystemClock
+from metasrv.sdk.control.procedure import fault_of
+from metasrv_base.clock import Clock, SystemClock
+from metasrv_base.wire.api.procedures import ProcedureBody
 from metasrv_base.wire.api.tables import ColumnSpec, RegionRouteBody, TableSpec
 
 NAME = "main.public.recopied"
@@ -40,6 +44,8 @@ ROW_BYTES = 8_192
 STATEMENT_ROWS = 512
 PATIENCE_MS = 120_000
 END_S = 120
+COPY_MS_MAX = 900_000
+"""The longest that a copy may take: one of a gigabyte takes 7 s on a quiet machine."""
 LOOK_MS = 20
 FETCH = "a copy, until it is in the set"
 COPY, REWRITE = "cp -r and fsync", "pyarrow rewrite and fsync"
@@ -86,8 +92,11 @@ async def one_round(up: Playground, client: AsyncClient, folder: Path) -> dict[s
     clock = SystemClock()
     began = clock.mono_ms()
     started = await client.regions.add_copy(region.region_id, "benchmark")
-    while not are_in_sync(await region_of(client)):
-        await clock.sleep_ms(LOOK_MS)
+
+    async def look() -> Look:
+        return Look(await region_of(client), await client.procedures.get(started.id))
+
+    await until_in_sync(look, clock)
     found[FETCH] = size / MIB * 1000 / (clock.mono_ms() - began)
     added = await client.procedures.wait(started.id, wait_s=END_S)
     node = str((added.result or {})["node"])
@@ -95,6 +104,25 @@ async def one_round(up: Playground, client: AsyncClient, folder: Path) -> dict[s
     ended = await client.procedures.wait(removed.id, wait_s=END_S)
     assert ended.state == "succeeded", ended.error
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The region that gets a copy, and then the procedure that adds it."""
+
+    region: RegionRouteBody
+    procedure: ProcedureBody
+
+
+async def until_in_sync(look: Callable[[], Awaitable[Look]], clock: Clock) -> None:
+    """Looks until the copy is in the set. Raises the error with which its procedure ended, or
+    AssertionError behind COPY_MS_MAX."""
+    deadline_ms = clock.mono_ms() + COPY_MS_MAX
+    while not are_in_sync((seen := await look()).region):
+        if (fault := fault_of(seen.procedure)) is not None:
+            raise fault
+        assert clock.mono_ms() < deadline_ms, f"no copy, the procedure is at {seen.procedure.step}"
+        await clock.sleep_ms(LOOK_MS)
 
 
 def are_in_sync(region: RegionRouteBody) -> bool:
