@@ -1,9 +1,10 @@
 """Closed loops of HTTP requests, by so little code that the server is what is measured."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from itertools import islice
 from urllib.parse import urlsplit
 
 from benchmarks.service.stub_node import content_length
@@ -62,12 +63,19 @@ async def connected(url: str) -> AsyncIterator[Connection]:
 
 Ask = Callable[[int], Awaitable[None]]
 """Sends request number n and reads its answer."""
+Connect = Callable[[], AbstractAsyncContextManager[Ask]]
+"""Opens the connection of one client."""
 
 
 async def closed_loop(
     url: str, make: MakeRequest, numbers: range, *, clients: int, status: bytes
 ) -> Load:
     """Every request of *numbers* once; each client sends its next when the last is answered."""
+    return await closed(over_http(url, make, status), numbers, clients=clients)
+
+
+def over_http(url: str, make: MakeRequest, status: bytes) -> Connect:
+    """Opens connections for `closed`, each to *url*; every answer must have that status."""
 
     @asynccontextmanager
     async def http() -> AsyncIterator[Ask]:
@@ -78,25 +86,32 @@ async def closed_loop(
 
             yield ask
 
-    return await closed(http, numbers, clients=clients)
+    return http
 
 
-async def closed(
-    connect: Callable[[], AbstractAsyncContextManager[Ask]], numbers: range, *, clients: int
-) -> Load:
-    """As `closed_loop`, over any protocol: *connect* opens the connection of one client."""
+async def closed(connect: Connect, numbers: range, *, clients: int, warm: int = 0) -> Load:
+    """As `closed_loop`, over any protocol. All connections are opened, and the first *warm* of the
+    numbers are done, before the clock starts."""
+    waiting = iter(numbers)
+    async with AsyncExitStack() as stack:
+        asks = [await stack.enter_async_context(connect()) for _ in range(clients)]
+        await _timed(asks, islice(waiting, warm))
+        return await _timed(asks, waiting)
+
+
+async def _timed(asks: Sequence[Ask], waiting: Iterator[int]) -> Load:
+    """The numbers that wait, shared by the clients."""
     loop = asyncio.get_running_loop()
-    waiting, latencies = iter(numbers), []
+    latencies = list[float]()
 
-    async def client() -> None:
-        async with connect() as ask:
-            for number in waiting:
-                before = loop.time()
-                await ask(number)
-                latencies.append((loop.time() - before) * 1000)
+    async def client(ask: Ask) -> None:
+        for number in waiting:
+            before = loop.time()
+            await ask(number)
+            latencies.append((loop.time() - before) * 1000)
 
     began = loop.time()
     async with asyncio.TaskGroup() as tasks:
-        for _ in range(clients):
-            tasks.create_task(client())
+        for ask in asks:
+            tasks.create_task(client(ask))
     return Load(loop.time() - began, latencies)
