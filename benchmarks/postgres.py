@@ -6,16 +6,19 @@ import signal
 import socket
 import struct
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event
+
+from benchmarks.peers import Peer, running
 
 OWNER = "postgres"
 """It refuses to run as root."""
 PORT = 5432  # names the socket; nothing listens on a network
 _DEBIAN = "/usr/lib/postgresql"  # its programs are not on PATH there
-_PATIENCE_S = 0.1
+_START_S = 60
+_LOOK_S = 0.1
 _PROTOCOL = 196_608  # 3.0
 
 
@@ -97,22 +100,27 @@ def postgres(folder: Path, settings: dict[str, str]) -> Iterator[Connection]:
     )
     chosen = {"listen_addresses": "", "unix_socket_directories": str(folder), **settings}
     flags = [f"--{name}={value}" for name, value in chosen.items()]
-    with (folder.parent / "postgres.log").open("wb") as log:
-        process = subprocess.Popen([server, "-D", data, *flags], user=user, stderr=log)
-    try:
-        while True:
-            assert process.poll() is None, "it ended: see postgres.log"
-            try:
-                connection = Connection(socket_in(folder, chosen.get("port", PORT)))
-            except (OSError, RuntimeError, struct.error):
-                Event().wait(_PATIENCE_S)
-            else:
-                break
+    log = folder.with_name(f"{folder.name}.log")
+    with running(_server([server, "-D", data, *flags], log, user)) as process:
+        connection = _connection(process, socket_in(folder, chosen.get("port", PORT)), log)
         yield connection
         connection.close()
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait()
+
+
+def _server(argv: Sequence[str | Path], log: Path, user: str | None) -> Peer:
+    """Ends by its fast shutdown; dies by the immediate one, which leaves no shared memory."""
+    return Peer(argv, log, user, ends_by=signal.SIGINT, dies_by=signal.SIGQUIT)
+
+
+def _connection(process: "subprocess.Popen[bytes]", path: Path, log: Path) -> Connection:
+    """Waits until the server takes connections."""
+    for _ in range(round(_START_S / _LOOK_S)):
+        assert process.poll() is None, f"it ended: see {log.name}"
+        try:
+            return Connection(path)
+        except (OSError, RuntimeError, struct.error):
+            Event().wait(_LOOK_S)
+    raise AssertionError(f"it takes no connection: see {log.name}")
 
 
 @contextmanager
@@ -121,9 +129,9 @@ def with_standbys(folder: Path, standbys: int) -> Iterator[Path]:
     this machine, has flushed it to disk. Its first statement waits until they follow it."""
     names = [f"s{number}" for number in range(1, standbys + 1)]
     settings = {"synchronous_standby_names": f"{standbys} ({','.join(names)})"} if names else {}
-    with postgres(folder, settings), ExitStack() as running:
+    with postgres(folder, settings), ExitStack() as standbys_running:
         for number, name in enumerate(names, 1):
-            running.enter_context(_standby(folder, name, PORT + number))
+            standbys_running.enter_context(_standby(folder, name, PORT + number))
         yield socket_in(folder)
 
 
@@ -139,10 +147,7 @@ def _standby(folder: Path, name: str, port: int) -> Iterator[None]:
     subprocess.run(copied, check=True, user=user, stdout=subprocess.DEVNULL)
     chosen = {"listen_addresses": "", "unix_socket_directories": folder, "port": port}
     flags = [f"--{name}={value}" for name, value in chosen.items()]
-    with (folder.parent / f"{folder.name}-{name}.log").open("wb") as log:
-        process = subprocess.Popen([server, "-D", data, *flags], user=user, stderr=log)
-    try:
+    with running(
+        _server([server, "-D", data, *flags], folder.with_name(f"{folder.name}-{name}.log"), user)
+    ):
         yield
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait()

@@ -6,14 +6,15 @@ Requests are Thrift's binary protocol in frames, written here: one call needs no
 
 import socket
 import struct
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from subprocess import Popen
 from threading import Event
 from xml.sax.saxutils import escape
 
+from benchmarks.peers import Peer, running
 from benchmarks.postgres import missing_postgres, postgres
 from metasrv.host.toolchain import checkout, read_toolchain
 from metasrv.playground.ports import free_ports
@@ -54,16 +55,10 @@ def metastore(folder: Path) -> Iterator[int]:
         configuration = folder / "conf"
         configuration.mkdir()
         _write(configuration / "hive-site.xml", _properties(folder, database))
-        with (folder / "hive.log").open("wb") as log:
-            process = subprocess.Popen(
-                _command(configuration, port), cwd=folder, stdout=log, stderr=log
-            )
-        try:
+        hive = Peer(_command(configuration, port), folder / "hive.log", cwd=folder)
+        with running(hive) as process:
             _wait(process, port)
             yield port
-        finally:
-            process.terminate()
-            process.wait()
 
 
 def create_table(name: str, number: int) -> bytes:
@@ -141,7 +136,7 @@ def _command(configuration: Path, port: int) -> list[str]:
     return [toolchain.java.path, *opened, "-cp", path, CLASS, "-p", str(port)]
 
 
-def _wait(process: "subprocess.Popen[bytes]", port: int) -> None:
+def _wait(process: Popen[bytes], port: int) -> None:
     for _ in range(round(START_S / LOOK_S)):
         assert process.poll() is None, "it ended: see hive.log"
         try:
