@@ -3,34 +3,34 @@
 A table of one region for each number of copies, on three nodes of one machine; etcd with as many
 members; PostgreSQL with a synchronous standby for each further copy (`synchronous_commit=on`: the
 commit waits until each has flushed it). A write is answered once it is synced everywhere; by etcd
-with three members, on two. One machine syncs and computes for all copies, so the ratio of three
-copies to one tells what a copy costs, and not what a cluster of machines does. Rounds alternate.
+with three members, on two. Every write goes to the member, server or node that leads. One machine
+syncs and computes for all copies, so the ratio of three copies to one tells what a copy costs, and
+not what a cluster of machines does. Rounds alternate; the first counts for nothing, and nor do the
+first writes of each load, by which every client has a connection that is warm.
 """
 
 import argparse
 import asyncio
-import base64
 import json
-import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
 
-from benchmarks.load import Load, closed, closed_loop, request_of
+from benchmarks.etcd import EtcdCluster, etcd_cluster, puts
+from benchmarks.load import Ask, Connect, Load, MakeRequest, closed, over_http, request_of
 from benchmarks.postgres import Connection, missing_postgres, with_standbys
 from benchmarks.report import head, line, ratio
-from metasrv.host.toolchain import checkout, read_toolchain
 from metasrv.playground.plan import PlaygroundOptions
 from metasrv.playground.playground import Playground
-from metasrv.playground.ports import free_ports
-from metasrv_base.rng import SystemRng
 
 ROUNDS = 3
 WRITES = 400
+WARM = 80
+"""Writes of a load before its clock starts, of all its clients together."""
 CLIENTS = (1, 8)
 COPIES = (1, 2, 3)
 VALUE = "x" * 100
@@ -57,7 +57,8 @@ class Rates:
         self.p99_ms.setdefault(key, []).append(ordered[len(ordered) * 99 // 100])
 
 
-async def through_frontend(url: str, table: str, first: int, clients: int) -> Load:
+def inserts(table: str, first: int) -> MakeRequest:
+    """Makes requests to a frontend, each for a row of its own from number *first* on."""
     path = f"/v1/tables/main/public/{table}/rows"
 
     def post(number: int) -> bytes:
@@ -65,65 +66,30 @@ async def through_frontend(url: str, table: str, first: int, clients: int) -> Lo
         body = json.dumps({"op": "insert", "rows": rows}).encode()
         return request_of("POST", path, JSON, body)
 
-    return await closed_loop(url, post, range(WRITES), clients=clients, status=b"200")
+    return post
 
 
-async def through_etcd(url: str, first: int, clients: int) -> Load:
-    value = base64.b64encode(VALUE.encode()).decode()
+def by_postgres(server: Path, first: int) -> Connect:
+    """Opens connections that insert a row each time, as those of `over_http`."""
 
-    def put(number: int) -> bytes:
-        key = base64.b64encode(f"{first + number:08}".encode()).decode()
-        body = json.dumps({"key": key, "value": value}).encode()
-        return request_of("POST", "/v3/kv/put", JSON, body)
-
-    return await closed_loop(url, put, range(WRITES), clients=clients, status=b"200")
-
-
-async def through_postgres(server: Path, first: int, clients: int) -> Load:
     @asynccontextmanager
-    async def connected() -> AsyncIterator[Callable[[int], Awaitable[None]]]:
+    async def connected() -> AsyncIterator[Ask]:
         connection = Connection(server)
 
         async def insert(number: int) -> None:
             row = f"INSERT INTO copied VALUES ({first + number}, '{VALUE}')"
             await asyncio.to_thread(connection.run, row)
 
-        yield insert
-        connection.close()
+        try:
+            yield insert
+        finally:
+            connection.close()
 
-    return await closed(connected, range(WRITES), clients=clients)
+    return connected
 
 
-@contextmanager
-def etcd_cluster(folder: Path, members: int) -> Iterator[str]:
-    """Yields the URL of one of *members* servers, which all must sync a write where two are."""
-    chosen = read_toolchain(checkout())
-    assert chosen is not None
-    assert chosen.etcd is not None
-    ports = free_ports(2 * members, SystemRng())
-    clients = [f"http://127.0.0.1:{port}" for port in ports[:members]]
-    peers = [f"http://127.0.0.1:{port}" for port in ports[members:]]
-    initial = ",".join(f"m{number}={url}" for number, url in enumerate(peers))
-    with ExitStack() as running:
-        for number, (client, peer) in enumerate(zip(clients, peers, strict=True)):
-            flags = {
-                "name": f"m{number}",
-                "data-dir": folder / f"m{number}",
-                "listen-client-urls": client,
-                "advertise-client-urls": client,
-                "listen-peer-urls": peer,
-                "initial-advertise-peer-urls": peer,
-                "initial-cluster": initial,
-            }
-            argv = [chosen.etcd.path, *(f"--{name}={value}" for name, value in flags.items())]
-            quiet = subprocess.DEVNULL
-            process = subprocess.Popen(argv, stdout=quiet, stderr=quiet)
-            running.callback(process.wait)
-            running.callback(process.terminate)
-        with httpx.Client(transport=httpx.HTTPTransport(retries=20), trust_env=False) as http:
-            while http.get(clients[0] + "/health").status_code != httpx.codes.OK:
-                pass
-        yield clients[0]
+async def load_of(connect: Connect, clients: int) -> Load:
+    return await closed(connect, range(WARM + WRITES), clients=clients, warm=WARM)
 
 
 async def made(metasrv: str) -> Sequence[int]:
@@ -161,23 +127,28 @@ def measured(folder: Path) -> Rates:
 
 
 async def _ours(
-    folder: Path, rates: Rates, servers: Mapping[int, Path], stores: Mapping[int, str]
+    folder: Path, rates: Rates, servers: Mapping[int, Path], stores: Mapping[int, EtcdCluster]
 ) -> None:
     settings = PlaygroundOptions(data_dir=folder / "playground", datanodes=3, frontends=1, zones=3)
     async with Playground(settings) as up:
         frontend = next(iter(up.frontend_urls.values()))
         allowed = await made(up.metasrv_urls[0])
-        for number in range(ROUNDS):
+        for number in range(ROUNDS + 1):
+            counted = rates if number > 0 else Rates()  # the first is cold
             for copies in COPIES:
                 for clients in CLIENTS:
-                    first = (number * 10 + clients) * WRITES
-                    if copies in allowed:
-                        load = await through_frontend(frontend, f"copied_{copies}", first, clients)
-                        rates.add(("metasrv", copies, clients), load)
-                    load = await through_etcd(stores[copies], first, clients)
-                    rates.add(("etcd", copies, clients), load)
-                    load = await through_postgres(servers[copies], first, clients)
-                    rates.add(("PostgreSQL", copies, clients), load)
+                    first = (number * 10 + clients) * (WARM + WRITES)
+                    rows = inserts(f"copied_{copies}", first)
+                    ways = {
+                        "metasrv": over_http(frontend, rows, b"200"),
+                        "etcd": over_http(stores[copies].leader(), puts(first, VALUE), b"200"),
+                        "PostgreSQL": by_postgres(servers[copies], first),
+                    }
+                    if copies not in allowed:
+                        del ways["metasrv"]
+                    for system, connect in ways.items():
+                        load = await load_of(connect, clients)
+                        counted.add((system, copies, clients), load)
 
 
 def show(rates: Rates) -> None:
@@ -203,7 +174,7 @@ def main() -> int:
     if (missing := missing_postgres()) is not None:
         print(missing)
         return 1
-    head("benchmarks.data.copied_writes", ROUNDS)
+    head("python -m benchmarks.data.copied_writes", ROUNDS)
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)  # PostgreSQL runs as another user
         show(measured(Path(folder)))
