@@ -155,7 +155,7 @@ def show(rates: Rates) -> None:
     for key in sorted(rates.per_second):
         system, copies, clients = key
         what = f"{system}, {copies} copies, {clients} clients"
-        line(what, rates.per_second[key], "a second")
+        line(what, rates.per_second[key], "/s")
         line(f"{what}, p50", rates.p50_ms[key], "ms", 1)
         line(f"{what}, p99", rates.p99_ms[key], "ms", 1)
     for system, copies, clients in sorted(rates.per_second):
