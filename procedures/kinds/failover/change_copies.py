@@ -59,7 +59,8 @@ class ChangeCopies(ProcedureState):
 
 async def set_role(state: ChangeCopies, context: Context) -> Outcome[ChangeCopies]:
     """Changes the role of the copy in the route. Raises NotFound for a table that is purged, and
-    Conflict: `stale-epoch` for a former leader, `version-mismatch` if the copies have changed."""
+    Conflict: `stale-epoch` for a former leader, `version-mismatch` if the copies have changed,
+    `action-not-allowed` where a copy is to join a leader that does not serve yet."""
     info_key, key = TableInfoKey(state.table_id), TableRouteKey(state.table_id)
     snapshot = await context.snapshot(info_key, key)
     info, route = snapshot.get(info_key), snapshot.get(key)
@@ -69,8 +70,17 @@ async def set_role(state: ChangeCopies, context: Context) -> Outcome[ChangeCopie
     changed = with_role(region, state, min_in_sync(info))
     txn = NOTHING
     if changed != region:
+        _must_be_open(region, state)
         txn = change(snapshot.only(key), route_changed(route, (changed,)))
     return _done(state, changed, txn)
+
+
+def _must_be_open(region: RegionRoute, state: ChangeCopies) -> None:
+    """A leader that is alone until the route says that it serves has acknowledged nothing, and may
+    be replaced by the one before (former_leader.py). Nobody joins it before that; it asks again."""
+    if state.change == "join" and region.state is not RegionState.OPEN:
+        facts = {"region_id": region.region_id, "action": "join"}
+        raise Conflict("action-not-allowed", state=f"the region is {region.state}", **facts)
 
 
 async def _set_role_of_dropped(state: ChangeCopies, context: Context) -> Outcome[ChangeCopies]:

@@ -11,6 +11,8 @@ not have heard of its promotion, and follow the former leader still.
 
 from collections.abc import Iterable, Sequence
 
+from pydantic import Field
+
 from keys.model.tables import RegionCopy, RegionRoute, RegionState
 from procedures.machine import ProcedureState
 from procedures.ports import NodeView
@@ -22,37 +24,48 @@ class FormerLeader(ProcedureState):
     region_id: str
     root: str
     epoch: int
-    """The epoch of the promotion, and the version of the copies that it made: a region of others
-    may have acknowledged something since."""
+    """The epoch of the promotion: at another one a copy may have acknowledged something since."""
     copies_version: int
+    """The version of the copies that it made: servers before decision 0415 compare it."""
+    may_lead: bool = Field(default=True, exclude_if=bool)
+    """Whether it has every acknowledged row itself. If it borrows some it does not lead again."""
 
     def is_of(self, region: RegionRoute) -> bool:
-        identity = self.region_id, self.epoch, self.copies_version
-        return identity == (region.region_id, region.epoch, region.copies_version)
+        """Whether its successor leads the region alone, and has not served: no copy joins before
+        the route says that the region is open. A new minimum changes nothing of that."""
+        return (
+            (self.region_id, self.epoch) == (region.region_id, region.epoch)
+            and region.state is not RegionState.OPEN
+            and len(region.in_sync) == 1
+            and self.root in region.roots
+        )
 
 
 def noted(
     before: RegionRoute, after: RegionRoute, former: Iterable[FormerLeader]
 ) -> FormerLeader | None:
-    """The former leader of a region whose route was *before* and is *after* now; None: it may not
-    lead again. *former*: those that were noted."""
+    """The former leader of a region whose route was *before* and is *after* now; None: there is
+    none that may have to be waited for. *former*: those that were noted."""
     if len(after.in_sync) > 1:
         return None
-    roots = {each.root for each in former if _may_lead(each, before)}
+    noted_before = [each for each in former if each.is_of(before)]
     if after.root == before.root:  # the same copy leads again, and has not served in between
-        root = next(iter(roots), None)
-    elif after.root in roots or (_is_replaced(before, after) and not before.borrows):
-        root = before.root  # it has all rows too, if its files come back
+        replaced = [(each.root, each.may_lead) for each in noted_before]
+    elif after.root in _roots(noted_before):
+        replaced = [(before.root, True)]  # it has all rows too, if its files come back
+    elif _is_replaced(before, after):
+        replaced = [(before.root, not before.borrows)]
     else:
-        root = None
-    if root is None:
-        return None
-    return FormerLeader(
-        region_id=after.region_id,
-        root=root,
-        epoch=after.epoch,
-        copies_version=after.copies_version,
-    )
+        replaced = []
+    for root, may_lead in replaced:
+        return FormerLeader(
+            region_id=after.region_id,
+            root=root,
+            epoch=after.epoch,
+            copies_version=after.copies_version,
+            may_lead=may_lead,
+        )
+    return None
 
 
 def _is_replaced(before: RegionRoute, after: RegionRoute) -> bool:
@@ -64,9 +77,7 @@ def former_leader(
     region: RegionRoute, former: Iterable[FormerLeader], nodes: Sequence[NodeView]
 ) -> RegionCopy | None:
     """The copy that leads again; None: there is none that is alive and has its files."""
-    if not has_not_served(region, former):
-        return None
-    roots = {each.root for each in former if _may_lead(each, region)}
+    roots = _roots(each for each in former if each.is_of(region))
     able = {node.node_id for node in nodes if node.alive and region.region_id not in node.lost}
     copies = (copy for copy in region.copies if copy.root in roots and copy.node in able)
     return next(copies, None)
@@ -74,8 +85,9 @@ def former_leader(
 
 def has_not_served(region: RegionRoute, former: Iterable[FormerLeader]) -> bool:
     """Whether its leader is a promoted copy that is alone, and has not served yet."""
-    return any(_may_lead(each, region) for each in former)
+    return any(each.is_of(region) for each in former)
 
 
-def _may_lead(former: FormerLeader, region: RegionRoute) -> bool:
-    return former.is_of(region) and region.state is not RegionState.OPEN
+def _roots(former: Iterable[FormerLeader]) -> set[str]:
+    """The roots of those that may lead again."""
+    return {each.root for each in former if each.may_lead}

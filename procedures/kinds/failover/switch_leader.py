@@ -165,12 +165,14 @@ async def open_region(state: SwitchLeader, context: Context) -> Outcome[SwitchLe
         return Done(state, _result(region, is_switched=False))
     alive, nodes = context.alive_nodes(), context.ports.placement.nodes()
     if region.leader not in alive or needs_epoch(region, nodes):
-        return _elsewhere(state, context, snapshot, route)
+        reports = [node.lost for node in nodes if node.node_id == region.leader]
+        is_lost = any(region.region_id in lost for lost in reports)
+        return _elsewhere(state, context, snapshot, route, is_lost=is_lost)
     targets = living(targets_of(info, [region]), alive)
     answers = await order_copies(context, targets, open_copy, answered(targets[0]))
     is_lost = answers.failed().get(region.region_id) == "region-lost"
     if is_lost and living_members(region, nodes):
-        return _elsewhere(state, context, snapshot, route)
+        return _elsewhere(state, context, snapshot, route, is_lost=True)
     if region.region_id not in answers.results or region.region_id in answers.failed():
         facts = {"regions": answers.failed(), "nodes": sorted(answers.silent)}
         raise Unavailable("not-ready", what=f"the leader {region.leader}", **facts)
@@ -182,11 +184,12 @@ async def open_region(state: SwitchLeader, context: Context) -> Outcome[SwitchLe
 
 
 def _elsewhere(
-    state: SwitchLeader, context: Context, snapshot: Snapshot, route: TableRoute
+    state: SwitchLeader, context: Context, snapshot: Snapshot, route: TableRoute, *, is_lost: bool
 ) -> Outcome[SwitchLeader]:
     """A copy of the set leads next, as in a failover, or the same one that has started again.
-    Raises Unavailable where none lives: also for a leader that is dead and alone in its set, whose
-    root a failover has to borrow, and whose rows it has to move."""
+    *is_lost*: the copy that was to lead has lost its files. Raises Unavailable where none lives:
+    also for a leader that is dead and alone in its set, whose root a failover has to borrow, and
+    whose rows it has to move."""
     region = must_have_region(route, state.region_id)
     nodes = context.ports.placement.nodes()
     if not (has_successors(region) or needs_epoch(region, nodes)):
@@ -195,11 +198,19 @@ def _elsewhere(
     zones = context.ports.applied().placing.placement_of(info).preferred_zones
     target = DrainTarget(region.leader, (region.region_id,), preferred_zones=zones)
     (rerouted,) = reroute_plan(route, nodes, target)
-    new = state.model_copy(update={"epoch": region.epoch, "node": rerouted.region.leader})
-    txn = change(
-        snapshot.only(TableRouteKey(state.table_id)), route_changed(route, (rerouted.region,))
-    )
+    changed = rerouted.region if is_lost else _with_both(region, rerouted.region)
+    new = state.model_copy(update={"epoch": region.epoch, "node": changed.leader})
+    txn = change(snapshot.only(TableRouteKey(state.table_id)), route_changed(route, (changed,)))
     return Goto("open", new, txn)
+
+
+def _with_both(before: RegionRoute, after: RegionRoute) -> RegionRoute:
+    """*after*, in whose set the leader of *before* stays rather than that the next one is alone: it
+    has every acknowledged row, and nothing but the route tells a later failover."""
+    if len(after.in_sync) > 1 or after.root == before.root:
+        return after
+    copy = must_be_in_set(before, after.leader, after.root)
+    return led_by(before, copy, former=CopyRole.IN_SYNC)
 
 
 async def _region(state: SwitchLeader, context: Context) -> tuple[TableInfo, RegionRoute]:

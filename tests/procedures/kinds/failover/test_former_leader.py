@@ -7,6 +7,7 @@ import pytest
 from keys.model.tables import CopyRole, RegionRoute, RegionState, TableRoute
 from keys.store.kv import Compare
 from metasrv_base.errors import Unavailable
+from procedures.kinds.failover.change_copies import ChangeCopies
 from procedures.kinds.failover.failover_plan import DrainTarget, Rerouted, reroute_plan
 from procedures.kinds.failover.failover_table import FAILOVER_TABLE, FailoverTable
 from procedures.kinds.failover.former_leader import FormerLeader, noted
@@ -24,7 +25,7 @@ from tests.procedures.harness.copies.copied_tables import (
 from tests.procedures.harness.ends import TABLE
 from tests.procedures.harness.tables import put_schema, reserve_ids
 from tests.procedures.kinds.failover.runs import CLIENT, FIRST, start
-from tests.procedures.kinds.runs import begun, context
+from tests.procedures.kinds.runs import begun, context, finish
 from tests.sim.loop import SimLoop, run
 
 OF_TWO = copied_route(TABLE, ("dn-1",), ((("dn-2", IN_SYNC),),)).region_routes[0]
@@ -172,7 +173,6 @@ def test_given_a_promoted_copy_that_dies_before_it_serves_then_no_other_node_bor
     [
         {"state": RegionState.OPEN},
         {"epoch": 9},
-        {"copies_version": 9},
         {"copies": ()},
     ],
 )
@@ -186,16 +186,45 @@ def test_given_a_region_that_may_have_acknowledged_more_then_the_former_leader_i
     assert plan is None
 
 
-def test_given_a_larger_set_or_a_borrower_then_nobody_is_noted() -> None:
+def test_given_another_minimum_or_a_learner_that_left_then_the_former_leader_is_still_noted() -> (
+    None
+):
+    region, former = promoted()
+    third = replace(DN_2, node_id="dn-3", root="/disks/dn-3")
+
+    for changed in (region.with_minimum(1), region.model_copy(update={"copies_version": 9})):
+        plan = planned(lost(changed), DN_1, LOST, former=former)
+        assert plan is not None
+        assert plan.region.leader == "dn-1"
+        with pytest.raises(Unavailable):
+            planned(changed, DEAD, replace(DN_2, alive=False), third, former=former)
+
+
+def test_given_a_leader_that_borrowed_when_its_copy_never_serves_then_nobody_leads() -> None:
+    """It lacks rows itself, and may read under the promise of the copy that has replaced it."""
     region, _ = promoted()
+    borrower = OF_TWO.model_copy(update={"borrows": ("/disks/dn-9/r",)})
+    note = noted(borrower, region, ())
+    assert note is not None
+    dead, third = replace(DN_2, alive=False), replace(DN_2, node_id="dn-3", root="/disks/dn-3")
+
+    for former_node in (DN_1, DEAD):
+        with pytest.raises(Unavailable):
+            planned(region, former_node, dead, third, former=(note,))
+    again = planned(region, DEAD, replace(DN_2, restarted={FIRST: 2}), former=(note,))
+    assert again is not None
+    still = noted(region, again.region, (note,))
+    assert still is not None
+    assert (still.epoch, still.may_lead) == (3, False)
+
+
+def test_given_a_larger_set_then_nobody_is_noted() -> None:
     of_three = copied_route(TABLE, ("dn-1",), ((("dn-2", IN_SYNC), ("dn-3", IN_SYNC)),))
     before = of_three.region_routes[0]
     after = planned(before, DEAD, DN_2, replace(DN_2, node_id="dn-3"))
-    borrower = OF_TWO.model_copy(update={"borrows": ("/disks/dn-9/r",)})
 
     assert after is not None
     assert noted(before, after.region, ()) is None, "another copy of the set leads next"
-    assert noted(borrower, region, ()) is None, "it has not all rows itself"
 
 
 async def with_two_copies(cluster: Cluster, fence: Compare) -> None:
@@ -213,6 +242,34 @@ async def with_two_copies(cluster: Cluster, fence: Compare) -> None:
 FAIL_OVER = FailoverTable(
     table_id=TABLE, name="t", source="dn-1", region_ids=(FIRST,), reason="silent"
 )
+
+
+def test_given_a_promoted_copy_that_has_not_served_then_nobody_joins_it() -> None:
+    """Its set would be able to acknowledge rows without the former leader."""
+
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_two_copies, {})
+        await cluster.detected()
+        await start(cluster, "failover_table", FAIL_OVER)
+        await cluster.clock.sleep_ms(60_000)
+        join = ChangeCopies(
+            table_id=TABLE,
+            name="t",
+            region_id=FIRST,
+            change="join",
+            node="dn-1",
+            root=OF_TWO.root,
+            epoch=2,
+            version=2,
+        )
+
+        end = await finish(cluster, "change_copies", join, {})
+
+        assert end.last.error is not None
+        assert end.last.error.code == "action-not-allowed"
+        assert led(cluster) == ("dn-2", "lost")
+
+    run(main, 1)
 
 
 def led(cluster: Cluster) -> tuple[str, str]:

@@ -8,8 +8,10 @@ from keys.model.records import ProcedureOutcome
 from keys.store.kv import Compare
 from metasrv_base.errors import Refused, Unavailable
 from procedures.kinds.failover.change_copies import ChangeCopies
+from procedures.kinds.failover.failover_node import FailoverNode
 from procedures.kinds.failover.switch_leader import SWITCH_LEADER, SwitchLeader
 from tests.fakes.cluster import Cluster
+from tests.fakes.datanodes.serving import Opening
 from tests.procedures.harness.copies.copied_tables import (
     with_a_lost_disk,
     with_a_node_that_starts_again,
@@ -163,6 +165,65 @@ def test_given_a_new_leader_that_dies_alone_in_its_set_then_a_failover_moves_its
         assert (region["leader"] != "dn-2", region["epoch"]) == (True, 3)
         assert (region["state"], region.get("borrows", [])) == ("open", [])
         assert await outcome(cluster, procedure) is ProcedureOutcome.SUCCEEDED
+
+    run(main, 1)
+
+
+def test_given_a_next_leader_that_starts_again_when_the_other_loses_its_disk_then_it_leads() -> (
+    None
+):
+    """Its process ends behind its first opening, so the former leader is to lead again."""
+
+    async def given(cluster: Cluster, fence: Compare) -> None:
+        await with_copied_table(cluster, fence)
+        node = cluster.plane.nodes["dn-2"]
+        node.dies_at, node.comes_back = Opening.MADE, True
+
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, given, {})
+        procedure = await start(cluster, SWITCHES, switch(region_id=FIRST, to_node="dn-2"))
+        while cluster.plane.nodes["dn-2"].dies_at is not None:
+            await cluster.clock.sleep_ms(1)
+        cluster.plane.storage.lost.add(ROOT)
+        assert await cluster.quiet()
+
+        region = regions(cluster)[0]
+        assert (region["leader"], region["epoch"], region["state"]) == ("dn-2", 4, "open")
+        assert roles(cluster, 0) == [("dn-1", "learner")], "it is lost"
+        assert f"{FIRST}/log" in (cluster.plane.rows(FIRST) or ())
+        assert await outcome(cluster, procedure) is ProcedureOutcome.SUCCEEDED
+
+    run(main, 1)
+
+
+def test_given_both_that_die_in_a_switch_then_the_one_that_comes_back_leads_and_none_borrows() -> (
+    None
+):
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_a_next_leader_that_opens_late, {})
+        former, target = cluster.plane.nodes["dn-1"], cluster.plane.nodes["dn-2"]
+        await start(cluster, SWITCHES, switch(region_id=FIRST, to_node="dn-2"))
+        while regions(cluster)[0]["epoch"] == 1:
+            await cluster.clock.sleep_ms(50)
+        former.refuses["open"] = Unavailable("not-ready")
+        target.die()
+        await cluster.detected()
+        while regions(cluster)[0]["epoch"] == 2:
+            await cluster.clock.sleep_ms(50)
+        assert roles(cluster, 0) == [("dn-2", "in-sync")]
+
+        former.die()
+        await cluster.detected()
+        await start(cluster, "failover_node", FailoverNode(node="dn-1", reason="silent"))
+        await cluster.clock.sleep_ms(120_000)
+        assert (regions(cluster)[0]["leader"], regions(cluster)[0]["epoch"]) == ("dn-1", 3)
+        target.refuses.clear()
+        target.alive = True
+        await cluster.clock.sleep_ms(120_000)
+
+        region = regions(cluster)[0]
+        assert (region["leader"], region["state"]) == ("dn-2", "open")
+        assert f"{FIRST}/log" in (cluster.plane.rows(FIRST) or ())
 
     run(main, 1)
 
