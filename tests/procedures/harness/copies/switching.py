@@ -63,9 +63,10 @@ def switched(end: End) -> list[str]:
 
 
 def led_again(end: End) -> list[str]:
-    """The former leader leads again, one epoch on; the copy that started again is a learner."""
+    """The former leader leads again, one epoch on; the copy that started again stays in the set,
+    which has no other."""
     leaders = [region["leader"] for region in end.regions(TABLE)]
-    copies = [BEFORE[0], [("dn-2", "learner"), ("dn-3", "learner")], BEFORE[2]]
+    copies = [BEFORE[0], [("dn-2", "learner"), ("dn-3", "in-sync")], BEFORE[2]]
     return [
         *serving_at(end, TABLE, (1, 3, 1)),
         *following(end, TABLE),
