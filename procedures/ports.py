@@ -204,6 +204,10 @@ class NodeView:
         """Whether it lives, and does not open the region, which it led, at this epoch any more."""
         return self.alive and self.restarted.get(region_id) == epoch
 
+    def has_lost(self, region_id: str, epoch: int) -> bool:
+        """Whether it lives, and reports the files of the region as lost at this epoch."""
+        return self.alive and self.lost.get(region_id) == epoch
+
 
 class Placement(Protocol):
     """Facts about the nodes; which of them to take is a pure function

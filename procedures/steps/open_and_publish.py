@@ -13,9 +13,15 @@ from keys.commit.txn import NOTHING, Txn
 from keys.model.tables import RegionRoute, RegionState, TableInfoKey, TableRouteKey
 from metasrv_base.errors import Unavailable
 from procedures.context import Context
-from procedures.ports import NodeView
 from procedures.steps.copies.copy_orders import tell_copies
-from procedures.steps.region_orders import NodeAnswers, OrderAnswers, is_gone, open_order, order_all
+from procedures.steps.region_orders import (
+    NodeAnswers,
+    OrderAnswers,
+    is_gone,
+    open_order,
+    order_all,
+    unserved,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +79,9 @@ async def open_and_announce(
 async def grant(context: Context, table_id: int, region_ids: Collection[str]) -> Txn:
     """Orders their leaders to open the open regions again, which now grants a lease with it, and
     tells their copies. Of a region with another copy in its set nothing is waited for: it needs no
-    lease. A leader that has started again since opens no more at this epoch: its regions are left
-    to a failover, which waits for the locks of this procedure.
+    lease. A leader that has started again since opens no more at this epoch, and one that has lost
+    the files has nothing to open: their regions are left to a failover, which waits for the locks
+    of this procedure.
 
     Returns the transaction to commit: the route says `lost` of the regions of a volatile engine
     whose process has ended since they were announced; NOTHING for all others."""
@@ -82,12 +89,8 @@ async def grant(context: Context, table_id: int, region_ids: Collection[str]) ->
     snapshot = await context.snapshot(info_key, key)
     info, route = snapshot.must(info_key), snapshot.must(key)
     named = [r for r in route.region_routes if r.region_id in region_ids]
-    views = {view.node_id: view for view in context.ports.placement.nodes()}
-    regions = [
-        region
-        for region in named
-        if not is_gone(info, region) and not _has_restarted(views.get(region.leader), region)
-    ]
+    away = unserved(context, info, named)
+    regions = [region for region in named if region.region_id not in away]
     promised = {region.region_id for region in regions if len(region.in_sync) > 1}
     leased = {region.leader for region in regions if region.region_id not in promised}
     answers = await order_all(
@@ -112,10 +115,6 @@ def as_lost(regions: Iterable[RegionRoute], lost: Collection[str]) -> tuple[Regi
 def _some_opened(answers: NodeAnswers) -> bool:
     """Whether any region has opened: it is announced, and the others are ordered again."""
     return any(result.error is None for some in answers.values() for result in some)
-
-
-def _has_restarted(leader: NodeView | None, region: RegionRoute) -> bool:
-    return leader is not None and leader.has_restarted(region.region_id, region.epoch)
 
 
 def _is_open(region: RegionRoute) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from keys.model.tables import RegionRoute, TableInfo, TableInfoKey, TableRouteKey
 from procedures.context import Context
-from procedures.steps.region_orders import MakeOrder, discard_order, order_all
+from procedures.steps.region_orders import MakeOrder, discard_order, order_all, unserved
 
 
 def leader_is_gone(context: Context, regions: Iterable[RegionRoute]) -> bool:
@@ -54,12 +54,18 @@ def rounds(
 
 
 async def discard_roots(context: Context, table_id: int, leavings: Iterable[str]) -> list[str]:
-    """Deletes what was left, by orders to those who lead now, and returns what stays."""
+    """Deletes what was left, by orders to those who lead now, and returns what stays: also the
+    folders of regions whose leader does not serve them, since only who serves a region says that
+    it reads no such folder. They are orphans (docs/decisions/0400)."""
     info_key, key = TableInfoKey(table_id), TableRouteKey(table_id)
     snapshot = await context.snapshot(info_key, key)
+    info, regions = snapshot.must(info_key), snapshot.must(key).region_routes
+    away = unserved(context, info, regions)
     stays = []
-    for claims in rounds(snapshot.must(key).region_routes, roots_left(leavings)):
-        stays += await delete_roots(context, snapshot.must(info_key), claims, discard_order)
+    for claims in rounds(regions, roots_left(leavings)):
+        stays += [claim.root for claim in claims if claim.region_id in away]
+        here = [claim for claim in claims if claim.region_id not in away]
+        stays += await delete_roots(context, info, here, discard_order)
     return stays
 
 

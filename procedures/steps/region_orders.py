@@ -176,6 +176,21 @@ def not_gone(info: TableInfo, route: TableRoute) -> tuple[RegionRoute, ...]:
     return tuple(region for region in route.region_routes if not is_gone(info, region))
 
 
+def unserved(context: Context, info: TableInfo, regions: Iterable[RegionRoute]) -> set[str]:
+    """Ids of the regions that their living leaders do not serve at this epoch, whatever they are
+    ordered: they are gone, the process of the leader has started again, or it has lost the files.
+    A failover that gives them another epoch may wait for the locks of this procedure."""
+    views = {view.node_id: view for view in context.ports.placement.nodes()}
+
+    def is_unserved(region: RegionRoute) -> bool:
+        leader, identity = views.get(region.leader), (region.region_id, region.epoch)
+        return is_gone(info, region) or (
+            leader is not None and (leader.has_restarted(*identity) or leader.has_lost(*identity))
+        )
+
+    return {region.region_id for region in regions if is_unserved(region)}
+
+
 def close_order(info: TableInfo, region: RegionRoute) -> CloseRegion:
     return CloseRegion(number=UNNUMBERED, region_id=region.region_id, epoch=region.epoch)
 

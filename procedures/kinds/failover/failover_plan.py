@@ -168,9 +168,7 @@ def needs_another(
 def _has_lost(region: RegionRoute, nodes: Sequence[NodeView]) -> bool:
     """Whether its leader lives, and reports the region as lost at this epoch."""
     leader = next((node for node in nodes if node.node_id == region.leader), None)
-    if leader is None or not leader.alive:
-        return False
-    return leader.lost.get(region.region_id) == region.epoch
+    return leader is not None and leader.has_lost(region.region_id, region.epoch)
 
 
 def living_members(region: RegionRoute, nodes: Sequence[NodeView]) -> list[RegionCopy]:

@@ -321,7 +321,10 @@ async def release(state: FailoverTable, context: Context) -> Outcome[FailoverTab
 
 
 async def discard(state: FailoverTable, context: Context) -> Outcome[FailoverTable]:
-    """Has the borrowed folders deleted. A folder whose leader is gone stays, and is reported."""
+    """Has the borrowed folders deleted. A folder whose leader is gone, or does not serve the region
+    and can have no successor, stays and is reported."""
+    if await _can_reroute(state, context):
+        return Goto("reroute", state)
     left = await discard_roots(context, state.table_id, state.leavings)
     key = TableRouteKey(state.table_id)
     route = (await context.snapshot(key)).must(key)
@@ -381,7 +384,7 @@ FAILOVER_TABLE = Kind(
         "move": Step(move, to=frozenset({"adopt", "release", "reroute"}), waits=True, paced=True),
         "adopt": Step(adopt, to=frozenset({"move", "release", "reroute"})),
         "release": Step(release, to=frozenset({"discard", "reroute"})),
-        "discard": Step(discard),
+        "discard": Step(discard, to=frozenset({"reroute"}), ends=True),
     },
     no_return="reroute",
     locks=locks,

@@ -133,7 +133,9 @@ async def serve(state: TruncateTable, context: Context) -> Outcome[TruncateTable
 
 
 async def discard(state: TruncateTable, context: Context) -> Outcome[TruncateTable]:
-    """Has the old folders deleted. Those whose node is away stay, and are reported."""
+    """Has the old folders deleted. Those whose node is away stay, and are reported, as do those of
+    a leader that has started again or lost its files: its failover waits for the locks of this
+    procedure."""
     left = await discard_roots(context, state.table_id, state.leavings)
     left += await discard_copies(context, state.table_id, state.copies_left)
     full = f"{state.catalog}.{state.schema_name}.{state.name}"
