@@ -22,7 +22,7 @@ from pydantic import Field
 from keys.commit.change import change, route_changed
 from keys.commit.txn import Snapshot, Txn
 from keys.model.records import Lock, Resource
-from keys.model.tables import RegionRoute, TableInfoKey, TableRouteKey
+from keys.model.tables import RegionRoute, RegionState, TableInfoKey, TableRouteKey
 from metasrv_base.engines import LSM
 from metasrv_base.errors import Conflict, MetaError, Refused, Unavailable
 from metasrv_base.wire.node.jobs import MoveJob, MoveResult
@@ -176,9 +176,13 @@ def _leased(state: FailoverTable) -> tuple[str, ...]:
 
 
 async def await_lease(state: FailoverTable, context: Context) -> Outcome[FailoverTable]:
-    """Waits until leases of the old leaders have ended; the route no longer names these leaders, so
-    their leases are not renewed."""
-    await outwait_leases(context, () if state.force else state.led_by, _leased(state))
+    """Waits until leases of the old leaders on regions that are to open have ended. An old leader
+    that is back may lead another region, whose lease is renewed."""
+    key = TableRouteKey(state.table_id)
+    route = (await context.snapshot(key)).must(key)
+    opened = {r.region_id for r in route.region_routes if r.state is RegionState.OPEN}
+    waited = [region for region in _leased(state) if region not in opened]
+    await outwait_leases(context, () if state.force else state.led_by, waited)
     return Goto("open", state)
 
 

@@ -80,6 +80,37 @@ def test_given_a_job_that_lasts_when_another_leader_starts_again_then_its_region
     run(main, 1)
 
 
+def test_given_a_source_that_leads_again_when_another_region_is_rerouted_then_that_one_opens() -> (
+    None
+):
+    """The leases of the source on what it leads now are renewed, and nobody waits for their end."""
+    state = MOVED.model_copy(update={"region_ids": region_ids(TABLE, 3)})
+
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_held_moves, {})
+        jobs = cluster.jobs
+        assert isinstance(jobs, HeldMoves)
+        await start(cluster, "failover_table", state)
+        await cluster.clock.sleep_ms(60_000)
+        first, second, third = (cluster.plane.nodes[f"dn-{number}"] for number in (1, 2, 3))
+        first.alive, second.disk_free_bytes = True, 0
+        await cluster.clock.sleep_ms(10_000)
+        third.die()
+        await cluster.clock.sleep_ms(60_000)
+        assert [region["leader"] for region in regions(cluster)] == ["dn-2", "dn-1", "dn-1"]
+
+        second.die()
+        second.alive = True
+        await cluster.clock.sleep_ms(60_000)
+
+        assert [region["state"] for region in regions(cluster)] == ["open"] * 3
+        jobs.may_begin.set()
+        assert await cluster.quiet()
+        assert cluster.plane.violations == []
+
+    run(main, 1)
+
+
 FAIL_OVER = FailoverTable(
     table_id=TABLE, name="t", source="dn-1", region_ids=(FIRST,), reason="silent"
 )
