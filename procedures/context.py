@@ -157,6 +157,9 @@ class Context:
     completes it."""
     wanted_rows_per_s: Callable[[], int | None] = lambda: None
     """Returns the read rate that an operator has set, as of now; None: no operator has set one."""
+    has_passed: bool = False
+    """Whether the procedure is past its point of no return: a step that raises is run again, until
+    it succeeds."""
 
     @property
     def sender(self) -> Sender:

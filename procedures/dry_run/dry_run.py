@@ -67,7 +67,10 @@ class Rehearsal:
             notes = stage.notes.clear()
             client = held.record.client
             live = LiveAhead(notes, self.draft, self.clock, self.real.deadline_ms)
-            context = Context(stage.ports, children, procedure, step, client, live)
+            has_passed = kind.has_passed(held.record.trail)
+            context = Context(
+                stage.ports, children, procedure, step, client, live, has_passed=has_passed
+            )
             try:
                 after = await runner.advance(kind, held, context)
             except MetaError as error:

@@ -301,6 +301,7 @@ class Owner:
             held.record.client,
             entry.live,
             wanted_rows_per_s=lambda: entry.held.record.throttle_rows_per_s,
+            has_passed=entry.has_passed,
         )
 
 

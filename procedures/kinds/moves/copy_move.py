@@ -119,9 +119,10 @@ def root_on(region: RegionRoute, node: str) -> str | None:
 
 def applied_region(state: MoveCopy, context: Context) -> tuple[TableInfo, RegionRoute]:
     """The table and the region as this leader has applied them, which is no older than what
-    children have committed. Raises NotFound."""
+    children have committed. Raises NotFound, also for a dropped table: its regions move by
+    move_dropped."""
     table = context.ports.applied().tables.get(state.table_id)
-    if table is None:
+    if table is None or table.dropped_at_ms is not None:
         raise NotFound("table-not-found", table_id=state.table_id)
     return table.info, must_have_region(table.route, state.region_id)
 

@@ -82,7 +82,7 @@ async def add(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
 
 async def join(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
     """Waits until the copy at the destination is in the set. Raises Conflict where the route names
-    it no more."""
+    it no more, NotFound for a table that is gone or dropped."""
     looks = 0
     while True:
         looks += 1
@@ -95,7 +95,10 @@ async def join(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
 
 async def switch(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
     """If the source leads, has a child switch the leader: to the destination, or, if that has
-    failed, to the copy in sync that suits best."""
+    failed, to the copy in sync that suits best. Past the point of no return it ends where `remove`
+    does."""
+    if context.has_passed and (early := _early_end(state, context)) is not None:
+        return early
     _, region = applied_region(state, context)
     if region.root != state.root:
         return Goto("settle", state.model_copy(update={"failed": 0}))
@@ -112,11 +115,15 @@ async def settle(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
     """Waits until the region can do without the source: a new leader serves once the former one has
     followed it. Its commit is the point of no return. Raises Conflict where the route names no copy
     at the destination any more: one that was made anew meanwhile has another root; and where the
-    source is needed for good."""
+    source is needed for good. Past the point of no return it ends where `remove` does."""
     while True:
-        state = state.model_copy(update={"to_root": _root_there(state, context)})
+        if context.has_passed and (early := _early_end(state, context)) is not None:
+            return early
         info, region = applied_region(state, context)
-        if state.root not in region.roots or region.root == state.root:
+        if state.root not in region.roots:
+            return Goto("remove", state)
+        state = state.model_copy(update={"to_root": _root_there(state, context)})
+        if region.root == state.root:
             return Goto("remove", state)
         refusal = refusal_of(info, region, removal(state), context.alive_nodes())
         if refusal is None and await takes_writes(context, info, region):
@@ -131,17 +138,14 @@ async def settle(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
 
 async def remove(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
     """Has a child remove the source; one that failed is begun anew. Where the source leads again,
-    another copy is to lead first. Ends where the table is gone. Where another has removed the copy
-    at the destination, or so many that the source is needed for good, the source stays."""
-    table = _table_left(state, context)
-    if table is None:
-        return _over(state, None, [])
-    info, region = table
-    to_root = root_on(region, state.to_node)
-    is_needed = to_root is None or is_needed_for_good(state, info, region)
-    if state.root in region.roots and is_needed:
-        return _over(state, region, [])
-    state = state.model_copy(update={"to_root": to_root or state.to_root})
+    another copy is to lead first. Ends where the table is gone or dropped. Where another has
+    removed the copy at the destination, or so many that the source is needed for good, the source
+    stays."""
+    if (early := _early_end(state, context)) is not None:
+        return early
+    _, region = applied_region(state, context)
+    to_root = root_on(region, state.to_node) or state.to_root
+    state = state.model_copy(update={"to_root": to_root})
     if region.root == state.root:
         return Goto("switch", state)
     child = (state.rounds, ChildNumber.REMOVE)
@@ -152,6 +156,18 @@ async def remove(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
     left = _table_left(state, context)
     region_left = None if left is None else left[1]
     return _over(state, region_left, (end.result or {}).get("stays", []))
+
+
+def _early_end(state: MoveCopy, context: Context) -> Done[MoveCopy] | None:
+    """The end of a move that cannot go on: its table is gone, or the source has to stay. None: it
+    goes on."""
+    table = _table_left(state, context)
+    if table is None:
+        return _over(state, None, [])
+    info, region = table
+    is_removed = root_on(region, state.to_node) is None
+    is_needed = is_removed or is_needed_for_good(state, info, region)
+    return _over(state, region, []) if state.root in region.roots and is_needed else None
 
 
 def _root_there(state: MoveCopy, context: Context) -> str:
@@ -165,7 +181,7 @@ def _root_there(state: MoveCopy, context: Context) -> str:
 
 
 def _table_left(state: MoveCopy, context: Context) -> tuple[TableInfo, RegionRoute] | None:
-    """The table and the region; None: they are gone."""
+    """The table and the region; None: they are gone, or dropped."""
     try:
         return applied_region(state, context)
     except NotFound:
@@ -201,8 +217,10 @@ MOVE_COPY = Kind(
         "check": Step(check, to=frozenset({"add", "join"})),
         "add": Step(add, to=frozenset({"add", "join"}), undo=remove_added, waits=True),
         "join": Step(join, to=frozenset({"switch"}), waits=True),
-        "switch": Step(switch, to=frozenset({"switch", "settle"}), undo=lead_back, waits=True),
-        "settle": Step(settle, to=frozenset({"remove"}), waits=True),
+        "switch": Step(
+            switch, to=frozenset({"switch", "settle"}), undo=lead_back, ends=True, waits=True
+        ),
+        "settle": Step(settle, to=frozenset({"remove"}), ends=True, waits=True),
         "remove": Step(remove, to=frozenset({"remove", "switch"}), ends=True, waits=True),
     },
     no_return="settle",

@@ -1,23 +1,18 @@
 """A copy moves: refusals before anything is made, the waits it shows, and what comes between."""
 
-from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from keys.model.records import ClientRequirements, ProcedureHistory, ProcedureOutcome
+from keys.model.records import ProcedureOutcome
 from metasrv_base.errors import Refused, Unavailable
 from metasrv_base.wire.node.copy_sessions import FetchBody
 from procedures.engine.control import Command, Control
-from procedures.engine.submit import SubmitRequest
 from procedures.kinds.copies.add_copy import ADD_COPY
 from procedures.kinds.copies.remove_copy import REMOVE_COPY, RemoveCopy
 from procedures.kinds.moves.copy_move import Destination, MoveCopy, addition, removal
 from procedures.kinds.moves.move_copy import MOVE_COPY
-from procedures.machine import Kind
 from tests.fakes.cluster import Cluster
-from tests.procedures.harness.copies.copied_tables import with_copied_table
 from tests.procedures.harness.copies.moving import (
     FIRST,
     SECOND,
@@ -25,41 +20,18 @@ from tests.procedures.harness.copies.moving import (
     move,
     with_joining_copies,
 )
-from tests.procedures.kinds.copies.copy_lives import Given, code_of, lives, regions, roles
-from tests.procedures.kinds.runs import begun, finish
-from tests.sim.loop import SimLoop, run
+from tests.procedures.kinds.copies.copy_lives import code_of, lives, regions, roles
+from tests.procedures.kinds.moves.move_lives import (
+    MOVES,
+    ended,
+    lived,
+    nodes_of,
+    submitted,
+    waits_for,
+)
+from tests.procedures.kinds.runs import finish
 
-MOVES = MOVE_COPY.name
 TO_THIRD = move(FIRST, "dn-1", "dn-3")
-
-
-async def submitted(cluster: Cluster, state: MoveCopy) -> str:
-    client = ClientRequirements(submitted_by="anna", request_id="r", statement={})
-    request = SubmitRequest(cluster.ids.procedure_id(), client, "")
-    await cluster.leader.manager.submit(MOVE_COPY, state, request)
-    return request.procedure
-
-
-async def ended(cluster: Cluster, procedure: str) -> ProcedureHistory:
-    history = await cluster.leader.manager.wait(procedure, deadline_ms=7_200_000)
-    assert isinstance(history, ProcedureHistory)
-    return history
-
-
-async def waits_for(cluster: Cluster, procedure: str, kind: str) -> str:
-    """The holder of the first wait of that kind."""
-    while True:
-        entry = cluster.leader.manager.entry(procedure)
-        assert entry is not None, "it is over"
-        for wait in entry.live.waits:
-            if wait.kind == kind:
-                return wait.holder
-        await cluster.clock.sleep_ms(100)
-
-
-def nodes_of(cluster: Cluster, region: int) -> list[str]:
-    """The leader, then the copies beside it."""
-    return [regions(cluster)[region]["leader"], *(node for node, _ in roles(cluster, region))]
 
 
 @pytest.mark.parametrize(
@@ -106,17 +78,6 @@ def test_given_a_member_where_one_is_too_many_then_nothing_is_added_and_the_sour
         assert roles(cluster, 0) == [("dn-3", "in-sync")]
 
     lived(main, with_joining_copies)
-
-
-def lived(
-    main: Callable[[Cluster], Awaitable[None]],
-    given: Given = with_copied_table,
-    kinds: Mapping[str, Kind[Any]] | None = None,
-) -> None:
-    async def live(loop: SimLoop) -> None:
-        await main(await begun(loop, given, kinds or {}))
-
-    run(live, 1)
 
 
 def test_given_a_copy_that_does_not_join_then_the_wait_says_so_and_a_cancel_removes_it() -> None:
