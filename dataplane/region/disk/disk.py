@@ -47,7 +47,8 @@ class Disk(Protocol):
     def size(self, path: str) -> int: ...
 
     def sync_file(self, path: str) -> None:
-        """Bytes that somebody else wrote are on stable storage."""
+        """Bytes that somebody else wrote are on stable storage, and reads see those that are: of a
+        sync that failed before, in whatever process, some may be gone."""
         ...
 
     def sync_folder(self, path: str) -> None:

@@ -150,10 +150,17 @@ class LocalDisk:
             return os.stat(path).st_size
 
     def sync_file(self, path: str) -> None:
-        _sync(path, os.O_RDONLY)
+        """Bytes whose sync has failed before are clean in the kernel's cache, and this sync writes
+        nothing of them: the cache is dropped, so that they are not read there any more."""
+        with _opened(path, os.O_RDONLY) as descriptor:
+            os.fsync(descriptor)
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
     def sync_folder(self, path: str) -> None:
-        _sync(path, os.O_RDONLY | os.O_DIRECTORY)
+        """A journalled file system that cannot write names takes no more changes, so that no later
+        sync succeeds."""
+        with _opened(path, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
+            os.fsync(descriptor)
 
     def rename(self, source: str, target: str) -> None:
         """A hard link and an unlink: unlike rename(2) it cannot replace the target."""
@@ -236,10 +243,12 @@ def _make(path: str) -> None:
         os.makedirs(path, mode=0o750, exist_ok=True)  # another thread may be faster
 
 
-def _sync(path: str, flags: int) -> None:
+@contextmanager
+def _opened(path: str, flags: int) -> Iterator[int]:
+    """A descriptor to sync by."""
     with translated(path, "write"):
         descriptor = os.open(path, flags | os.O_CLOEXEC)
         try:
-            os.fsync(descriptor)
+            yield descriptor
         finally:
             os.close(descriptor)

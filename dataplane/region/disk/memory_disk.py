@@ -1,5 +1,8 @@
 """A disk in memory that keeps after a crash exactly what was synced, and can be stopped anywhere.
 
+A sync whose hook raises Unknown has failed as Linux does it: the bytes stay in the cache, where
+reads see them, and the device never has them, although a later sync by another descriptor succeeds.
+
 `MemoryStore` is the medium; each process that uses it has a `MemoryDisk` of its own, whose hook is
 called before every operation with (operation, path): a test raises there to stop that process
 between two operations, or lets another process run in the meantime.
@@ -9,13 +12,14 @@ import copy
 import posixpath
 import threading
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
 from typing import TypeVar
 
 from dataplane.region.disk.disk import make_durable
-from metasrv_base.errors import Conflict, NotFound
+from metasrv_base.errors import Conflict, NotFound, Unknown
 
 T = TypeVar("T")
 Hook = Callable[[str, str], None]
@@ -30,6 +34,29 @@ class Inode:
     data: bytearray = field(default_factory=bytearray)
     synced: int = 0
     """Bytes of `data` that survive a crash; files only grow."""
+    dropped: list[slice] = field(default_factory=list)
+    """Parts of `data` whose sync has failed: they are in the cache alone, the device has holes."""
+
+    @contextmanager
+    def syncing(self) -> Iterator[None]:
+        """The bytes are synced behind the block; one that raises Unknown is a sync that failed."""
+        length = len(self.data)
+        try:
+            yield
+        except Unknown:
+            self.dropped.append(slice(self.synced, length))
+            raise
+        self.synced = length
+
+    def on_device(self) -> bytearray:
+        """The bytes that are read once they are not in the cache."""
+        data = bytearray(self.data)
+        for part in self.dropped:
+            data[part] = bytes(part.stop - part.start)
+        return data
+
+    def drop_cache(self) -> None:
+        self.data, self.dropped = self.on_device(), []
 
 
 class Folder:
@@ -123,9 +150,10 @@ class MemoryStore:
 
 def _after(inode: Inode, kept_bytes: int, draw: Random | None) -> Inode:
     """The bytes of a file after a crash."""
-    tail = bytes(inode.data[inode.synced :])
+    device = inode.on_device()
+    tail = bytes(device[inode.synced :])
     tail = tail[:kept_bytes] if draw is None else _torn(tail, draw)
-    data = inode.data[: inode.synced] + tail
+    data = device[: inode.synced] + tail
     return Inode(data, len(data))
 
 
@@ -167,8 +195,8 @@ class MemoryFile:
         self._inode.data += data
 
     def sync(self) -> None:
-        self._hook("sync", self._path)
-        self._inode.synced = len(self._inode.data)
+        with self._inode.syncing():
+            self._hook("sync", self._path)
 
     def close(self) -> None:
         pass
@@ -208,9 +236,10 @@ class MemoryDisk:
         return len(self.store.inode(path).data)
 
     def sync_file(self, path: str) -> None:
-        self._hook("sync_file", path)
         inode = self.store.inode(path)
-        inode.synced = len(inode.data)
+        with inode.syncing():
+            self._hook("sync_file", path)
+        inode.drop_cache()
 
     def sync_folder(self, path: str) -> None:
         self._hook("sync_folder", path)

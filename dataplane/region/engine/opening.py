@@ -268,7 +268,8 @@ def source_logs(
 
 def _synced_rest(disk: Disk, source: ManifestSource) -> dict[Numbered, int]:
     """Segments without a seal, and their sizes. Their writers may have died before they synced what
-    can be read: a seal over bytes that the next power loss takes would make the region lost."""
+    can be read, or their sync has failed: a seal over bytes that the next power loss takes would
+    make the region lost."""
     with lost_if_missing(source.root):
         rest = unsealed_segments(disk.list(source.root), source.manifest)
         paths = {segment: posixpath.join(source.root, segment_name(segment)) for segment in rest}

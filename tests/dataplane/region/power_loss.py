@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from metasrv_base.errors import Unknown
 from tests.dataplane.region.rig import Contents
 
 
@@ -27,6 +28,20 @@ class Life:
         self.operations += 1
         if self.operations == self._end_at:
             raise PowerLoss(operation, path)
+
+
+class FailingSync:
+    """A disk whose *fails_at*-th sync fails, of a file or of a folder; 0: none. It goes on then."""
+
+    def __init__(self, store: MemoryStore, fails_at: int) -> None:
+        self.syncs = 0
+        self._fails_at = fails_at
+        self.disk = MemoryDisk(store, self._hook)
+
+    def _hook(self, operation: str, path: str) -> None:
+        self.syncs += operation in ("sync", "sync_file", "sync_folder")
+        if operation.startswith("sync") and self.syncs == self._fails_at:
+            raise Unknown("outcome-unknown", path=path, errno="EIO")
 
 
 def cut_short(

@@ -3,6 +3,8 @@
 import asyncio
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from itertools import count
 
 import pytest
 
@@ -17,9 +19,9 @@ from dataplane.datanode.orders.journal_format import (
     TermSeen,
 )
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
-from metasrv_base.errors import Corrupt, Unavailable
+from metasrv_base.errors import Corrupt, Unavailable, Unknown
 from tests.dataplane.datanode.orders.journal_records import RECORDS, REGION, V1
-from tests.dataplane.region.power_loss import DEVICES
+from tests.dataplane.region.power_loss import DEVICES, FailingSync
 
 NO_ROOM = JournalError(code="unsupported", facts={})
 
@@ -84,6 +86,29 @@ async def test_given_a_crash_at_any_operation_of_commits_then_what_was_answered_
             assert dropped >= set(answered)
             assert len(dropped) <= len(answered) + 1
         assert steps == 4 * 3, "append, sync, and the mark of each"
+
+
+@pytest.mark.parametrize("device", DEVICES)
+async def test_given_any_sync_that_fails_when_it_goes_on_and_the_power_fails_then_nothing_is_lost(
+    device: str,
+) -> None:
+    for fails_at in count(1):
+        failing, answered = FailingSync(store := MemoryStore(), fails_at), set[int]()
+        while len(answered) < 4:
+            with suppress(Unknown, Unavailable):
+                journal = open_journal(failing.disk, "/n", "dn-1")
+                while len(answered) < 4:
+                    number = REGION + len(answered)
+                    with suppress(Unavailable):
+                        await journal.commit([Dropped(region_id=str(number))])
+                        answered.add(number)
+        store.crash(*DEVICES[device])
+
+        assert open_journal(MemoryDisk(store), "/n", "dn-1").state.dropped == answered
+        if failing.syncs < fails_at:
+            break
+
+    assert fails_at > 6
 
 
 async def test_given_a_mark_that_cannot_be_written_then_the_next_commit_begins_a_file() -> None:

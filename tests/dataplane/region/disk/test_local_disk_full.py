@@ -3,14 +3,17 @@
 The kernel's limit on the size of a file stands for a full disk: it, too, takes a part of a write.
 """
 
+import errno
 import os
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from dataplane.region.disk import local_disk
 from dataplane.region.disk.local_disk import LocalDisk, LocalFile
 from dataplane.region.engine.region import Region
 from metasrv_base.errors import Unavailable, Unknown
@@ -102,3 +105,49 @@ def test_given_a_sync_that_failed_when_tried_again_then_it_is_not_believed(tmp_p
         file.append(b"b")
     assert Path(path).read_bytes() == b"a"
     file.close()
+
+
+class CachingOs:
+    """The module `os` of a kernel that keeps bytes in its cache when their sync has failed, and
+    does not write them any more."""
+
+    def __init__(self) -> None:
+        self.fails = False
+        self._synced: dict[str, int] = {}
+        """The bytes of each file that the device has."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(os, name)
+
+    def fdatasync(self, descriptor: int) -> None:
+        path = os.readlink(f"/proc/self/fd/{descriptor}")
+        if self.fails:
+            self.fails = False
+            raise OSError(errno.EIO, "not written", path)
+        self._synced[path] = os.stat(path).st_size
+        os.fdatasync(descriptor)
+
+    def posix_fadvise(self, descriptor: int, offset: int, length: int, advice: int) -> None:
+        """The cache is dropped: what is read from now on is what the device has."""
+        assert (offset, length, advice) == (0, 0, os.POSIX_FADV_DONTNEED)
+        path = os.readlink(f"/proc/self/fd/{descriptor}")
+        os.truncate(path, self._synced[path])
+
+
+def test_given_a_sync_that_failed_when_the_region_is_opened_again_then_the_cache_is_not_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = CachingOs()
+    monkeypatch.setattr(local_disk, "os", kernel)
+    where = place(LocalDisk(), str(tmp_path / "region"))
+    region = Region.create(where, SPEC, epoch=1)
+    write(region, "s-1", {b"a": (1, "x")})
+    kernel.fails = True
+    with pytest.raises(Unknown):
+        write(region, "s-2", {b"b": (2, "y")})
+    region.close()
+
+    region = Region.open(where, order(1))
+
+    assert contents(region) == {b"a": (1, "x")}
+    assert not write(region, "s-2", {b"b": (2, "y")}).repeated

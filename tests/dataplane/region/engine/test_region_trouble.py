@@ -135,6 +135,8 @@ def test_given_a_log_that_fails_when_written_then_it_is_unknown_and_the_region_s
         write(region, "s-3", {b"c": (3, None)})
     again = Region.open(place(trouble.disk), order(1))
     assert write(again, "s-2", {b"b": (2, None)}).version > 0
+    trouble.store.crash()
+    again = Region.open(place(trouble.disk), order(1))
     assert contents(again) == {b"a": (1, None), b"b": (2, None)}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dataplane.region.disk.disk import Disk
-from dataplane.region.disk.memory_disk import MemoryDisk, MemoryFile, MemoryStore
+from dataplane.region.disk.memory_disk import Inode, MemoryDisk, MemoryFile, MemoryStore
 from dataplane.region.engine import current_manifest, opening, serving, takeover
 from dataplane.region.engine.group import GroupRecord
 from dataplane.region.engine.region import Region
@@ -23,7 +23,7 @@ from dataplane.region.manifests.fence import FenceContent
 from dataplane.region.manifests.manifest import Manifest, SealedEntry
 from metasrv_base.errors import MetaError, Unknown
 from tests.dataplane.region.engine import test_takeover
-from tests.dataplane.region.faults import test_power_loss
+from tests.dataplane.region.faults import test_failed_sync, test_power_loss
 from tests.dataplane.region.log import test_sealed_log as test_sealed_tail
 from tests.dataplane.region.manifests import test_adoption as test_borrow
 from tests.dataplane.region.power_loss import Life
@@ -151,6 +151,15 @@ def unsynced_tail() -> None:
     )
 
 
+def failed_syncs() -> None:
+    test_failed_sync.fail_each_sync("loses all")
+
+
+def no_sync_fails() -> None:
+    """The power is lost after a life without a fault."""
+    test_failed_sync.live_on("loses all", NEVER)
+
+
 def all_roots_there() -> None:
     """A second failover that finds all that the first has left."""
     disk = test_borrow.dead_leader()
@@ -179,6 +188,7 @@ SOUND: Mapping[Callable[[], None], Callable[[], None]] = {
     power_losses: powered,
     second_failover: all_roots_there,
     unsynced_tail: tail_is_sealed,
+    failed_syncs: no_sync_fails,
 }
 """The same without a fault, where a planted bug must not show."""
 Plant = tuple[ModuleType | type, str, object, Callable[[], None]]
@@ -200,6 +210,7 @@ PLANTED: dict[str, Plant] = {
     "the log is not synced": (MemoryFile, "sync", log_not_synced, power_losses),
     "folders are not synced": (MemoryDisk, "sync_folder", not_synced, power_losses),
     "sealed without a sync": (MemoryDisk, "sync_file", not_synced, unsynced_tail),
+    "sealed from the cache": (Inode, "drop_cache", not_synced, failed_syncs),
 }
 
 

@@ -9,8 +9,9 @@ import pytest
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
 from dataplane.region.engine.region import Region
 from dataplane.region.following.copy_region import CopyRegion, StreamedRecords
+from metasrv_base.errors import MetaError
 from tests.dataplane.region.following.stream import copy_at, leader, promoted, sent
-from tests.dataplane.region.power_loss import DEVICES, Life, PowerLoss
+from tests.dataplane.region.power_loss import DEVICES, FailingSync, Life, PowerLoss
 from tests.dataplane.region.rig import REGION_ID, B, C, contents, order, place, write
 
 pytestmark = pytest.mark.slow
@@ -72,6 +73,31 @@ def test_given_a_copy_that_dies_anywhere_when_it_starts_again_then_it_has_what_i
         assert promoted(again, 3) == contents(scene.new)
 
     assert cells > 40
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_given_a_copy_whose_sync_fails_anywhere_when_the_power_fails_then_it_has_what_it_told(
+    device: str,
+) -> None:
+    scene = Scene()
+    for fails_at in count(1):
+        failing = FailingSync(store := copying.deepcopy(scene.store), fails_at)
+        told = list[int]()
+        for _ in range(2):  # the process starts again, and is sent all again
+            with suppress(MetaError):
+                following = CopyRegion(place(failing.disk, B), REGION_ID)
+                for batch in scene.batches:
+                    told.append(following.take(batch))
+                    if following.maintenance is not None:
+                        following.maintenance.flush()
+        store.crash(*DEVICES[device])
+        again = CopyRegion(place(MemoryDisk(store), B), REGION_ID)
+        assert again.durable.sequence == max(told) == 9
+        assert promoted(again, 3) == contents(scene.new)
+        if failing.syncs < fails_at:
+            break
+
+    assert fails_at > 10
 
 
 @pytest.mark.parametrize("device", DEVICES)
