@@ -3,6 +3,7 @@
 import re
 import threading
 from collections.abc import Sequence
+from contextlib import ExitStack
 
 from dataplane.datanode.orders import journal_format_v1
 from dataplane.datanode.orders.journal_format import Journal, Record, contents_of, decode, header_of
@@ -71,12 +72,16 @@ class JournalFiles:
         numbers = self._numbers()
         number = numbers[-1] + 1 if numbers else 1
         path = self._path(number)
-        segment = begin(self._disk.create(path + UNFINISHED), header_of(number))
-        contents = contents_of(records, number, self._last.sequence)
-        segment.append(contents, is_hidden=True)
-        segment.sync()
-        self._disk.rename(path + UNFINISHED, path)
-        self._disk.sync_folder(self._folder)
+        file = self._disk.create(path + UNFINISHED)
+        with ExitStack() as failed:
+            failed.callback(file.close)
+            segment = begin(file, header_of(number))
+            contents = contents_of(records, number, self._last.sequence)
+            segment.append(contents, is_hidden=True)
+            segment.sync()
+            self._disk.rename(path + UNFINISHED, path)
+            self._disk.sync_folder(self._folder)
+            failed.pop_all()
         self._close()
         self._segment, self._last = segment, contents[-1].position
         self.is_marked = True

@@ -11,7 +11,10 @@ or sync failed: what is on disk is not known, and trying again proves nothing).
 
 import posixpath
 from collections.abc import Callable
+from contextlib import closing, suppress
 from typing import Protocol
+
+from metasrv_base.errors import MetaError
 
 
 class AppendFile(Protocol):
@@ -82,6 +85,20 @@ class Disk(Protocol):
     def remove_tree(self, path: str) -> None:
         """A folder and all below it; one that does not exist is left so."""
         ...
+
+
+def write_file(disk: Disk, path: str, data: bytes) -> None:
+    """Makes a file of these bytes, which are on stable storage on return; the caller syncs the
+    folder. Of one that fails nothing stays where that can be helped: a full disk needs the room."""
+    file = disk.create(path)
+    try:
+        with closing(file):
+            file.append(data)
+            file.sync()
+    except MetaError:
+        with suppress(MetaError):
+            disk.remove(path)
+        raise
 
 
 def make_durable(

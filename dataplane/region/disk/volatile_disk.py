@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from dataplane.region.disk.disk import AppendFile, Disk
+from dataplane.region.disk.disk import AppendFile, Disk, write_file
 from metasrv_base.errors import Conflict, NotFound
 
 
@@ -174,12 +174,7 @@ class VolatileDisk:
             self._below.remove(path)  # a full disk has left a part of it
         except NotFound:
             pass
-        file = self._below.create(path)
-        try:
-            file.append(bytes(held))
-            file.sync()
-        finally:
-            file.close()
+        write_file(self._below, path, bytes(held))
         self._below.sync_folder(posixpath.dirname(path))
 
     def give_up(self) -> None:

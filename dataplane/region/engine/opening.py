@@ -33,6 +33,7 @@ from dataplane.region.manifests.manifest import (
     FileEntry,
     Manifest,
     SealedEntry,
+    StatementFile,
     publish_manifest,
     read_current_manifest,
 )
@@ -105,8 +106,26 @@ def create_or_open(
     if forgets:
         statements.forgotten_ms = max(statements.forgotten_ms, region_place.clock.wall_ms())
     statement_files = StatementFiles(region_place.disk, region_place.root, mine)
-    empty = Manifest(
-        epoch=epoch,
+    with ExitStack() as unopened:
+        unopened.callback(statement_files.close)
+        empty = _empty_manifest(mine, spec, statement_files.write(statements.tables))
+        empty = empty.model_copy(update={"forgotten_ms": statements.forgotten_ms})
+        publish_manifest(region_place.disk, region_place.root, empty)
+        look(region_place.disk, region_place.root, mine)
+        unopened.pop_all()
+    share, statement_share = region_place.budget.share(), region_place.budget.statement_share()
+    statement_share.set(statements.size_bytes)
+    return OpenedRegion(
+        *(mine, empty, Memory(spec.columns), statements, statement_files, 0),
+        *(share, statement_share, LogHistory()),
+    )
+
+
+def _empty_manifest(
+    mine: Opening, spec: RegionSpec, statement_files: tuple[StatementFile, ...]
+) -> Manifest:
+    return Manifest(
+        epoch=mine.epoch,
         opening=mine.number,
         number=1,
         spec=spec,
@@ -116,17 +135,8 @@ def create_or_open(
         log_from=1,
         schema_version=spec.schema_version,
         indexes=tuple(sorted(spec.indexes)),
-        statement_files=statement_files.write(statements.tables),
-        forgotten_ms=statements.forgotten_ms,
+        statement_files=statement_files,
         in_files=stored_position(START),
-    )
-    publish_manifest(region_place.disk, region_place.root, empty)
-    look(region_place.disk, region_place.root, mine)
-    share, statement_share = region_place.budget.share(), region_place.budget.statement_share()
-    statement_share.set(statements.size_bytes)
-    return OpenedRegion(
-        *(mine, empty, Memory(spec.columns), statements, statement_files, 0),
-        *(share, statement_share, LogHistory()),
     )
 
 
@@ -165,6 +175,7 @@ def _open_over(
         if replay.spilled:
             history = history.flushed_to(history.end)
         statements = StatementFiles(region_place.disk, region_place.root, mine)
+        unopened.callback(statements.close)
         base = _with_logged(base, replay, source)
         logged = [each for each in map(inherited.file, base.files) if each not in files]
         new_files = [*files, *_present(region_place, logged), *replay.spilled]
@@ -191,15 +202,8 @@ def _open_over(
         remove_superseded(region_place.disk, region_place.root, manifest)
         unopened.pop_all()
         return OpenedRegion(
-            mine,
-            manifest,
-            replay.memory,
-            replay.statements,
-            statements,
-            len(replay.spilled),
-            replay.share,
-            replay.statement_share,
-            history,
+            *(mine, manifest, replay.memory, replay.statements, statements, len(replay.spilled)),
+            *(replay.share, replay.statement_share, history),
             borrowed_sequence=replay.borrowed_sequence,
         )
 

@@ -7,7 +7,7 @@ import io
 import posixpath
 import zlib
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -155,9 +155,10 @@ def write_rows(target: FileTarget, tables: Iterable[pa.Table]) -> FileEntry:
     a new file and syncs it. The caller syncs the folder and publishes the entry.
     """
     path = posixpath.join(target.root, target.name)
-    sink = _Sink(target.disk.create(path))
+    file = target.disk.create(path)
     try:
-        return _written(target, sink, tables)
+        with closing(file):
+            return _written(target, _Sink(file), tables)
     except MetaError:
         with suppress(MetaError):  # on a full disk its room is needed; else it is obsolete
             target.disk.remove(path)
@@ -263,7 +264,6 @@ class _Sink(io.RawIOBase):
         self.footer_bytes, self.footer_crc = len(footer), zlib.crc32(footer)
         self._pass_on(footer)
         self._file.sync()
-        self._file.close()
 
     def _pass_on_body(self, length: int) -> None:
         data = bytes(self._pending[:length])

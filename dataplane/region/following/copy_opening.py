@@ -80,6 +80,7 @@ def open_copy(region_place: RegionPlace, region_id: int, epoch: int, cut: int | 
             for listed in base.statement_files:
                 replay.add_statements(read_statements(region_place.disk, source.root, listed))
             statements = StatementFiles(region_place.disk, region_place.root, mine)
+            unopened.callback(statements.close)
             manifest = base.model_copy(
                 update={
                     "epoch": mine.epoch,

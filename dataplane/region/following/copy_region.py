@@ -122,6 +122,7 @@ class CopyRegion:
         opened = create_or_open(region_place, spec, epoch, replaces, forgets=is_learner)
         opened.share.set(0)
         opened.statement_share.set(0)
+        opened.statement_files.close()
         return cls(region_place, spec.region_id)
 
     @property

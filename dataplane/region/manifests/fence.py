@@ -8,12 +8,12 @@ whose storage is gone.
 
 import posixpath
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from dataplane.region.disk.disk import Disk
+from dataplane.region.disk.disk import Disk, write_file
 from dataplane.region.disk.lost import lost_if_missing
 from dataplane.region.format.names import Opening, fence_name, fences
 from metasrv_base.errors import Conflict, MetaError, NotFound, Unavailable
@@ -118,14 +118,5 @@ def read_fence(disk: Disk, root: str, fence: Opening) -> FenceContent | None:
 def _create(disk: Disk, root: str, content: FenceContent) -> None:
     """A full disk keeps nothing of it: whoever opens a region there tries again and again."""
     path = posixpath.join(root, fence_name(content.of))
-    file = disk.create(path)
-    try:
-        file.append(content.model_dump_json().encode())
-    except Unavailable:
-        file.close()
-        with suppress(MetaError):
-            disk.remove(path)
-        raise
-    file.sync()
-    file.close()
+    write_file(disk, path, content.model_dump_json().encode())
     disk.sync_folder(root)

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from dataplane.region.disk.disk import Disk
+from dataplane.region.disk.disk import Disk, write_file
 from dataplane.region.format.columns import RegionSpec
 from dataplane.region.format.families import ROWS
 from dataplane.region.format.names import UNFINISHED, Numbered, manifest_name, manifests
@@ -204,10 +204,7 @@ def publish_manifest(disk: Disk, root: str, manifest: Manifest) -> None:
     data = encode_manifest(manifest)
     assert len(data) <= MANIFEST_BYTES_MAX, "limits of keys and merges keep manifests small"
     target = posixpath.join(root, manifest_name(manifest.id))
-    file = disk.create(target + UNFINISHED)
-    file.append(data)
-    file.sync()
-    file.close()
+    write_file(disk, target + UNFINISHED, data)
     disk.rename(target + UNFINISHED, target)
     disk.sync_folder(root)
 

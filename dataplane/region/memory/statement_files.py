@@ -8,6 +8,7 @@ its own root, so that nothing of a borrowed root is needed.
 import posixpath
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from dataplane.region.disk.disk import AppendFile, Disk
@@ -94,13 +95,16 @@ class StatementFiles:
     def _begun(self, records: bytes) -> _Written:
         self._number += 1
         name = statements_name(Numbered(*self._opening, self._number))
-        written = _Written(name, self._disk.create(posixpath.join(self._root, name)))
+        path = posixpath.join(self._root, name)
+        written = _Written(name, self._disk.create(path))
         assert written.file is not None
         try:
             written.append(written.file, MAGIC + records)
             self._disk.sync_folder(self._root)
         except MetaError:
             written.close()
+            with suppress(MetaError):  # no manifest names it, and the next call takes another name
+                self._disk.remove(path)
             raise
         return written
 

@@ -16,6 +16,7 @@ import pytest
 from dataplane.region.disk import local_disk
 from dataplane.region.disk.local_disk import LocalDisk, LocalFile
 from dataplane.region.engine.region import Region
+from dataplane.region.format.schema import RegionSchema
 from metasrv_base.errors import Unavailable, Unknown
 from tests.dataplane.region.rig import SPEC, contents, order, place, write
 
@@ -71,6 +72,23 @@ def test_given_a_full_disk_in_the_middle_of_a_group_when_there_is_room_then_the_
     write(region, "s-2", {b"b": (2, "y" * 5_000)})
     assert contents(Region.open(where, order(1))) == contents(region)
     assert len(contents(region)) == 2
+
+
+def test_given_a_full_disk_when_the_schema_changes_again_and_again_then_no_room_is_taken(
+    tmp_path: Path,
+) -> None:
+    where = place(LocalDisk(), str(tmp_path / "region"))
+    region = Region.create(where, SPEC, epoch=1)
+    names = where.disk.list(where.root)
+
+    with files_no_larger_than(300):
+        for version in range(2, 5):
+            with pytest.raises(Unavailable) as refusal:
+                region.set_schema(RegionSchema(version=version))
+            assert refusal.value.code == "storage-full"
+
+    assert where.disk.list(where.root) == names
+    region.set_schema(RegionSchema(version=5))
 
 
 class ForgetfulKernel(LocalFile):
