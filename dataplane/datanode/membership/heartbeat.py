@@ -39,6 +39,8 @@ class NodeLeader(Protocol):
 
 
 class Machine(Protocol):
+    """The node's machine. Raises Unavailable for what cannot be read now."""
+
     async def resources(self) -> NodeResources: ...
 
     async def folders(self) -> Sequence[str]:
@@ -163,7 +165,11 @@ class HeartbeatLoop:
     async def _beat(self) -> None:
         """One heartbeat. Silence changes nothing here: leases end by our own clock."""
         me = self._membership
-        resources = await self._world.machine.resources()
+        try:
+            resources = await self._world.machine.resources()
+        except MetaError as error:  # as if nobody had heard it
+            self._refuse(error)
+            return
         me.sequence += 1
         regions = self._regions
         refused = regions.refusals.stats()

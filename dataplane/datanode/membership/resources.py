@@ -1,18 +1,22 @@
 """Reads the machine's cores, memory and disk space, and the folders of regions on its disk."""
 
 import asyncio
+import errno
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+from metasrv_base.errors import Unavailable
 from metasrv_base.wire.node.nodes import NodeResources
 
 MEMORY = Path("/proc/meminfo")
 
 
 class LocalMachine:
-    """This machine, read in a thread: the `Machine` port of `heartbeat.py`."""
+    """This machine, read in a thread: the `Machine` port of `heartbeat.py`. Raises Unavailable for
+    what cannot be read now: no descriptor is free, a mount is away."""
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -26,8 +30,10 @@ class LocalMachine:
 
 def read_resources(root: str) -> NodeResources:
     """Blocking, for milliseconds."""
-    memory = _memory_bytes(MEMORY.read_text())
-    disk = shutil.disk_usage(root)
+    with _translated(str(MEMORY)):
+        memory = _memory_bytes(MEMORY.read_text())
+    with _translated(root):
+        disk = shutil.disk_usage(root)
     return NodeResources(
         cpu_cores=os.cpu_count() or 1,
         memory_bytes=memory.get("MemTotal", 0),
@@ -50,7 +56,19 @@ def _memory_bytes(text: str) -> dict[str, int]:
 
 def read_folders(root: str) -> tuple[str, ...]:
     """Names of the folders of regions under *root*; none where it is new."""
+    folder = os.path.join(root, "regions")
+    with _translated(folder):
+        try:
+            return tuple(os.listdir(folder))
+        except FileNotFoundError:
+            return ()
+
+
+@contextmanager
+def _translated(path: str) -> Iterator[None]:
+    """Unlike a region's file, what is missing is not lost: it is read again at the next beat."""
     try:
-        return tuple(os.listdir(os.path.join(root, "regions")))
-    except FileNotFoundError:
-        return ()
+        yield
+    except OSError as error:
+        code = errno.errorcode.get(error.errno or 0, "EIO")
+        raise Unavailable("not-ready", path=path, errno=code) from error

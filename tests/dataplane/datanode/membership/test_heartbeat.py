@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dataplane.datanode.membership.heartbeat import HeartbeatLoop, HeartbeatPorts
+from dataplane.datanode.membership.heartbeat import HeartbeatLoop, HeartbeatPorts, Machine
 from dataplane.datanode.membership.membership import Membership, NodeIdentity
 from dataplane.datanode.orders.journal import NodeJournal, open_journal
 from dataplane.datanode.orders.orders import OrderExecutor
@@ -99,6 +99,20 @@ class SlowMachine(FakeMachine):
         return await super().resources()
 
 
+class UnreadableMachine(FakeMachine):
+    """Cannot be read at some of the looks, which are counted from 1."""
+
+    def __init__(self, *unreadable: int) -> None:
+        self._unreadable = unreadable
+        self._looks = 0
+
+    async def resources(self) -> NodeResources:
+        self._looks += 1
+        if self._looks in self._unreadable:
+            raise Unavailable("not-ready", path="/proc/meminfo", errno="EMFILE")
+        return await super().resources()
+
+
 @dataclass
 class Bench:
     clock: FakeClock
@@ -115,7 +129,10 @@ class Bench:
 
 
 def bench_of(
-    *beats: HeartbeatAnswer | MetaError, cluster_id: str | None = None, full_at: int = 0
+    *beats: HeartbeatAnswer | MetaError,
+    cluster_id: str | None = None,
+    full_at: int = 0,
+    machine: Machine | None = None,
 ) -> Bench:
     """The disk has no space while the answer to heartbeat *full_at* is taken."""
 
@@ -131,7 +148,7 @@ def bench_of(
     leases = RegionLeases("i1")
     regions = NodeRegionSet(DiskStore(disk, clock, "/n"), leases, clock, start_nothing)
     membership = Membership(NodeIdentity("dn-1", "i1", "http://n", "z", "/n"), cluster_id)
-    world = HeartbeatPorts(leader, FakeMachine(), clock, leases)
+    world = HeartbeatPorts(leader, machine or FakeMachine(), clock, leases)
     heart = HeartbeatLoop(membership, OrderExecutor(journal, regions), journal, regions, world)
     return Bench(clock, leader, journal, membership, leases, heart, regions)
 
@@ -229,6 +246,19 @@ async def test_given_silence_when_it_beats_again_then_sequences_rise_at_the_same
     assert [beat.sequence for beat in bench.leader.heard] == [1, 2, 3, 4]
     assert bench.clock.mono_ms() - begun_ms == 3 * JOINED.heartbeat_ms
     assert bench.leases.deadline_ms(REGION, 1) == begun_ms + 2 * 2_000 + LEASE_MS - 10
+
+
+async def test_given_a_machine_that_cannot_be_read_when_it_beats_then_one_heartbeat_is_missed() -> (
+    None
+):
+    at_registration, at_second_beat = 1, 4
+    machine = UnreadableMachine(at_registration, at_second_beat)
+    bench = bench_of(answer(1), answer(2), machine=machine)
+
+    await bench.run()
+
+    assert [beat.sequence for beat in bench.leader.heard] == [1, 2, 3]
+    assert bench.leases.deadline_ms(REGION, 1) == bench.clock.mono_ms() - 2_000 + LEASE_MS - 10
 
 
 async def test_given_a_first_registration_when_answered_then_the_cluster_is_on_disk() -> None:
