@@ -17,5 +17,8 @@ BATCH_BYTES_MAX = 64 << 20
 """The largest batch for one region, in bytes. A batch is the part of a statement that is atomic."""
 BATCH_ROWS_MAX = 1_000_000
 """The most rows of one batch. The limit bounds batches whose rows have few bytes."""
+RECORD_BYTES_MAX = BATCH_BYTES_MAX + (16 << 20)
+"""The largest record of a region's log, in bytes. A batch is logged with all columns of its table,
+also those that its sender left out, as a delete does, and may be refused for their bytes."""
 MAX_LAG_MS_MAX = 3_600_000
 """The largest `max_lag` of a read, in ms: the age of the rows that it takes from a copy."""

@@ -21,7 +21,7 @@ from dataplane.region.following.copy_region import (
 from metasrv_base.address_book import AddressBook
 from metasrv_base.concurrency.reservations import HeldBytes, Reservations
 from metasrv_base.errors import Conflict, MetaError, NotFound, Unavailable
-from metasrv_base.wire.limits import BATCH_BYTES_MAX
+from metasrv_base.wire.limits import RECORD_BYTES_MAX
 from metasrv_base.wire.node.appends import AppendAnswer, AppendedPart
 from metasrv_base.wire.node.copies import OrderedCopy
 from metasrv_base.wire.node.orders import CreateRegion, OpenRegion, OrderError
@@ -32,8 +32,9 @@ BODIES_BYTES = 128 << 20
 """Memory for all requests of leaders that are being received or taken at one moment."""
 BODY_TIMES = 2
 """The memory that a request takes, by its bytes: as it comes, and its records."""
-APPEND_BYTES_MAX = BATCH_BYTES_MAX + (32 << 20)
-"""The most bytes of a request: one group of batches, however large, and what is around it."""
+APPEND_BYTES_MAX = RECORD_BYTES_MAX + (16 << 20)
+"""The most bytes of a request: one record, however large, behind smaller ones of other regions
+(`senders.REQUEST_BYTES`), and what is around them."""
 FAULT = "a fault of the node"
 
 log = structlog.get_logger()

@@ -19,7 +19,8 @@ from metasrv_base.wire.node.batches import BatchHeader
 QUEUE_MAX = 256
 """Writes and changes that wait for one region; beyond it a writer is told to come again."""
 GROUP_BYTES_MAX = 16 << 20
-"""Rows synced at once: bounds memory and the time the first of a group waits for the last."""
+"""Rows synced at once, as they are logged, unless one batch has more: bounds memory and the time
+the first of a group waits for the last."""
 STALLED_MS = 10_000
 """A group that has been at the disk, or has waited for copies, for longer: a write that comes now
 is refused, and not made to wait."""
@@ -212,13 +213,14 @@ class RegionOwner:
         first = held if held is not None else await self._queue.get()
         if isinstance(first, ExclusiveTask):
             return first
-        group, group_bytes = [first], 0
+        group, sized = [first], self.region.writer.logged_bytes
+        # Takes a while: not of one that comes alone.
+        group_bytes = 0 if self._queue.empty() else sized(first.rows)
         while not self._queue.empty():
-            group_bytes += group[-1].rows.nbytes  # takes a while: not of one that comes alone
-            if group_bytes >= GROUP_BYTES_MAX:
-                break
             item = self._queue.get_nowait()
-            if isinstance(item, ExclusiveTask):
+            if not isinstance(item, ExclusiveTask):
+                group_bytes += sized(item.rows)
+            if isinstance(item, ExclusiveTask) or group_bytes > GROUP_BYTES_MAX:
                 self._held_back = item
                 break
             group.append(item)

@@ -13,6 +13,7 @@ from dataplane.region.format.families import FAMILY, ROWS, FamilyRows, families_
 from dataplane.region.format.row_keys import RowKeys
 from metasrv_base.errors import Refused
 from metasrv_base.rows.limited import check_entry_keys, check_keys, check_rows
+from metasrv_base.wire.limits import RECORD_BYTES_MAX
 from metasrv_base.wire.node.batches import ABSENT
 
 
@@ -42,14 +43,19 @@ class Expectations:
 
 
 def take_in(batch: pa.RecordBatch, shape: BatchShape) -> BatchIntake:
-    """Raises Refused: `invalid-request` with what is wrong, or `limit-exceeded`. Whether the region
-    has the families is not asked here."""
+    """Raises Refused: `invalid-request` with what is wrong, `limit-exceeded`, or `body-too-large`
+    for a batch that is too large with all its columns, before they are made. Whether the region has
+    the families is not asked here."""
     if batch.num_rows == 0 or not shape.is_accepted(batch.schema):
         _check_shape(batch, shape.types)
         shape.accept(batch.schema)
-    parts, expected = [], {}
+    parts, expected, logged_bytes = [], {}, 0
     for family, some in _by_family(batch):
-        part = _part(family, some, shape.of(family))
+        family_shape = shape.of(family)
+        logged_bytes += family_shape.logged_bytes(some)
+        if logged_bytes > RECORD_BYTES_MAX:
+            raise too_large(logged_bytes)
+        part = _part(family, some, family_shape)
         if not part.keys.are_distinct():
             raise Refused(
                 "invalid-request", family=family, reason="a key stands twice in one batch"
@@ -58,6 +64,12 @@ def take_in(batch: pa.RecordBatch, shape: BatchShape) -> BatchIntake:
         if (conditions := _expectations(some, part.keys)) is not None:
             expected[family] = conditions
     return BatchIntake(parts, expected, batch.num_rows)
+
+
+def too_large(logged_bytes: int) -> Refused:
+    """The error of a batch that no record can hold, with all columns of its table."""
+    limit = {"limit": "record_bytes", "limit_bytes": RECORD_BYTES_MAX}
+    return Refused("body-too-large", **limit, found_bytes=logged_bytes)
 
 
 def _check_shape(batch: pa.RecordBatch, types: Mapping[str, pa.DataType]) -> None:

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from dataplane.region.format.columns import EXPECT, ColumnDef, column_name, log_schema
+from dataplane.region.format.columns import EXPECT, OP, PUT, ColumnDef, column_name, log_schema
 from dataplane.region.format.families import ENTRY_COLUMNS, FAMILY, ROW, ROWS, columns_in
 from dataplane.region.log.logged_group import LoggedSchema
 from metasrv_base.schema.types import arrow_type
@@ -24,6 +25,27 @@ class FamilyShape:
         self.not_here = not_here
         """Columns of other families: null in rows of this one."""
         self.not_null = [column for column in columns if not column.nullable]
+        self._null_bits = {field.name: _null_bits(field.type) for field in self.schema}
+        self._default_bytes = {
+            column.name: len(str(column.origin_default).encode())
+            for column in columns
+            if column.origin_default is not None and _is_long(arrow_type(column.type))
+        }
+
+    def logged_bytes(self, batch: pa.RecordBatch) -> int:
+        """The bytes of a batch with all columns of the family: what it lacks counts as nulls, or in
+        puts as origin defaults. Values that are converted may take some bytes more."""
+        present = set(batch.schema.names)
+        lacked = [name for name in self.names if name not in present]
+        size: int = batch.nbytes
+        if not lacked:
+            return size
+        size += batch.num_rows * sum(self._null_bits[name] for name in lacked) // 8
+        default_bytes = sum(self._default_bytes.get(name, 0) for name in lacked)
+        if default_bytes:
+            puts = pc.sum(pc.equal(batch.column(OP), pa.scalar(PUT, pa.uint8()))).as_py() or 0
+            size += puts * default_bytes
+        return size
 
 
 class BatchShape:
@@ -51,9 +73,23 @@ class BatchShape:
     def of(self, family: int) -> FamilyShape:
         return self._rows if family == ROWS else self._entries
 
+    def logged_bytes(self, batch: pa.RecordBatch) -> int:
+        """Returns as `FamilyShape.logged_bytes`, as if all were rows of the table. Any thread may
+        ask."""
+        return self._rows.logged_bytes(batch)
+
     def is_accepted(self, schema: pa.Schema) -> bool:
         """Whether a batch of that schema was looked at before, and nothing was wrong with it."""
         return any(schema.equals(accepted) for accepted in self._accepted)
 
     def accept(self, schema: pa.Schema) -> None:
         self._accepted = [schema.remove_metadata(), *self._accepted[: ACCEPTED_MAX - 1]]
+
+
+def _is_long(type: pa.DataType) -> bool:
+    return bool(pa.types.is_string(type) or pa.types.is_binary(type))
+
+
+def _null_bits(type: pa.DataType) -> int:
+    """The bits of a null: of its place among the values or the offsets, and of its validity."""
+    return 1 + (32 if _is_long(type) else int(type.bit_width))

@@ -15,7 +15,7 @@ from dataplane.region.engine.group import (
     StagedVersions,
     group_record,
 )
-from dataplane.region.engine.intake import BatchIntake, Expectations, take_in
+from dataplane.region.engine.intake import BatchIntake, Expectations, take_in, too_large
 from dataplane.region.engine.maintenance import RegionMaintenance
 from dataplane.region.engine.reading import RegionReader
 from dataplane.region.engine.serving import Serving, unknown_outcome
@@ -28,6 +28,7 @@ from dataplane.region.manifests.floor import check_floor, check_index, check_mai
 from dataplane.region.memory.statements import StatementMemory
 from dataplane.region.reads.lookup import LookupView, newest_versions
 from metasrv_base.errors import Conflict, MetaError, Refused, Unavailable, Unknown
+from metasrv_base.wire.limits import RECORD_BYTES_MAX
 from metasrv_base.wire.node.batches import ABSENT, BatchHeader
 
 FAILED_KEYS_SHOWN = 10
@@ -98,6 +99,11 @@ class RegionWriter:
         with self.log.writing:
             self._content.add(group, wall_ms)
 
+    def logged_bytes(self, batch: pa.RecordBatch) -> int:
+        """The bytes of a batch as it is logged, with all columns of the table: at least those that
+        it has. Waits for nothing."""
+        return self._shape_now().logged_bytes(batch)
+
     @property
     def _has_unsettled(self) -> bool:
         """Whether the log has a group that is not in memory."""
@@ -119,15 +125,15 @@ class RegionWriter:
             if not group.staged:
                 return group, None, None
             record = group_record(group.staged, rules.shape)
-            failure = self._write(record)
+            failure = _oversize(record) or self._write(record)
             return group, record if failure is None else None, failure
 
     def _shape_now(self) -> BatchShape:
-        """The lock of the log is held."""
-        columns = self._content.columns
-        if self._shape is None or self._shape.columns is not columns:
-            self._shape = BatchShape(columns)
-        return self._shape
+        """The shape for the columns as they are. Two threads that find it old make it twice."""
+        columns, shape = self._content.columns, self._shape
+        if shape is None or shape.columns is not columns:
+            shape = self._shape = BatchShape(columns)
+        return shape
 
     def _write(self, record: GroupRecord) -> MetaError | None:
         """Writes a group. Returns None if it is durable, and nobody had taken over; otherwise the
@@ -143,6 +149,16 @@ class RegionWriter:
         except MetaError as error:
             return unknown_outcome(error)
         return None
+
+
+def _oversize(record: GroupRecord) -> MetaError | None:
+    """Returns the error for a group whose record no copy takes: it is not written."""
+    size = len(record.payload)
+    if size <= RECORD_BYTES_MAX:
+        return None
+    if len(record.content.statements) == 1:
+        return too_large(size)
+    return Unavailable(what="the region", reason="the batches that wait together are too large")
 
 
 @dataclass(frozen=True, slots=True)

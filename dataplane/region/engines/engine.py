@@ -38,6 +38,8 @@ class RegionWrites(Protocol):
         self, batches: Sequence[tuple[BatchHeader, pa.RecordBatch]]
     ) -> list[Applied | MetaError]: ...
 
+    def logged_bytes(self, batch: pa.RecordBatch) -> int: ...
+
 
 class RegionReads(Protocol):
     """The reads of a region, as `dataplane.region.engine.reading.RegionReader`."""

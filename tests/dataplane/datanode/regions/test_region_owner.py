@@ -13,6 +13,7 @@ from dataplane.datanode.regions.region_owner import QUEUE_MAX, STALLED_MS, Regio
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
 from dataplane.region.engine.group import Applied
 from dataplane.region.engine.region import Region
+from dataplane.region.format.columns import DELETE, ColumnDef
 from metasrv_base.errors import Conflict, MetaError, Unavailable, Unknown
 from metasrv_base.wire.node.batches import BatchHeader
 from tests.dataplane.region.rig import REGION_ID, SPEC, A, batch, header, order, place
@@ -80,6 +81,26 @@ async def test_given_many_writers_when_they_wait_together_then_they_share_syncs(
     assert all(isinstance(answer, Applied) for answer in answers)
     assert len(bench.syncs) == 1
     assert bench.owner.groups == 2
+
+
+async def test_given_deletes_of_wide_rows_when_they_wait_together_then_records_are_bounded() -> (
+    None
+):
+    """They carry keys alone, and are logged with all columns."""
+    columns = (*SPEC.columns, *(ColumnDef(id=n, type="int64", nullable=True) for n in range(3, 99)))
+    spec = SPEC.model_copy(update={"columns": columns})
+    region = Region.create(place(), spec, 1)
+    owner = RegionOwner(REGION_ID, region, lambda: True, lambda: 0)
+    keys = [b"%06d" % n for n in range(10_000)]
+    ops = pa.array([DELETE] * len(keys), pa.uint8())
+    rows = pa.RecordBatch.from_pydict({"_key": pa.array(keys), "_op": ops})
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(owner.run())
+        answers = await asyncio.gather(*(owner.write(header(f"s{n}"), rows) for n in range(6)))
+        running.cancel()
+
+    assert len(answers) == 6
+    assert owner.groups == 3, "two of 8 MB each have less than 16 MiB"
 
 
 async def test_given_a_full_queue_when_written_then_come_again(bench: Bench) -> None:
