@@ -246,11 +246,18 @@ class CopyRegion:
         self._opened = _Following(self.place, opened.opened, opened.sealed)
 
     def _append(self, following: "_Following", records: StreamedRecords) -> bool:
-        """Takes what comes next in the log. False: it took none."""
+        """Takes what comes next in the log. False: it took none. Memory in which the next record
+        does not fit is frozen, and so is due to be flushed, if only what is common is in it."""
         view, log = self._view, following.log
         offered = [OfferedRecord(each.position, len(each.payload)) for each in records.groups]
         largest = max((record.bytes for record in offered), default=0)
-        numbers = view.taken(records.epoch, offered, following.room_bytes(largest))
+        room_bytes = following.room_bytes(largest)
+        numbers = view.taken(records.epoch, offered, room_bytes)
+        if not numbers and any(
+            record.position.sequence == view.history.end + 1 and record.bytes > room_bytes
+            for record in offered
+        ):
+            following.maintenance.freeze()
         groups = self._complete(following, [records.groups[number] for number in numbers])
         if not groups:
             return False

@@ -9,6 +9,7 @@ from dataplane.region.following.copy_region import CopyRegion
 from dataplane.region.format.names import segments
 from dataplane.region.log.log_tail import LogTail
 from dataplane.region.manifests.manifest import read_current_manifest
+from dataplane.region.place import RegionLimits
 from metasrv_base.errors import Conflict, Unavailable
 from tests.dataplane.region.following.stream import TINY, copy_at, leader, promoted, sent
 from tests.dataplane.region.rig import REGION_ID, SPEC, A, B, C, contents, order, place, write
@@ -191,6 +192,27 @@ def test_given_a_copy_over_its_budget_when_records_come_then_it_takes_no_more_un
     copy.maintenance.flush()
 
     assert copy.take(sent(region, taken, common=taken)) > taken
+
+
+def test_given_few_rows_in_memory_when_a_record_does_not_fit_then_a_flush_is_due(
+    disk: MemoryDisk,
+) -> None:
+    limits = RegionLimits(memtable_bytes=100_000)
+    region, copy = leader(disk), copy_at(disk, limits=limits)
+    write(region, "s-1", {b"a": (1, "x")})
+    write(region, "s-2", {b"b": (2, "x" * 2 * limits.memtable_bytes)})
+    copy.take(sent(region, 0, common=0, upto=1))
+    maintenance = copy.maintenance
+    assert maintenance is not None
+
+    assert copy.take(sent(region, 1, common=0)) == 1
+    assert not maintenance.needs_flush(), "what is in memory is not common"
+    assert copy.take(sent(region, 1, common=1)) == 1
+    assert maintenance.needs_flush(), "by the record, and not by what is in memory"
+    maintenance.flush()
+
+    assert copy.take(sent(region, 1, common=1)) == 2
+    assert promoted(copy, 2) == contents(region)
 
 
 def test_given_a_copy_that_starts_again_then_it_goes_on_with_its_log(disk: MemoryDisk) -> None:
