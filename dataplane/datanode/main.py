@@ -49,6 +49,7 @@ from dataplane.datanode.regions.slot import followed_here
 from dataplane.datanode.regions.store import DiskStore
 from dataplane.datanode.root_lock import RootLock
 from dataplane.datanode.service import DatanodeService
+from dataplane.datanode.upkeep.copy_merging import CopyMerging
 from dataplane.datanode.upkeep.merging import Merging
 from dataplane.datanode.upkeep.upkeep import Upkeep
 from dataplane.region.copies.leader_silence import LeaderSilence
@@ -182,6 +183,7 @@ class _Node:
         self._heart = HeartbeatLoop(membership, desk, journal, regions, world)
         self._upkeep = Upkeep(regions, clock, budget)
         self._copy_upkeep = CopyUpkeep(regions.copies, clock, budget, regions.retire_copy)
+        self._copy_merging = CopyMerging(regions.copies, clock)
         metrics = NodeMetrics()
         self._merging = Merging(regions, clock, metrics)
         positions, silence = NodeCommonPositions(regions), LeaderSilence()
@@ -215,6 +217,7 @@ class _Node:
         yield self._asker.run()
         yield self._silences.run()
         yield self._merging.run()
+        yield self._copy_merging.run()
         yield self._sessions.run()
         for _ in range(FETCHES_MAX):
             yield self._fetches.run()

@@ -1,5 +1,5 @@
-"""The upkeep of this node's copies: what is common to the set is flushed, and small files are
-merged. What is not common yet is in no memtable, so it never comes into a file (P5.9)."""
+"""The upkeep of this node's copies: what is common to the set is flushed. What is not common yet is
+in no memtable, so it never comes into a file (P5.9). Merges, which take long, run beside it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -74,7 +74,6 @@ class CopyUpkeep:
             copy.tidied is not maintenance
             or maintenance.needs_flush()
             or maintenance.has_unread_files()
-            or maintenance.is_merge_due()
             or self._budget.excess > 0
         )
 
@@ -84,7 +83,5 @@ class CopyUpkeep:
             maintenance.sweep()
         if maintenance.needs_flush() or self._budget.excess > 0:
             maintenance.flush()
-        if maintenance.is_merge_due():
-            maintenance.compact()
         if tidies:
             maintenance.collect()

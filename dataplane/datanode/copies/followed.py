@@ -146,15 +146,17 @@ class FollowedRegion:
                 raise
 
     async def is_lost(self) -> bool:
-        """Whether files of a copy in doubt are gone or damaged, as one that starts finds them."""
+        """Whether files of a copy in doubt are gone or damaged, as one that starts finds them. It
+        is in doubt until then, so that no merge removes files meanwhile."""
         async with self._lock:
             if self._is_closed or not self.is_in_doubt:
                 return False
-            self.is_in_doubt = False
             try:
                 await asyncio.to_thread(self.copy.look)
             except MetaError as error:
                 return is_lost(error)
+            finally:
+                self.is_in_doubt = False
             return False
 
     # -- reads

@@ -9,6 +9,7 @@ from dataplane.datanode.metrics import NodeMetrics
 from dataplane.datanode.regions.region_owner import RegionOwner
 from dataplane.datanode.regions.regions import NodeRegionSet
 from dataplane.region.compaction.compaction import Merged
+from dataplane.region.engines.engine import RegionUpkeep
 from metasrv_base.clock import Clock
 from metasrv_base.errors import MetaError
 
@@ -51,7 +52,7 @@ class Merging:
     async def _merge(self, owner: RegionOwner) -> bool:
         """Merges files of a region; returns False if memory has no room for it now."""
         try:
-            done = await asyncio.to_thread(_merge, owner)
+            done = await asyncio.to_thread(merge, owner.region.maintenance)
         except MetaError as error:
             if owner.stopped_by is None:  # else it was closed meanwhile: nothing has failed
                 facts = {"code": error.code, "facts": error.facts}
@@ -81,7 +82,8 @@ class Merging:
         return not is_waiting and owner.region.maintenance.is_merge_due()
 
 
-def _merge(owner: RegionOwner) -> Merged | None:
-    done = owner.region.maintenance.compact()
+def merge(maintenance: RegionUpkeep) -> Merged | None:
+    """Merges files of a region. None: nothing is due, or memory has no room for it now."""
+    done = maintenance.compact()
     pa.default_memory_pool().release_unused()  # else it keeps what one merge needed
     return done

@@ -32,6 +32,7 @@ from dataplane.datanode.regions.rows import RowService
 from dataplane.datanode.regions.slot import followed_here
 from dataplane.datanode.regions.store import DiskStore
 from dataplane.datanode.service import DatanodeService
+from dataplane.datanode.upkeep.copy_merging import CopyMerging
 from dataplane.datanode.upkeep.merging import Merging
 from dataplane.datanode.upkeep.upkeep import Upkeep
 from dataplane.region.copies.leader_silence import LeaderSilence
@@ -193,6 +194,7 @@ class Datanode:
         sets = NodeCopySets(promises.membership, leader)
         retire = regions.retire_copy
         yield CopyUpkeep(regions.copies, self.clock, MemoryBudget(), retire).run()
+        yield CopyMerging(regions.copies, self.clock).run()
         yield SetChanges(regions.led, sets, self.clock).run()
         rate = TransferRate(self.clock, FETCH_BYTES_PER_S)
         fetches = FileFetches(regions.copies, peers, promises.membership, self.clock, rate)
