@@ -89,7 +89,7 @@ class RegionOwner:
     )
     _held_back: Write | ExclusiveTask | None = None
     _running: Sequence[Write | ExclusiveTask] = ()
-    """The writes, or the task, that run now."""
+    """The writes, or the task, that run now; empty: the region waits for some."""
     _refusal: MetaError | None = None
     """The answer to whoever would wait behind what runs now, which may take long; None: all wait.
     """
@@ -190,22 +190,27 @@ class RegionOwner:
 
         A fault of our own ends this opening and no other: one batch must not end the node.
         """
-        group: ExclusiveTask | list[Write] = []
         try:
             while self.stopped_by is None:
-                group = await self._next()
-                self._running = [group] if isinstance(group, ExclusiveTask) else group
-                if isinstance(group, ExclusiveTask):
-                    await self._run_change(group)
-                else:
-                    await self._run_group(group)
-                self._refusal = None
+                await self._run_turn()
         except Exception:
             log.exception("region_owner_failed", region_id=self.region_id)
             self.stopped_by = Unavailable(what=f"region {self.region_id}", reason=FAULT)
-            for item in [group] if isinstance(group, ExclusiveTask) else group:
+            for item in self._running:
                 _fail(item, Unknown(reason=FAULT))
+            self._running = ()
         await self._refuse_waiting()
+
+    async def _run_turn(self) -> None:
+        """Runs what comes next, and keeps nothing of it: its rows may be large, and are not
+        counted once they are answered."""
+        group = await self._next()
+        self._running = [group] if isinstance(group, ExclusiveTask) else group
+        if isinstance(group, ExclusiveTask):
+            await self._run_change(group)
+        else:
+            await self._run_group(group)
+        self._running, self._refusal = (), None
 
     async def _next(self) -> ExclusiveTask | list[Write]:
         """One change, or the writes that wait now, up to GROUP_BYTES_MAX."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import weakref
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -101,6 +102,18 @@ async def test_given_deletes_of_wide_rows_when_they_wait_together_then_records_a
 
     assert len(answers) == 6
     assert owner.groups == 3, "two of 8 MB each have less than 16 MiB"
+
+
+async def test_given_an_answered_write_when_the_region_waits_then_it_keeps_no_rows(
+    bench: Bench,
+) -> None:
+    rows = batch({b"a": (1, "x")})
+    kept = weakref.ref(rows)
+
+    await bench.owner.write(header("s1"), rows)
+    del rows
+
+    assert kept() is None
 
 
 async def test_given_a_full_queue_when_written_then_come_again(bench: Bench) -> None:
