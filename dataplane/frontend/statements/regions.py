@@ -262,10 +262,13 @@ class RegionClient:
         call: "CallBudget",
         send: Callable[[RegionRouteBody], Awaitable[T]],
     ) -> T:
-        attempts = RegionAttempts(call.until, self.rng)
+        table_id, attempts = schema.layout.table_id, RegionAttempts(call.until, self.rng)
+        sent_epoch = 0
         while True:
             try:
-                return await send(self.catalog.region(schema.layout.table_id, number))
+                region = self.catalog.region(table_id, number)
+                sent_epoch = region.epoch
+                return await send(region)
             except MetaError as error:
                 pause_s = attempts.pause_s(error, _again)
                 if pause_s is None and isinstance(error, NotFound):
@@ -273,10 +276,9 @@ class RegionClient:
                 if pause_s is None:
                     raise
                 led_at = error.facts.get("epoch") if error.code == "stale-epoch" else None
-            if isinstance(led_at, int):
-                table = schema.layout.table_id
-                await self.catalog.until_led_at(table, number, led_at, pause_s)
-            else:
+            if isinstance(led_at, int) and led_at > sent_epoch:
+                await self.catalog.until_led_at(table_id, number, led_at, pause_s)
+            else:  # of a node behind the route, too: the catalog does not say when it follows
                 await asyncio.sleep(pause_s)
 
 

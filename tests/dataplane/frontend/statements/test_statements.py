@@ -12,8 +12,10 @@ from dataplane.frontend.planning.row_input import Op
 from dataplane.frontend.statements.regions import CallBudget
 from dataplane.frontend.statements.scans import Place
 from dataplane.frontend.statements.write_stream import WriteStream
+from metasrv_base.concurrency.backoff import Backoff
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import Conflict, NotFound, Refused, Unavailable
+from metasrv_base.rows import retry
 from metasrv_base.wire.api.tables import RegionRouteBody
 from metasrv_base.wire.frontend.feed import FeedTable
 from tests.dataplane.frontend.bench import AGE_MAX_MS, LEASE_MS, T, running
@@ -21,6 +23,8 @@ from tests.dataplane.frontend.statements.calls import ROWS, all_rows, indexed, o
 from tests.dataplane.frontend.tables import A, B, column, feed_table, index, schema_of
 
 DELETE_ONLY, WRITE_ONLY = ElementState.DELETE_ONLY, ElementState.WRITE_ONLY
+PAUSE_MS = 600_000
+"""A pause that no test waits for."""
 INDEXED = (A, B, index(1, 2), index(2, 3, unique=True))
 
 
@@ -319,3 +323,45 @@ async def test_given_a_region_that_no_node_has_when_time_is_up_then_it_is_not_th
         await bench.drop()
         with pytest.raises(NotFound, match="table-not-found"):
             await bench.service.reads.regions._until_final(schema_of(A), 0, now, nowhere)
+
+
+async def test_given_a_node_behind_the_route_when_it_refuses_then_it_is_asked_after_a_pause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(retry, "REGION_BACKOFF", Backoff(PAUSE_MS, PAUSE_MS))
+    attempts = list[int]()
+
+    async def behind(region: RegionRouteBody) -> None:
+        assert not attempts, "it is asked again at once"
+        attempts.append(region.epoch)
+        raise Conflict("stale-epoch", epoch=region.epoch - 1, found=region.epoch)
+
+    async with running() as bench:
+        call = CallBudget("s", asyncio.get_running_loop().time() + 2 * PAUSE_MS)
+
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await bench.service.reads.regions._until_final(schema_of(A), 0, call, behind)
+
+    assert len(attempts) == 1
+
+
+async def test_given_a_route_behind_its_node_when_the_next_comes_then_no_pause_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(retry, "REGION_BACKOFF", Backoff(PAUSE_MS, PAUSE_MS))
+    async with running() as bench:
+        regions = [each.model_copy(update={"epoch": 2}) for each in bench.table.regions]
+        led_by_another = bench.table.model_copy(update={"regions": tuple(regions)})
+
+        async def ahead(region: RegionRouteBody) -> int:
+            if region.epoch < 2:
+                asyncio.get_running_loop().call_soon(bench.tell, led_by_another)
+                raise Conflict("stale-epoch", epoch=2, found=region.epoch)
+            return region.epoch
+
+        call = CallBudget("s", asyncio.get_running_loop().time() + 2 * PAUSE_MS)
+        async with asyncio.timeout(30):
+            told = await bench.service.reads.regions._until_final(schema_of(A), 0, call, ahead)
+
+    assert told == 2
