@@ -31,15 +31,21 @@ class ArrowIn:
         self._is_whole = False
 
     async def batches(self) -> AsyncIterator[pa.RecordBatch]:
-        """Yields each batch fully validated, in memory of its own."""
+        """Yields each batch fully validated, in memory of its own. Keeps none of it while the next
+        one is on its way, which may take long."""
         first = await self._message()
         if first is None:
             raise _refused("it has no schema")
+        schema = bytes(first)
+        del first  # it holds all that came with it
         while (message := await self._message()) is not None:
-            stream = b"".join((first, message))
+            stream = b"".join((schema, message))
+            del message
             short = is_short_columnar(0, len(stream))
-            for batch in await run_in_thread(short, decoded, stream):
-                yield batch
+            batches = await run_in_thread(short, decoded, stream)
+            del stream
+            while batches:
+                yield batches.pop(0)
 
     async def _message(self) -> memoryview | None:
         """One message with its frame; None: the end, as the stream itself says it."""
@@ -61,7 +67,8 @@ class ArrowIn:
         message is copied once however many pieces it comes in."""
         held = len(self._held) - self._at
         if held < count:
-            pieces: list[bytes | memoryview] = [memoryview(self._held)[self._at :]]
+            pieces = [self._held[self._at :]]
+            self._held, self._at = b"", 0  # what was taken of it is not kept
             while held < count:
                 pieces.append(await self._more())
                 held += len(pieces[-1])

@@ -50,6 +50,7 @@ class WriteStream:
                         raise moved(error, offset, batch.num_rows) from error
                     schema = statements.catalog.latest(schema)
                     rows, number, offset = rows + result.rows, number + 1, offset + batch.num_rows
+                    del batch, read, request  # the next one may be long on its way
                     regions |= {part.region_id: _added(regions, part) for part in result.regions}
             except TimeoutError as error:
                 limit_s = statements.transactions.age_max_ms / 1000

@@ -1,16 +1,20 @@
 """All rows of a request are judged before any is sent, and a fault points to its row."""
 
-from collections.abc import Sequence
+import tracemalloc
+import weakref
+from collections.abc import AsyncIterator, MutableMapping, Sequence
 from typing import Any
 
 import httpx
 import pyarrow as pa
 import pytest
 
+from dataplane.frontend.http.arrow_in import ArrowIn
 from dataplane.frontend.planning.row_input import Op
+from dataplane.frontend.statements.write_stream import WriteStream
 from metasrv_base.errors import Conflict, Refused
 from metasrv_base.rows.arrow_parts import ArrowParts
-from tests.dataplane.frontend.bench import Bench, running
+from tests.dataplane.frontend.bench import Bench, T, running
 from tests.dataplane.frontend.http.requests import stream
 from tests.dataplane.frontend.statements.calls import all_rows, write
 from tests.dataplane.frontend.tables import A, column, feed_table, index, rule
@@ -101,6 +105,47 @@ async def test_given_a_stream_when_its_second_batch_is_wrong_then_row_and_count_
     assert told.status == 422
     assert told.json["facts"]["pointer"] == "/rows/7/ok"
     assert (told.json["facts"]["rows_applied"], there) == (5, 5)
+
+
+async def test_given_a_batch_that_was_read_when_the_next_is_awaited_then_its_bytes_are_freed() -> (
+    None
+):
+    schema = pa.schema({"id": pa.int64()})
+    made = ArrowParts(schema)
+    large, size = pa.RecordBatch.from_pydict({"id": range(1 << 17)}, schema), 1 << 20
+    parts, kept = iter([made.part(large), made.part(large), made.end()]), list[int]()
+
+    async def receive() -> MutableMapping[str, Any]:
+        kept.append(tracemalloc.get_traced_memory()[0])
+        return {"type": "http.request", "body": next(parts), "more_body": True}
+
+    tracemalloc.start()
+    try:
+        async for batch in ArrowIn(receive, lambda: 60.0).batches():
+            assert batch.nbytes == size
+            del batch
+    finally:
+        tracemalloc.stop()
+
+    assert max(kept[1:]) < size // 2
+
+
+async def test_given_a_batch_that_was_written_when_the_next_is_awaited_then_it_is_not_kept() -> (
+    None
+):
+    kept = list[object]()
+
+    async def come(left_s: object) -> AsyncIterator[pa.RecordBatch]:
+        for id in range(2):
+            made = [pa.RecordBatch.from_pylist(rows_of([id], a=1))]
+            batch = weakref.ref(made[0])
+            yield made.pop()
+            kept.append(batch())
+
+    async with running(feed_table(A)) as bench:
+        done = await WriteStream(bench.service.writes, Op.INSERT, "a").run(T, come)
+
+    assert (done.rows, kept) == (2, [None, None])
 
 
 async def test_given_unique_values_twice_when_of_one_region_then_nothing_is_sent() -> None:
