@@ -108,12 +108,14 @@ async def test_given_an_answered_write_when_the_region_waits_then_it_keeps_no_ro
     bench: Bench,
 ) -> None:
     rows = batch({b"a": (1, "x")})
-    kept = weakref.ref(rows)
+    freed, loop = asyncio.Event(), asyncio.get_running_loop()
+    weakref.finalize(rows, loop.call_soon_threadsafe, freed.set)
 
     await bench.owner.write(header("s1"), rows)
     del rows
 
-    assert kept() is None
+    async with asyncio.timeout(10):  # a thread that has answered frees them a moment later
+        await freed.wait()
 
 
 async def test_given_a_full_queue_when_written_then_come_again(bench: Bench) -> None:
