@@ -32,6 +32,8 @@ COMING_MS = 3_000
 PREPARED_BYTES = 256 << 10
 """Rows in memory that are written to files before the leader changes: they would be read from the
 log while writes wait."""
+FLUSH_MS, FLUSH_LOOK_MS = 1_000, 20
+"""The time for which a copy is tried again that has records in its log which are not common."""
 
 log = structlog.get_logger()
 
@@ -71,12 +73,30 @@ class HandOvers:
             facts = {"epoch": slot.epoch, "found": order.epoch}
             raise Conflict("stale-epoch", region_id=order.region_id, **facts)
         if order.phase == "prepare":
-            await _write_to_files(slot)
+            await self._write_to_files(slot)
             await self._must_take_writes(slot.region_id, order.epoch)
         elif order.phase == "hold":
             await self._hold(slot, order)
         elif self._holds.get(region_id, WriteHold(0, 0)).epoch == order.epoch:
             del self._holds[region_id]
+
+    async def _write_to_files(self, slot: Slot) -> None:
+        """Flushes the region, or the copy, if it has much in memory."""
+        if slot.followed is not None:
+            copy, maintenance = slot.followed.copy, slot.followed.copy.maintenance
+            if maintenance is None or maintenance.memory_bytes < PREPARED_BYTES:
+                return
+            copy.flush_soon()
+            until_ms = self._clock.mono_ms() + FLUSH_MS
+            while not await asyncio.to_thread(maintenance.flush):
+                if self._clock.mono_ms() >= until_ms:
+                    return
+                await self._clock.sleep_ms(FLUSH_LOOK_MS)
+        elif slot.owner is not None and slot.led is not None:
+            region = slot.led.region
+            if region.maintenance.memory_bytes >= PREPARED_BYTES:
+                await slot.owner.change(region.maintenance.freeze)
+                await asyncio.to_thread(region.maintenance.flush)
 
     async def _must_take_writes(self, region_id: int, epoch: int) -> None:
         """Waits until the region takes writes, if it is led here. Raises Unavailable."""
@@ -196,16 +216,3 @@ def _led_with(slot: Slot, order: HandOver) -> tuple[RegionOwner, LedRegion, Copy
         state = f"the copy on {order.node} is not in its set"
         raise Conflict("action-not-allowed", state=state, **facts)
     return slot.owner, slot.led, copy
-
-
-async def _write_to_files(slot: Slot) -> None:
-    """Flushes the region, or the copy, if it has much in memory."""
-    if slot.followed is not None:
-        maintenance = slot.followed.copy.maintenance
-        if maintenance is not None and maintenance.memory_bytes >= PREPARED_BYTES:
-            await asyncio.to_thread(maintenance.flush)
-    elif slot.owner is not None and slot.led is not None:
-        region = slot.led.region
-        if region.maintenance.memory_bytes >= PREPARED_BYTES:
-            await slot.owner.change(region.maintenance.freeze)
-            await asyncio.to_thread(region.maintenance.flush)

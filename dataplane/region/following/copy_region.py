@@ -144,6 +144,12 @@ class CopyRegion:
         """The flushes and merges of the copy. None: nothing is in memory."""
         return None if self._opened is None else self._opened.maintenance
 
+    def flush_soon(self) -> None:
+        """Makes the memory ready to be flushed once nothing is behind it in the log that is not
+        common yet, as under steady writes for a moment of each request."""
+        if self._opened is not None:
+            self._opened.is_to_freeze = True
+
     def look(self) -> None:
         """Raises Unavailable `region-lost` for a root without a region, or where files of the copy
         are gone; Corrupt for damage, and for one that is no copy. Nothing is under way."""
@@ -325,6 +331,7 @@ class _Following:
             region_place.disk, region_place.root, region_id, opened.mine, opened.history
         )
         self.pending = PendingRecords(region_place, sealed)
+        self.is_to_freeze = False
         self.reader = RegionReader(self.serving, self.content)
         self.changes = RegionChanges(self.serving, self.manifest, self.content, self.log)
         self.maintenance = RegionMaintenance(
@@ -365,8 +372,9 @@ class _Following:
                 must_know_columns(entry, self.content.schema)
                 self.content.add(entry, now_ms)
         self.content.forget_statements(now_ms)
-        if self.maintenance.needs_flush():
+        if self.is_to_freeze or self.maintenance.needs_flush():
             self.maintenance.freeze()
+            self.is_to_freeze &= self.content.frozen is None and self.content.memory.rows > 0
 
     def close(self) -> None:
         with self.manifest.unchanged(), self.log.writing:

@@ -215,6 +215,28 @@ def test_given_few_rows_in_memory_when_a_record_does_not_fit_then_a_flush_is_due
     assert promoted(copy, 2) == contents(region)
 
 
+def test_given_steady_writes_when_a_flush_is_wanted_then_it_begins_between_two_records(
+    disk: MemoryDisk,
+) -> None:
+    """Each record comes with the word that the last one is common: one is always behind it."""
+    region, copy = leader(disk), copy_at(disk)
+    for number in range(4):
+        write(region, f"s-{number}", {b"%d" % number: (number, "x")})
+    copy.take(sent(region, 0, common=0, upto=1))
+    copy.take(sent(region, 1, common=1, upto=2))
+    maintenance = copy.maintenance
+    assert maintenance is not None
+    assert not maintenance.flush(), "a record is not common yet"
+
+    copy.flush_soon()
+    copy.take(sent(region, 2, common=2, upto=3))
+
+    assert maintenance.flush()
+    copy.take(sent(region, 3, common=3))
+    assert not maintenance.needs_flush(), "once"
+    assert promoted(copy, 2) == contents(region)
+
+
 def test_given_a_copy_that_starts_again_then_it_goes_on_with_its_log(disk: MemoryDisk) -> None:
     region, copy = leader(disk), copy_at(disk)
     for number in range(3):
