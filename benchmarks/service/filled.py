@@ -36,7 +36,7 @@ from keys.store.kv import TXN_OPS_MAX, Compare, Kv, Put, Request
 from keys.value import encode
 from metasrv.leadership.election import Election, ElectionTiming, ServerIdentity, win
 from metasrv.playground.plan import KEY_PREFIX
-from metasrv.service.ddl.ddl_create import TableToCreate, table_info, table_route
+from metasrv.service.ddl.ddl_create import TableToCreate, table_info
 from metasrv.service.ddl.table_placing import placing_of
 from metasrv.service.requests import ddl_request
 from metasrv_base.clock import Clock, SystemClock
@@ -44,6 +44,7 @@ from metasrv_base.concurrency.fanout import fan_out
 from metasrv_base.ids import RandomIds, TableId, region_id
 from metasrv_base.wire.api.tables import ColumnSpec, HashPartition, TableSpec
 from procedures.ports import NodeView
+from procedures.steps.copies.new_routes import table_route
 
 DEADLINE_MS = 5_000
 LEASE_MS = 10_000

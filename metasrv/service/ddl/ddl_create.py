@@ -6,14 +6,7 @@ from typing import Any
 
 from keys.catalog.catalog import Catalog
 from keys.model.records import Lock
-from keys.model.tables import (
-    COPIES_FORMAT,
-    Column,
-    RegionRoute,
-    RegionState,
-    TableInfo,
-    TableRoute,
-)
+from keys.model.tables import Column, TableInfo
 from metasrv.service.ddl.sizes import must_fit
 from metasrv.service.ddl.table_placing import (
     FORMAT,
@@ -34,7 +27,6 @@ from metasrv.service.requests.ddl_request import (
 )
 from metasrv.service.requests.request_context import RequestContext
 from metasrv_base.errors import Conflict, Unavailable
-from metasrv_base.ids import TableId, region_id
 from metasrv_base.values.frozen import frozen
 from metasrv_base.wire.api.table_rules import rule_of, validate_spec
 from metasrv_base.wire.api.tables import TableSpec
@@ -48,11 +40,10 @@ from procedures.locking.locks import (
     schema_key,
     shared,
 )
-from procedures.steps.copies.copy_placing import CopyRules, Homes, new_copies, place_copies
+from procedures.steps.copies.copy_placing import Homes
+from procedures.steps.copies.new_routes import place_regions, table_route
 from procedures.steps.existing import alike
-from procedures.steps.placing import NodeRules, place_in_groups, region_root
 
-FIRST_EPOCH = 1
 PLACEHOLDER_ID = 2**31 - 1  # as long as an id can become in years; replaced before submit
 
 
@@ -150,42 +141,14 @@ def _colocation(spec: TableSpec, ids: Mapping[str, int]) -> dict[str, Any]:
     return {"format": FORMAT, "colocation": tuple(ids[name] for name in spec.colocation_columns)}
 
 
-def table_route(table_id: int, homes: tuple[Homes, ...]) -> TableRoute:
-    """One region for each of *homes*. The create opens them, so the route is born announced."""
-    regions = tuple([_new_region(table_id, number, nodes) for number, nodes in enumerate(homes)])
-    route = TableRoute(table_id=table_id, version=1, region_routes=regions)
-    has_copies = len(homes[0]) > 1
-    return route.model_copy(update={"format": COPIES_FORMAT}) if has_copies else route
-
-
-def _new_region(table_id: int, number: int, nodes: Homes) -> RegionRoute:
-    name = str(region_id(TableId(table_id), number))
-    leader, *others = nodes
-    region = RegionRoute(
-        region_id=name,
-        leader=leader.node_id,
-        epoch=FIRST_EPOCH,
-        state=RegionState.OPEN,
-        root=region_root(leader, name, FIRST_EPOCH),
-        announced=True,
-    )
-    return region.with_copies(new_copies(name, FIRST_EPOCH, others)) if others else region
-
-
 def _place(facts: RequestFacts, info: TableInfo) -> tuple[Homes, ...]:
     """Raises Conflict("node-not-eligible") with every node's reason; Unavailable while a node has
     not said yet how much room it has: a new leader hears them all within a heartbeat."""
-    nodes, placement = facts.nodes, facts.catalog.placing.placement_of(info)
+    nodes = facts.nodes
     if not nodes:
         raise Conflict("node-not-eligible", reason="none is registered")
-    rules, by_number = NodeRules.of(placement, info.engine), facts.catalog.partition_groups(info)
-    groups = [by_number.get(number, {}) for number in range(info.partition.regions)]
     try:
-        leaders = place_in_groups(nodes, groups, (), rules)
-        if info.replicas == 1:
-            return tuple([(leader,) for leader in leaders])
-        beside = facts.catalog.copy_groups(info)
-        return place_copies(nodes, leaders, CopyRules(info.replicas, rules, beside))
+        return place_regions(info, range(info.partition.regions), facts.catalog, nodes)
     except Unavailable as error:
         reasons = error.facts["reasons"]
         assert isinstance(reasons, dict)

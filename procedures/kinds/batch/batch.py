@@ -25,6 +25,7 @@ from keys.value import is_none
 from metasrv_base.concurrency.fanout import fan_out
 from metasrv_base.concurrency.turns import Turns, at_once, by_turns, slices
 from metasrv_base.elements.graphs import TABLE
+from metasrv_base.errors import Conflict
 from metasrv_base.wire.api.batches import BatchBody
 from procedures.commands.in_order import BatchCommand, planned
 from procedures.commands.table_commands import CreateTableCommand
@@ -45,6 +46,7 @@ from procedures.kinds.tables.rename_table import RenameTable
 from procedures.locking.locks import distinct
 from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Staging, Step
 from procedures.steps.copies.new_regions import NewTable, drop_new_regions, make_regions
+from procedures.steps.copies.new_routes import hindered
 from procedures.steps.paged_children import at_most, child_id, rest_before_again
 from procedures.tenant_claim import TenantClaim
 
@@ -212,8 +214,11 @@ async def _with_regions(
     commands: Sequence[BatchCommand], state: CommandBatch, context: Context
 ) -> tuple[Sequence[BatchCommand], tuple[TableRoute, ...]]:
     """Makes the regions of new tables. Returns the commands with the routes that are published, the
-    same ones where those are as planned; and all of these routes."""
+    same ones where those are as planned; and all of these routes.
+
+    Raises Conflict `node-not-eligible` where a node has died on which they were placed."""
     tables = _created(state)
+    _must_be_placed(tables, context)
     routes = await make_regions(context, tables)
     changed = {
         table.info.table_id: route
@@ -223,6 +228,19 @@ async def _with_regions(
     if not changed:
         return commands, routes
     return [_publishing(changed, command) for command in commands], routes
+
+
+def _must_be_placed(tables: Iterable[NewTable], context: Context) -> None:
+    """Sent again, the batch is placed on nodes that live: its commands may be in parts, which do
+    not change."""
+    nodes = context.ports.placement.nodes()
+    alive = {node.node_id for node in nodes if node.alive}
+    for table in tables:
+        for region in hindered(table.route, nodes):
+            dead = [node for node in region.nodes if node not in alive]
+            reasons = dict.fromkeys(dead, "it has died since a new region was placed on it")
+            facts = {"table": table.info.full_name, "region_id": region.region_id}
+            raise Conflict("node-not-eligible", reasons=reasons, **facts)
 
 
 def _publishing(routes: Mapping[int, TableRoute], command: BatchCommand) -> BatchCommand:

@@ -4,7 +4,7 @@ Ids and nodes are chosen before submit, so a create costs two writes: submit and
 is not visible before the commit; an undo leaves nothing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pydantic import Field
@@ -14,7 +14,7 @@ from keys.commit.change import change
 from keys.commit.txn import NOTHING, Txn
 from keys.model.cluster import DATANODE, NodeKey
 from keys.model.records import Lock, Resource
-from keys.model.tables import COPIES_FORMAT, TableInfo, TableInfoKey, TableRoute
+from keys.model.tables import COPIES_FORMAT, RegionRoute, TableInfo, TableInfoKey, TableRoute
 from keys.value import is_none
 from metasrv_base.elements.graphs import TABLE
 from metasrv_base.errors import Conflict, Corrupt
@@ -22,9 +22,18 @@ from procedures.commands.table_commands import CreateTableCommand
 from procedures.commands.table_placing import TablePlacingNames
 from procedures.context import Context
 from procedures.locking.locks import placing_of_table, whole_table
-from procedures.machine import Done, Kind, Outcome, ProcedureState, Step
+from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
+from procedures.steps.copies.copy_orders import (
+    close_copy,
+    delete_copies,
+    discard_copy,
+    living,
+    order_copies,
+    targets_of,
+)
 from procedures.steps.copies.new_regions import NewTable, drop_new_regions, make_regions
-from procedures.steps.region_orders import create_order, order_all
+from procedures.steps.copies.new_routes import elsewhere, hindered
+from procedures.steps.region_orders import NodeAnswers, Suffices, create_order, order_all
 from procedures.tenant_claim import TenantClaim
 
 
@@ -47,7 +56,8 @@ class CreateTable(ProcedureState):
 
 async def create(state: CreateTable, context: Context) -> Outcome[CreateTable]:
     """Makes the regions on their nodes, then publishes the table in one transaction. Makes nothing
-    if `if_not_exists` finds the table."""
+    if `if_not_exists` finds the table. Regions that cannot be made, since their nodes have died,
+    are placed on others first."""
     info, route = state.info, state.route
     command = CreateTableCommand(info, route, state.if_not_exists, state.placing)
     snapshot = await context.known_snapshot(*command.keys())
@@ -59,14 +69,42 @@ async def create(state: CreateTable, context: Context) -> Outcome[CreateTable]:
         return Done(state, {"table_id": bearer.table_id, "name": info.full_name})
     if is_of_another(state, context):  # a dropped one: its regions are on their nodes still
         raise Corrupt(table_id=info.table_id, reason="a new table has the id of another")
+    if left := hindered(route, context.ports.placement.nodes()):
+        return await _elsewhere(state, left, context)
     made = route
     if route.format < COPIES_FORMAT:
-        (await order_all(context, info, route.region_routes, create_order)).must_all_succeed()
+        answers = await order_all(
+            context, info, route.region_routes, create_order, _answered_or_dead(route, context)
+        )
+        answers.must_all_succeed()
     else:
         (made,) = await make_regions(context, [NewTable(info, route)])
         entries = replace(command, route=made).plan(snapshot)
     txn = change(snapshot, *entries).also(await while_registered((made,), context))
     return Done(state, {"table_id": info.table_id, "name": info.full_name}, txn)
+
+
+def _answered_or_dead(route: TableRoute, context: Context) -> Suffices:
+    """Every leader has answered, or is dead by now: then the regions are placed on others."""
+    leaders = {region.leader for region in route.region_routes}
+
+    def suffices(answers: NodeAnswers) -> bool:
+        return not (leaders - answers.keys()) & context.alive_nodes()
+
+    return suffices
+
+
+async def _elsewhere(
+    state: CreateTable, left: Sequence[RegionRoute], context: Context
+) -> Outcome[CreateTable]:
+    """The regions *left* are to be made on other nodes. Living ones delete what they have made of
+    them; not by an order to drop, behind which a node takes the region no more."""
+    info, route = state.info, state.route
+    changed = elsewhere(info, route, context.ports.applied(), context.ports.placement.nodes())
+    here = living(targets_of(info, left), context.alive_nodes())
+    (await order_copies(context, here, close_copy)).must_all_succeed()
+    await delete_copies(context, here, discard_copy)
+    return Goto("create", state.model_copy(update={"route": changed}))
 
 
 async def while_registered(routes: Iterable[TableRoute], context: Context) -> Txn:
@@ -125,7 +163,9 @@ def claims(state: CreateTable, catalog: Catalog) -> tuple[TenantClaim, ...]:
 CREATE_TABLE = Kind(
     name="create_table",
     state=CreateTable,
-    steps={"create": Step(create, undo=drop_regions)},
+    steps={
+        "create": Step(create, to=frozenset({"create"}), undo=drop_regions, ends=True),
+    },
     no_return="create",
     locks=locks,
     resource=resource,

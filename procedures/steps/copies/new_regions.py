@@ -59,8 +59,8 @@ async def make_regions(
             context.progress(done, total, "regions")
         alive = context.alive_nodes()
         here = [target for target in targets if target.is_leader or target.node in alive]
-        exist = partial(_all_exist, targets, by_leader=by_leader)
-        answers = await order_copies(context, here, make, exist)
+        decided = partial(_is_decided, context, targets, by_leader=by_leader)
+        answers = await order_copies(context, here, make, decided)
         missing = _missing(targets, answers.results)
         if missing:
             _must_exist(targets, answers, missing, by_leader=by_leader)
@@ -112,8 +112,18 @@ def _must_exist(
         ).must_all_succeed()
 
 
-def _all_exist(targets: Sequence[CopyTarget], results: CopyResults, *, by_leader: bool) -> bool:
-    return not _lacking(targets, _missing(targets, results), by_leader=by_leader)
+def _is_decided(
+    context: Context, targets: Sequence[CopyTarget], results: CopyResults, *, by_leader: bool
+) -> bool:
+    """Whether all regions exist, or the copies that these lack are on nodes which are dead by
+    now."""
+    missing = _missing(targets, results)
+    lacking = _lacking(targets, missing, by_leader=by_leader)
+    alive = context.alive_nodes() if lacking else ()
+    return not any(
+        target.region.region_id in lacking and _id(target) in missing and target.node in alive
+        for target in targets
+    )
 
 
 def _missing(targets: Sequence[CopyTarget], results: CopyResults) -> set[CopyId]:

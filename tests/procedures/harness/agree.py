@@ -148,9 +148,11 @@ class Agreement:
             self.wrong.append(f"{what}: version {new} after {old}")
 
     def _epoch(self, region: dict[str, Any]) -> None:
+        """A new region may begin at any epoch: it was placed again, as its nodes had died."""
         name, now = region["region_id"], (region["epoch"], region["leader"])
         epoch, leader = self.epochs.get(name, (0, ""))
-        if now[0] not in (epoch, epoch + 1) or (now[0] == epoch and now[1] != leader):
+        is_next = now[0] in (epoch, epoch + 1) or not epoch
+        if not is_next or (now[0] == epoch and now[1] != leader):
             self.wrong.append(f"region {name}: {leader} at {epoch}, then {now[1]} at {now[0]}")
         self.epochs[name] = now
 

@@ -20,13 +20,14 @@ from hypothesis import strategies as st
 from keys.catalog.catalog import Catalog
 from keys.key import Key
 from keys.value import encode
-from metasrv.service.ddl.ddl_create import TableToCreate, table_info, table_route
+from metasrv.service.ddl.ddl_create import TableToCreate, table_info
 from metasrv.service.ddl.sizes import COPIES, OTHER_BYTES, at_most
 from metasrv.service.ddl.table_placing import placing_of
 from metasrv.service.requests.ddl_request import FullTableName
 from metasrv.service.requests.request_context import RequestContext
 from metasrv_base.wire.api.tables import TableSpec
 from procedures.ports import NodeView
+from procedures.steps.copies.new_routes import table_route
 from tests.metasrv.api.counted import CountedKv
 from tests.metasrv.api.rig import TABLES, leader, spec
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from keys.catalog.catalog import Catalog
 from keys.model.log import TableCreated
 from keys.model.tables import Constraint, ConstraintKind, Index, TableInfo
-from metasrv.service.ddl.ddl_create import TableToCreate, table_info, table_route
+from metasrv.service.ddl.ddl_create import TableToCreate, table_info
 from metasrv.service.ddl.table_placing import placing_of
 from metasrv.service.requests.ddl_request import FullTableName
 from metasrv.service.sql.listings import listing
@@ -17,6 +17,7 @@ from metasrv_base.sql.grammar.statements import statements
 from metasrv_base.wire.api.table_rules import validate_spec
 from metasrv_base.wire.api.tables import TableSpec
 from procedures.ports import NodeView
+from procedures.steps.copies.new_routes import table_route
 from procedures.steps.existing import alike
 from tests.keys.catalog.logs import first_update, update
 from tests.metasrv_base.sql.drawn_commands import booleans, names, specs

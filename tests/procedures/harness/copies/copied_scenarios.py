@@ -31,6 +31,7 @@ from tests.procedures.harness.copies.copied_tables import (
     with_dropped_copied_table,
 )
 from tests.procedures.harness.copies.creating import CREATING_SCENARIOS
+from tests.procedures.harness.copies.creating_elsewhere import CREATING_ELSEWHERE_SCENARIOS
 from tests.procedures.harness.copies.draining import DRAINING_SCENARIOS
 from tests.procedures.harness.copies.leaving import LEAVING_SCENARIOS
 from tests.procedures.harness.copies.moving import MOVING_SCENARIOS
@@ -83,6 +84,7 @@ REMOVE = RemoveCopy.model_validate(
 COPIED_SCENARIOS = (
     *ALTERING_SCENARIOS,
     *CREATING_SCENARIOS,
+    *CREATING_ELSEWHERE_SCENARIOS,
     *TRUNCATING_SCENARIOS,
     *LEAVING_SCENARIOS,
     *MOVING_SCENARIOS,

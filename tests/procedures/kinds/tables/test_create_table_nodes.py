@@ -9,6 +9,8 @@ import pytest
 from keys.model.cluster import DATANODE, NodeKey
 from keys.model.records import ProcedureOutcome
 from keys.model.tables import TableInfoKey
+from procedures.kinds.batch.batch import CommandBatch
+from procedures.kinds.batch.members import Change
 from procedures.kinds.failover.decommission_node import DecommissionNode
 from procedures.kinds.registry import KINDS
 from procedures.kinds.tables.create_table import CreateTable
@@ -96,6 +98,65 @@ def test_given_a_node_that_has_only_died_before_the_table_is_published_then_it_i
 
     assert end is ProcedureOutcome.SUCCEEDED
     assert is_stored(cluster, TableInfoKey(1090))
+
+
+@pytest.mark.parametrize("is_hung", [False, True])
+def test_given_a_node_that_falls_before_it_answers_then_another_takes_its_region_in_seconds(
+    is_hung: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node that is hung takes the request, and answers nothing: an order has 30 s."""
+    sound = NodeWire.handle_async_request
+
+    async def hanging(wire: NodeWire, request: httpx.Request) -> httpx.Response:
+        if is_hung and request.url.host == "dn-1":
+            await asyncio.Event().wait()
+        return await sound(wire, request)
+
+    async def main(loop: SimLoop) -> None:
+        cluster = Cluster(loop, KINDS)
+        await with_schema(cluster, await cluster.bootstrap())
+        await cluster.started()
+        monkeypatch.setattr(NodeWire, "handle_async_request", hanging)
+        cluster.plane.nodes["dn-1"].die()
+        began_ms = cluster.clock.mono_ms()
+
+        ended = await finish(cluster, "create_table", NEW, {})
+
+        assert ended.outcome is ProcedureOutcome.SUCCEEDED
+        assert [beat.step for beat in ended.last.timeline] == ["create", "create"]
+        assert cluster.clock.mono_ms() - began_ms < 15_000
+        served = {
+            (node.node_id, held.epoch)
+            for node in cluster.plane.nodes.values()
+            for held in node.serving.values()
+        }
+        assert served == {("dn-3", 2), ("dn-2", 1)}
+
+    run(main, 1)
+
+
+def test_given_a_batch_of_which_a_node_dies_first_then_it_is_undone_and_says_so() -> None:
+    """Its commands may be in parts. Sent again, it is placed on nodes that live."""
+
+    async def main(loop: SimLoop) -> None:
+        cluster = Cluster(loop, KINDS)
+        await with_schema(cluster, await cluster.bootstrap())
+        await cluster.started()
+        cluster.plane.nodes["dn-1"].die()
+        began_ms = cluster.clock.mono_ms()
+        state = NEW.model_dump(mode="json")
+
+        batch = CommandBatch(members=(Change(kind="create_table", state=state),))
+        ended = await finish(cluster, "batch", batch, {})
+
+        assert ended.outcome is ProcedureOutcome.ROLLED_BACK
+        assert ended.last.error is not None
+        assert ended.last.error.code == "node-not-eligible"
+        assert "dn-1" in ended.last.error.facts["reasons"]
+        assert cluster.clock.mono_ms() - began_ms < 15_000
+        assert not any(node.serving for node in cluster.plane.nodes.values())
+
+    run(main, 1)
 
 
 def test_given_the_id_of_another_table_when_created_then_nothing_of_that_table_is_touched() -> None:
