@@ -15,7 +15,7 @@ from keys.commit.committer import StaleRead
 from keys.commit.txn import snapshot
 from keys.model.records import ProcedureHistory, ProcedureHistoryKey, ProcedureKey, ProcedurePhase
 from metasrv_base.errors import MetaError, NotLeader, Unavailable
-from procedures.context import Context
+from procedures.context import Context, Live
 from procedures.engine.active_procedure import ActiveProcedure, Letter
 from procedures.engine.control import Command, Control, is_fulfilled, refused, require_allowed
 from procedures.engine.retry import (
@@ -101,7 +101,7 @@ class Owner:
                 tries.definite += is_definite(error)
                 now_ms = ports.gate.worked_ms(ports.clock.wall_ms())
                 if failure is None and tries.are_over(self._kind, entry.held.record, error, now_ms):
-                    failure, tries = error.with_traceback(None), Tries()
+                    failure, tries = _with_last(error, live), Tries()
                     continue
                 live.attempt = tries.attempt + 1
                 live.last_error, live.last_facts = error.code, error.facts
@@ -311,6 +311,14 @@ async def _outcome(work: Callable[[], Awaitable[T]]) -> T | MetaError:
         return await work()
     except MetaError as error:
         return error
+
+
+def _with_last(error: MetaError, live: Live) -> MetaError:
+    """The error for which a step is given up. A deadline says why the attempt before had failed."""
+    if error.code != "deadline-exceeded" or live.last_error is None:
+        return error.with_traceback(None)
+    last = {"last_error": live.last_error, "last_facts": dict(live.last_facts)}
+    return Unavailable(error.code, **{**error.facts, **last})
 
 
 async def _stopped(going: "asyncio.Future[Any]") -> None:

@@ -273,6 +273,7 @@ MOVES = (
         "The change was not done before its deadline",
         (
             "The deadline passed while the change waited for {waiting_for}.",
+            "The deadline passed in step {step}, which had failed with {last_error}.",
             "The deadline passed in step {step}.",
             "The deadline passed.",
         ),

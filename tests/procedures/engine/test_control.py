@@ -297,6 +297,25 @@ def test_given_a_step_that_hangs_then_its_deadline_ends_it_and_it_is_undone() ->
     office(scenario)
 
 
+def test_given_a_step_that_had_failed_when_its_deadline_ends_it_then_it_says_why() -> None:
+    async def scenario(at: Office) -> None:
+        at.gates.trouble["a"] = Unavailable("not-ready", nodes=["dn-1"])
+        at.let("undo a")
+        await at.submit("a")
+        await at.cluster.clock.sleep_ms(1_000)
+        del at.gates.trouble["a"]
+        await at.cluster.clock.sleep_ms(at.cluster.kinds["gate"].deadline_ms + 5_000)
+
+        error = (await at.end("a")).last.error
+
+        assert error is not None
+        assert error.code == "deadline-exceeded"
+        last = {"last_error": "not-ready", "last_facts": {"nodes": ["dn-1"]}}
+        assert error.facts == {"step": "first", **last}
+
+    office(scenario)
+
+
 def test_given_locks_that_never_come_then_the_deadline_ends_the_wait() -> None:
     async def scenario(at: Office) -> None:
         await at.submit("holder", "table:1")
