@@ -27,7 +27,7 @@ def place_regions(
     if info.replicas == 1:
         return tuple([(leader,) for leader in leaders])
     beside = catalog.copy_groups(info)
-    own = {place: beside.get(number, {}) for place, number in enumerate(numbers)}
+    own = {position: beside.get(number, {}) for position, number in enumerate(numbers)}
     return place_copies(nodes, leaders, CopyRules(info.replicas, rules, own))
 
 
