@@ -106,7 +106,7 @@ class ClientRequirements(StoredPart):
     idempotency: str | None = None
     """sha256(principal, key): the digest of its IdempotencyKey."""
     if_version: int | None = None
-    """If-Match: the TableInfo version the client saw."""
+    """If-Match: the version of the table or placement that the client saw."""
     table_id: int | None = None
     """The table its name resolved to."""
     expected_epoch: int | None = None

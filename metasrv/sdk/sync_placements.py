@@ -39,7 +39,8 @@ class SyncPlacements:
         self, name: str, patch: Patch, **options: Unpack[ChangeOptions]
     ) -> PlacementBody | None:
         """Changes a placement by *patch*. Returns None if there is no such placement and the patch
-        has `if_exists`."""
+        has `if_exists`. A patch that is computed from the placement as it was read goes with
+        `if_match=placement.etag`: Conflict `version-mismatch` if it has changed since."""
         return self._portal.call(self._origin.alter(name, patch, **options))
 
     def rename(

@@ -53,8 +53,13 @@ def require_same_table(
 
 def require_version(client: ClientRequirements, info: TableInfo) -> None:
     """Raises Conflict unless the client's If-Match still matches."""
-    if client.if_version is not None and info.version != client.if_version:
-        raise Conflict(name=info.full_name, expected=client.if_version, found=info.version)
+    require_same_version(client, info.full_name, info.version)
+
+
+def require_same_version(client: ClientRequirements, name: str, version: int) -> None:
+    """Raises Conflict unless the client's If-Match still matches the object of that full name."""
+    if client.if_version is not None and version != client.if_version:
+        raise Conflict(name=name, expected=client.if_version, found=version)
 
 
 def _nothing_more(state: Any) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from metasrv.api.documents.documented import BODY, MISSED, change, page, read
-from metasrv.api.http.answers import definition_etag, read_answer
+from metasrv.api.http.answers import read_answer
 from metasrv.api.http.page_query import freshness, page_query
 from metasrv.api.http.query import PageQuery, ReadQuery
 from metasrv.api.http.request_context import AskedFor, AskedToDropTable, Name, Server
@@ -56,7 +56,7 @@ async def get_placement(
 ) -> Response:
     """One placement."""
     body, view = await placements.placement(state, placement, freshness(query))
-    return read_answer(request, body, view, definition_etag(body))
+    return read_answer(request, body, view, body.etag)
 
 
 @router.patch(

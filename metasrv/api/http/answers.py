@@ -9,7 +9,7 @@ from fastapi.exceptions import RequestValidationError
 
 from metasrv.service.catalog.reading import CatalogView
 from metasrv_base.errors import Corrupt, MetaError, NotLeader, Unavailable
-from metasrv_base.wire.api.placing.placements import PlacementBody, TablespaceBody
+from metasrv_base.wire.api.placing.placements import TablespaceBody
 from metasrv_base.wire.api.tables import CatalogBody, SchemaBody
 from metasrv_base.wire.api.tenants import TenantUsage
 from metasrv_base.wire.model import WireModel
@@ -54,7 +54,7 @@ def read_answer(
     return Response(text, 200, headers, media_type=JSON)
 
 
-def definition_etag(body: CatalogBody | SchemaBody | PlacementBody | TablespaceBody) -> str:
+def definition_etag(body: CatalogBody | SchemaBody | TablespaceBody) -> str:
     """The ETag of the definition; other changes of the catalog do not change it."""
     moving: dict[str, object] = {"catalog_version": 0}
     if isinstance(body, CatalogBody):

@@ -15,7 +15,7 @@ from metasrv.service.requests.ddl_request import FullSchemaName, FullTableName
 from metasrv.service.requests.request_context import (
     ANONYMOUS,
     RequestContext,
-    TableTag,
+    VersionTag,
     idempotency_key,
     if_match,
     prefer_wait,
@@ -43,7 +43,7 @@ Key = Annotated[
 ]
 Match = Annotated[
     str | None,
-    Header(alias="If-Match", description="ETag of the table; another version is 412."),
+    Header(alias="If-Match", description="ETag of the table or placement; another version is 412."),
 ]
 Prefer = Annotated[
     str | None,
@@ -60,7 +60,7 @@ class Conditions:
     """The conditions in the headers of a change."""
 
     key: str | None
-    if_match: TableTag | None
+    if_match: VersionTag | None
     wait_ms: int | None
 
 

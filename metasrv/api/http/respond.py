@@ -163,6 +163,7 @@ async def _ended(state: ServerState, history: ProcedureHistory, headers: Headers
     body: TableBody | SchemaBody | CatalogBody | IndexBody | PlacementBody | TablespaceBody
     if record.resource.type in ("placement", "tablespace"):
         body, path = _placing_made(state, history, version)
+        headers |= _etag_of(body)
     elif record.resource.type == "catalog":
         body = tables.made_catalog(state, record.resource.name, version)
         path = f"/v1/catalogs/{body.name}"
@@ -204,6 +205,10 @@ def _placing_made(
     return space, f"/v1/catalogs/{catalog}/tablespaces/{space.name}"
 
 
+def _etag_of(body: PlacementBody | TablespaceBody) -> Headers:
+    return {"ETag": body.etag} if isinstance(body, PlacementBody) else {}
+
+
 def _index_made(table: TableBody, name: str, history: ProcedureHistory) -> tuple[IndexBody, str]:
     """The index, and its path. Raises NotFound if it has been dropped since."""
     made = _index_of(table, name).model_copy(update={"duplicates": duplicates_of(history)})
@@ -241,7 +246,8 @@ async def _stands(state: ServerState, done: AlreadySatisfied) -> Response:
     if isinstance(done.existing, CatalogInfo):
         return answer(catalog_body(done.existing, state.follower.catalog), 200, headers)
     if isinstance(done.existing, PlacementInfo):
-        return answer(placement_body(done.existing, version), 200, headers)
+        placement = placement_body(done.existing, version)
+        return answer(placement, 200, {**headers, "ETag": placement.etag})
     if isinstance(done.existing, TablespaceInfo):
         return answer(tablespace_body(done.existing, version), 200, headers)
     return answer(schema_body(done.existing, version), 200, headers)

@@ -48,7 +48,8 @@ class Placements(NamedResources[PlacementBody]):
         self, name: str, patch: Patch, **options: Unpack[ChangeOptions]
     ) -> PlacementBody | None:
         """Changes a placement by *patch*. Returns None if there is no such placement and the patch
-        has `if_exists`."""
+        has `if_exists`. A patch that is computed from the placement as it was read goes with
+        `if_match=placement.etag`: Conflict `version-mismatch` if it has changed since."""
         request = model_of(PlacementPatch, patch)
         body = request.model_dump(mode="json", by_alias=True, exclude_unset=True)
         return await self._alter(name, body, options)

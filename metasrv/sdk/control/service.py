@@ -72,7 +72,7 @@ class ChangeOptions(TypedDict, total=False):
     idempotency_key: str
     """Default: a new one. The same key again is answered by the same procedure."""
     if_match: str
-    """ETag of the table as it was read; another one by now is a Conflict."""
+    """ETag of the table or placement as it was read; another one by now is a Conflict."""
     on_conflict: str
     """`fail`: do not queue behind another change."""
     dry_run: bool

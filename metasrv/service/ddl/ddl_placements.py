@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from keys.catalog.catalog import Catalog
 from keys.model.placing.placements import (
     PLACEMENTS_MAX,
     LabelCondition,
@@ -19,7 +20,7 @@ from metasrv.service.requests.ddl_request import (
 )
 from metasrv.service.requests.placing_names import placement_named
 from metasrv.service.requests.placing_requests import PlacingRequests, Siblings
-from metasrv.service.requests.request_context import RequestContext
+from metasrv.service.requests.request_context import RequestContext, VersionTag
 from metasrv_base.wire.api.placing.placement_rules import (
     validate_placement,
     validate_placement_patch,
@@ -69,7 +70,7 @@ def create_placement(context: RequestContext, spec: PlacementSpec) -> DdlRequest
 def alter_placement(context: RequestContext, name: str, patch: PlacementPatch) -> DdlRequest:
     must_be_identifiers(name)
     refuse(validate_placement_patch(patch))
-    plan = partial(plan_alter_placement, name, changes_of(patch))
+    plan = partial(plan_alter_placement, context, name, changes_of(patch))
     return REQUESTS.change(context, ALTER_PLACEMENT, (name,), plan, if_exists=patch.if_exists)
 
 
@@ -77,13 +78,14 @@ def rename_placement(context: RequestContext, name: str, request: PlacingRename)
     must_be_identifiers(name)
     refuse(validate_placing_rename(request))
     names = name, request.new_name
-    plan = partial(plan_rename_placement, *names)
+    plan = partial(plan_rename_placement, context, *names)
     return REQUESTS.change(context, RENAME_PLACEMENT, names, plan, if_exists=request.if_exists)
 
 
 def drop_placement(context: RequestContext, name: str) -> DdlRequest:
     must_be_identifiers(name)
-    return REQUESTS.change(context, DROP_PLACEMENT, (name,), partial(plan_drop_placement, name))
+    plan = partial(plan_drop_placement, context, name)
+    return REQUESTS.change(context, DROP_PLACEMENT, (name,), plan)
 
 
 def plan_create_placement(
@@ -97,28 +99,42 @@ def plan_create_placement(
     return siblings.planned(CREATE_PLACEMENT, "placement_id", numbered)
 
 
-def plan_alter_placement(name: str, changes: PlacementChanges, facts: RequestFacts) -> DdlPlan:
-    info = placement_named(facts.catalog, name)
+def plan_alter_placement(
+    context: RequestContext, name: str, changes: PlacementChanges, facts: RequestFacts
+) -> DdlPlan:
+    info = _required(context, name, facts.catalog)
     altered(info, changes, facts.catalog.profiles_in_use(info.placement_id))
     state = AlterPlacement(name=name, placement_id=info.placement_id, changes=changes)
     return ProcedureToSubmit(ALTER_PLACEMENT, state)
 
 
-def plan_rename_placement(name: str, new_name: str, facts: RequestFacts) -> ProcedureToSubmit:
-    info = placement_named(facts.catalog, name)
+def plan_rename_placement(
+    context: RequestContext, name: str, new_name: str, facts: RequestFacts
+) -> ProcedureToSubmit:
+    info = _required(context, name, facts.catalog)
     REQUESTS.must_not_be_default(name)
     REQUESTS.must_be_free(new_name, facts.catalog.placing.placements.get(new_name))
     state = RenamePlacement(name=name, placement_id=info.placement_id, new_name=new_name)
     return ProcedureToSubmit(RENAME_PLACEMENT, state)
 
 
-def plan_drop_placement(name: str, facts: RequestFacts) -> ProcedureToSubmit:
-    info = placement_named(facts.catalog, name)
+def plan_drop_placement(
+    context: RequestContext, name: str, facts: RequestFacts
+) -> ProcedureToSubmit:
+    info = _required(context, name, facts.catalog)
     REQUESTS.must_not_be_default(name)
     users = facts.catalog.placing.placed_in(info.placement_id)
     REQUESTS.must_be_unused(name, users.keys(), facts.catalog)
     state = DropPlacement(name=name, placement_id=info.placement_id)
     return ProcedureToSubmit(DROP_PLACEMENT, state)
+
+
+def _required(context: RequestContext, name: str, catalog: Catalog) -> PlacementInfo:
+    """The placement that bears the name, at the version that the client requires. Raises NotFound
+    and Conflict."""
+    info = placement_named(catalog, name)
+    context.require_version(name, VersionTag("placement", info.placement_id, info.version))
+    return info
 
 
 def placement_info(spec: PlacementSpec, placement_id: int, now_ms: int) -> PlacementInfo:

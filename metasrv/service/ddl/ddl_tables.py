@@ -22,7 +22,7 @@ from metasrv.service.requests.ddl_request import (
     RequestFacts,
     table_named,
 )
-from metasrv.service.requests.request_context import RequestContext, TableTag
+from metasrv.service.requests.request_context import RequestContext, VersionTag
 from metasrv_base.errors import Conflict, NotFound, Refused
 from metasrv_base.schema.types import parse_type
 from metasrv_base.wire.api import changes
@@ -306,5 +306,5 @@ def table_asked_for(
     return table
 
 
-def _tag(table: CatalogTable) -> TableTag:
-    return TableTag(table.info.table_id, table.info.version)
+def _tag(table: CatalogTable) -> VersionTag:
+    return VersionTag("table", table.info.table_id, table.info.version)

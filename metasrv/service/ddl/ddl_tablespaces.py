@@ -45,6 +45,7 @@ def create_tablespace(context: RequestContext, catalog: str, spec: TablespaceSpe
 def alter_tablespace(
     context: RequestContext, name: FullTablespaceName, patch: TablespacePatch
 ) -> DdlRequest:
+    context.require_no_version()
     plan = partial(plan_alter_tablespace, name, patch.comment)
     return REQUESTS.change(context, ALTER_TABLESPACE, (name,), plan, if_exists=patch.if_exists)
 
@@ -52,6 +53,7 @@ def alter_tablespace(
 def rename_tablespace(
     context: RequestContext, name: FullTablespaceName, request: PlacingRename
 ) -> DdlRequest:
+    context.require_no_version()
     refuse(validate_placing_rename(request))
     names = name, FullTablespaceName(name.catalog, request.new_name)
     plan = partial(plan_rename_tablespace, *names)
@@ -59,6 +61,7 @@ def rename_tablespace(
 
 
 def drop_tablespace(context: RequestContext, name: FullTablespaceName) -> DdlRequest:
+    context.require_no_version()
     return REQUESTS.change(context, DROP_TABLESPACE, (name,), partial(plan_drop_tablespace, name))
 
 

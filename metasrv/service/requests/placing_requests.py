@@ -58,8 +58,8 @@ class PlacingRequests(Generic[N]):
         if_exists: bool | None = None,
     ) -> DdlRequest:
         """Builds the request to change an object. *names* are its name, and the one that it is to
-        have; *if_exists* None: as the context says."""
-        context.require_no_version()
+        have; *if_exists* None: as the context says. *plan* compares the version that the context
+        requires."""
         if if_exists is not None:
             context = replace(context, if_exists=if_exists)
         request = self._request(context, names, plan)

@@ -2,30 +2,35 @@
 
 import json
 import re
+from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from keys.model.records import ClientRequirements
 from metasrv.service.bodies.shapes import table_etag
 from metasrv_base.errors import Conflict, Refused
 from metasrv_base.values.frozen import frozen
+from metasrv_base.wire.api.placing.placements import placement_etag
 
 ANONYMOUS = "anonymous"  # the principal where no tokens are asked for
 WAIT_S_MAX = 60
 _KEY = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?")
-_TABLE_TAG = re.compile(r'"t([1-9][0-9]{0,15})-([1-9][0-9]{0,15})"')
+_VERSION_TAG = re.compile(r'"([tp])([1-9][0-9]{0,15})-([1-9][0-9]{0,15})"')
+_TYPES: Mapping[str, Literal["table", "placement"]] = {"t": "table", "p": "placement"}
 _ANY_TAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e]*"')
 _PREFERENCE = re.compile(r"wait=(?:\"([0-9]{1,9})\"|([0-9]{1,9}))")
 
 
-class TableTag(NamedTuple):
-    """A table at one of its versions, as an ETag names it."""
+class VersionTag(NamedTuple):
+    """A table or placement at one of its versions, as an ETag names it."""
 
-    table_id: int
+    type: Literal["table", "placement"]
+    id: int
     version: int
 
     def __str__(self) -> str:
-        return table_etag(self.table_id, self.version)
+        etag = table_etag if self.type == "table" else placement_etag
+        return etag(self.id, self.version)
 
 
 @frozen
@@ -44,8 +49,8 @@ class RequestContext:
     principal: str = ANONYMOUS
     key: str | None = None
     """Idempotency-Key."""
-    if_match: TableTag | None = None
-    """If-Match, as a table at one of its versions."""
+    if_match: VersionTag | None = None
+    """If-Match, as an object at one of its versions."""
     wait_ms: int | None = None
     """Prefer: wait; None: answer as soon as it is stored."""
     queue: bool = True
@@ -97,17 +102,19 @@ class RequestContext:
             if_exists=self.if_exists,
         )
 
-    def require_version(self, name: str, tag: TableTag) -> None:
-        """Raises Conflict("version-mismatch") unless If-Match names this table and version."""
+    def require_version(self, name: str, tag: VersionTag) -> None:
+        """Raises Conflict("version-mismatch") unless If-Match names this object and version."""
         if self.if_match not in (None, tag):
             raise Conflict(
                 "version-mismatch", name=name, expected=str(self.if_match), found=str(tag)
             )
 
     def require_no_version(self) -> None:
-        """If-Match where no table stands matches nothing (RFC 9110, 13.1.1)."""
+        """If-Match matches nothing where there is neither a table nor a placement (RFC 9110,
+        13.1.1)."""
         if self.if_match is not None:
-            raise Conflict("version-mismatch", expected=str(self.if_match), found="no table")
+            neither = "neither a table nor a placement"
+            raise Conflict("version-mismatch", expected=str(self.if_match), found=neither)
 
 
 def _digest(*parts: bytes) -> str:
@@ -125,18 +132,20 @@ def idempotency_key(key: str | None) -> str | None:
     return key
 
 
-def if_match(header: str | None) -> TableTag | None:
-    """The table and version that If-Match requires; None: none, or `*`.
+def if_match(header: str | None) -> VersionTag | None:
+    """The object and version that If-Match requires; None: none, or `*`.
 
-    A tag that is no table's matches nothing: Conflict. What is no tag at all: Refused.
+    A tag that no table and no placement has matches nothing: Conflict. What is no tag at all:
+    Refused.
     """
     text = "*" if header is None else header.strip()
     if text == "*":
         return None
-    if match := _TABLE_TAG.fullmatch(text):
-        return TableTag(int(match[1]), int(match[2]))
+    if match := _VERSION_TAG.fullmatch(text):
+        return VersionTag(_TYPES[match[1]], int(match[2]), int(match[3]))
     if _ANY_TAG.fullmatch(text):
-        raise Conflict("version-mismatch", expected=text, reason="no table has such an ETag")
+        reason = "no table or placement has such an ETag"
+        raise Conflict("version-mismatch", expected=text, reason=reason)
     raise Refused("invalid-request", expected="If-Match: one ETag, as GET answers it")
 
 

@@ -17,7 +17,7 @@ from keys.value import StoredModel
 from procedures.commands.command import CatalogCommand, change_of
 from procedures.context import Context
 from procedures.machine import Act, Done, Kind, Outcome, ProcedureState, Step
-from procedures.steps.requirements import ends_if_missing
+from procedures.steps.requirements import ends_if_missing, require_same_version
 from procedures.steps.users import must_be_unused
 
 S = TypeVar("S", bound=ProcedureState)
@@ -113,9 +113,15 @@ def drop_kind(objects: NamedObjects, state: type[S], command: CommandOf[S]) -> K
 
 def _change(objects: NamedObjects, command: CommandOf[S]) -> Act[S]:
     async def change(state: S, context: Context) -> Outcome[S]:
-        """Changes the object in one transaction, or writes nothing if it is as asked already."""
+        """Changes the object in one transaction, or writes nothing if it is as asked already.
+        Raises Conflict if it is not at the version that the client required."""
         planned = command(state, context.ports.applied())
-        txn = change_of(planned, await context.snapshot(*planned.keys()))
+        snapshot = await context.snapshot(*planned.keys())
+        existing = snapshot.get(objects.key(state))
+        if existing is not None:
+            name = objects.full_name(existing, existing.name)
+            require_same_version(context.client, name, existing.version)
+        txn = change_of(planned, snapshot)
         result = objects.result(state, _names(state)[-1])
         return Done(state, result, txn if txn.entries else NOTHING)
 

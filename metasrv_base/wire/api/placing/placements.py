@@ -16,6 +16,11 @@ LABELS_MAX = 32
 """Labels of one node."""
 
 
+def placement_etag(placement_id: int, version: int) -> str:
+    """The ETag of a placement as defined: another one that later bears its name never has it."""
+    return f'"p{placement_id}-{version}"'
+
+
 class StorageProfileSpec(WireModel):
     """A region engine with options, under a name that tables give."""
 
@@ -102,6 +107,11 @@ class PlacementDefinition(PlacementShape):
     """Rises at every change of the placement."""
     created_at: str
     """RFC 3339."""
+
+    @property
+    def etag(self) -> str:
+        """The ETag of the placement at this version, for If-Match."""
+        return placement_etag(self.id, self.version)
 
 
 class PlacementBody(PlacementDefinition):
