@@ -41,8 +41,8 @@ ADVICE: Mapping[str, str] = {
     "allowed",
     "past-point-of-no-return": "let it end, then undo its effect by another command; `metasrv "
     "procedure watch {procedure_id}` waits for its end",
-    "version-mismatch": "look at the object again, decide again, and give the version that it has "
-    "now",
+    "version-mismatch": "look at the object again and decide again; if you gave a version, "
+    "give the version that it has now",
     "epoch-mismatch": AGAIN,
     "stale-epoch": AGAIN,
     "schema-version-stale": AGAIN,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -33,7 +32,7 @@ from metasrv.cli.placing.placing_commands import (
     show_altered,
 )
 from metasrv.cli.progress import procedure_bar
-from metasrv_base.errors import NotFound
+from metasrv_base.errors import Conflict, NotFound
 
 if TYPE_CHECKING:
     from metasrv.sdk.sync import Client
@@ -72,6 +71,14 @@ Labels = Annotated[
 Reason = Annotated[
     str | None,
     typer.Option(help="Reason of a lower --min-in-sync; the log keeps it.", metavar="TEXT"),
+]
+IfMatch = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="VERSION",
+        help="Change the placement only if it is at this version, as `placement get` shows it.",
+    ),
 ]
 
 
@@ -177,29 +184,30 @@ def alter(  # noqa: PLR0913  # a parameter is an option of the command
     wait: WaitS = WAIT_S,
     dry_run: DryRun = False,
     idempotency_key: IdempotencyKey = "",
+    if_match: IfMatch = None,
     metasrv: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """Change a placement. An option replaces all earlier values of its kind. Regions get or lose
     copies, and other leaders; no region moves."""
-    patch: dict[str, object] = {"if_exists": if_exists}
+    patch: dict[str, Any] = {"if_exists": if_exists, "reason": reason}
     patch |= _new_filter(zone, label, any_node=any_node)
     patch |= _new_zones(prefer_zone, any_zone=any_zone)
-    if profile:
-        patch["storage_profiles"] = _profiles(profile)
+    patch |= {"storage_profiles": _profiles(profile)} if profile else {}
     if comment is not None:
         patch["comment"] = comment or None
     if replicas is not None:
         patch["replicas"] = replicas
     if min_in_sync is not None:
         patch["min_in_sync"] = number_or_default(min_in_sync, "--min-in-sync")
-    if len(patch) == 1:
+    if len(patch) == 2:
         raise typer.BadParameter("say what to change; --help lists the options")
-    patch["reason"] = reason
     with service(metasrv, as_json) as client, procedure_bar("alter") as tell:
+        patch, etag = _on_present(client, name, patch, if_match)
         body = client.placements.alter(
             name,
-            {**patch, **_kept_half(client, name, patch)},
+            patch,
+            if_match=etag,
             wait_s=wait,
             on_progress=tell,
             dry_run=dry_run,
@@ -256,20 +264,33 @@ def _new_filter(
     return {"node_filter": _filter(zones, labels)} if zones or labels or any_node else {}
 
 
-def _kept_half(client: Client, name: str, patch: Mapping[str, Any]) -> dict[str, object]:
-    """The node filter of *patch* with the zones or the labels that it does not give as they are:
-    the service replaces both. Placements have no If-Match: an alter of those in between is lost."""
+def _on_present(
+    client: Client, name: str, patch: dict[str, Any], version: int | None
+) -> tuple[dict[str, Any], str]:
+    """Returns *patch*, and the ETag that the placement must have; empty: any.
+
+    A node filter that gives only zones or only labels gets the others as they are, since the
+    service replaces both; the placement must be as it was read then. Raises Conflict if it is not
+    at *version*, and NotFound.
+    """
     new = patch.get("node_filter", {"zones": [], "labels": []})
-    if bool(new["zones"]) == bool(new["labels"]):
-        return {}
+    is_half = bool(new["zones"]) != bool(new["labels"])
+    if not is_half and version is None:
+        return patch, ""
     try:
-        present = client.placements.get(name).node_filter
+        present = client.placements.get(name)
     except NotFound:
-        if not patch["if_exists"]:
+        if version is not None or not patch["if_exists"]:
             raise
-        return {}
-    kept = {"zones": present.zones, "labels": present.labels}
-    return {"node_filter": {half: new[half] or kept[half] for half in kept}}
+        return patch, ""
+    required = present if version is None else present.model_copy(update={"version": version})
+    if not is_half:
+        return patch, required.etag
+    if required != present:
+        versions = {"expected": f"version {version}", "found": f"version {present.version}"}
+        raise Conflict("version-mismatch", name=name, **versions)
+    kept = {"zones": present.node_filter.zones, "labels": present.node_filter.labels}
+    return {**patch, "node_filter": {half: new[half] or kept[half] for half in kept}}, present.etag
 
 
 def _new_zones(preferred: list[str] | None, *, any_zone: bool) -> dict[str, object]:
