@@ -83,9 +83,14 @@ IfMatch = Annotated[
 
 
 def _facts(body: PlacementBody) -> dict[str, object]:
-    facts = body.model_dump(mode="json", exclude={"storage_profiles", "node_filter"})
-    facts["preferred_zones"] = ", ".join(body.preferred_zones) or "none"
-    return {**facts, "profiles": _profiles_text(body), "nodes": _nodes_text(body)}
+    apart = {"storage_profiles", "node_filter", "preferred_zones"}
+    return {
+        **body.model_dump(mode="json", exclude=apart),
+        "profiles": _profiles_text(body),
+        "zones": _zones_text(body),
+        "labels": _labels_text(body),
+        "preferred_zones": _preferred_text(body),
+    }
 
 
 PLACEMENT = PlacingObject(
@@ -236,13 +241,24 @@ def list_(
             each.replicas,
             each.partitions,
             _profiles_text(each),
-            _nodes_text(each),
+            _zones_text(each),
+            _labels_text(each),
+            _preferred_text(each),
         )
         for each in placements
     ]
-    head = ("id", "placement", "replicas", "partitions", "profiles", "nodes")
+    head = (
+        "id",
+        "placement",
+        "replicas",
+        "partitions",
+        "profiles",
+        "zones",
+        "labels",
+        "preferred zones",
+    )
     names = [each.name for each in placements]
-    show_form(form, placements, names, lambda: show_table(head, rows))
+    show_form(form, placements, names, lambda: show_table(head, rows, optional=("id", "profiles")))
 
 
 def _profiles(texts: list[str]) -> list[dict[str, str]]:
@@ -314,9 +330,16 @@ def _profiles_text(body: PlacementBody) -> str:
     return ", ".join(f"{profile.name}:{profile.engine}" for profile in body.storage_profiles)
 
 
-def _nodes_text(body: PlacementBody) -> str:
-    """The node filter in the words of the options."""
-    zones = body.node_filter.zones
-    conditions = [f"zone {' or '.join(zones)}"] if zones else []
-    conditions += [f"{each.label}={','.join(each.values)}" for each in body.node_filter.labels]
+def _zones_text(body: PlacementBody) -> str:
+    """The zones of the nodes that may lead."""
+    return ", ".join(body.node_filter.zones) or "any"
+
+
+def _labels_text(body: PlacementBody) -> str:
+    """The conditions on labels of these nodes, in the words of the option."""
+    conditions = (f"{each.label}={','.join(each.values)}" for each in body.node_filter.labels)
     return ", ".join(conditions) or "any"
+
+
+def _preferred_text(body: PlacementBody) -> str:
+    return ", ".join(body.preferred_zones) or "none"

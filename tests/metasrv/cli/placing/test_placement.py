@@ -1,4 +1,4 @@
-"""`metasrv placement alter` on the version that it has read."""
+"""`metasrv placement alter` on the version that it has read, and the zones that `list` shows."""
 
 from typing import Any
 
@@ -21,6 +21,13 @@ BODY: dict[str, Any] = {
     "comment": None,
     "created_at": "2026-01-01T00:00:00Z",
     "catalog_version": 9,
+}
+PLAIN: dict[str, Any] = {
+    **BODY,
+    "id": 1024,
+    "name": "plain",
+    "node_filter": {"zones": [], "labels": []},
+    "preferred_zones": [],
 }
 
 
@@ -92,3 +99,23 @@ def test_given_no_placement_when_a_version_is_required_then_it_is_no_miss(
 
     assert done.exit_code == 1
     assert sent(rest) == []
+
+
+def test_given_placements_then_their_zones_and_preferred_zones_are_shown(
+    run: Run, rest: Rest
+) -> None:
+    page = {"placements": [BODY, PLAIN], "catalog_version": 9, "next_page_token": None}
+    rest.answers[("GET", "/v1/placements")] = (200, page)
+    rest.answers[("GET", FAST)] = (200, BODY)
+
+    head, first, second = run("placement", "list", "--metasrv", rest.url).stdout.splitlines()
+    shown = run("placement", "get", "fast", "--metasrv", rest.url).stdout
+
+    columns = "id placement replicas partitions profiles zones labels preferred zones"
+    assert head.split() == columns.split()
+    assert "".join(first.split()) == "1025fast32hot:memoryz1,z2disk=ssd,nvmez2,z1"
+    assert second.split() == ["1024", "plain", "3", "2", "hot:memory", "any", "any", "none"]
+    facts = dict(line.split(maxsplit=1) for line in shown.splitlines())
+    assert facts["zones"] == "z1, z2"
+    assert facts["labels"] == "disk=ssd,nvme"
+    assert facts["preferred_zones"] == "z2, z1"
