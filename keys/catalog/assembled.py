@@ -35,6 +35,7 @@ class _Derived:
     freed: dict[int, None] = field(default_factory=dict)
     gone: dict[SchemaName, dict[int, str]] = field(default_factory=dict)
     nodes: dict[str, dict[int, HeldRegions]] = field(default_factory=dict)
+    led_placed: dict[int, dict[str, int]] = field(default_factory=dict)
     states: dict[RegionState, int] = field(default_factory=dict)
     sizes: dict[str, TenantSize] = field(default_factory=dict)
     placed: dict[int, dict[int, str]] = field(default_factory=dict)
@@ -59,6 +60,15 @@ class _Derived:
             self.states[state] = self.states.get(state, 0) + 1
         for node, regions in head.held.items():
             self.nodes.setdefault(node, {})[head.table_id] = regions
+        self._meet_leaders(head)
+
+    def _meet_leaders(self, head: TableHead) -> None:
+        if head.placement_id is None:
+            return
+        led = self.led_placed.setdefault(head.placement_id, {})
+        for node, regions in head.held.items():
+            if leaders := leaders_in(regions):
+                led[node] = led.get(node, 0) + leaders
 
     def _meet_uses(self, head: TableHead) -> None:
         if head.placement is not None:
@@ -98,6 +108,7 @@ def assembled(namespaces: Catalog, tables: TableMap) -> Turns[Catalog]:
         gone=(yield from _maps_of(derived.gone)),
         nodes=(yield from _maps_of(derived.nodes)),
         led=Map({node: count for node, count in led.items() if count}),
+        led_placed=Map({number: Map(counts) for number, counts in derived.led_placed.items()}),
         held=Map(held),
         sizes=Map(derived.sizes),
         states=Map(derived.states),

@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, replace
+from itertools import chain
 from typing import Any, cast, get_args
 
 from immutables import Map
 
-from keys.catalog.maps import Sizes, counted, kept, resized, slimmed
+from keys.catalog.maps import Sizes, added, counted, kept, resized, slimmed
 from keys.catalog.ordered import Names, with_name, without_name
 from keys.catalog.parts import namespaces
-from keys.catalog.parts.placing import Placing
+from keys.catalog.parts.placing import Placing, named_placement
 from keys.catalog.tables.catalog_table import CatalogTable
 from keys.catalog.tables.heads import HeldRegions, held_regions, leaders_in
 from keys.catalog.tables.partition_groups import Groups, copy_groups_of, groups_of
@@ -38,6 +39,7 @@ from keys.model.log import (
     TablespaceCreated,
     TableUndropped,
 )
+from keys.model.placing.placements import DEFAULT_PLACEMENT_ID
 from keys.model.tables import Column, RegionState, TableInfo, TableRoute
 from metasrv_base.concurrency.turns import Turns, at_once
 from metasrv_base.errors import Corrupt, NotFound
@@ -45,6 +47,9 @@ from metasrv_base.values.frozen import frozen
 from metasrv_base.values.intern_fields import Shapes
 
 SchemaName = tuple[str, str]
+LedPlaced = Map[int, Map[str, int]]
+"""Placement that is not the default one -> node -> how many regions of its living tables the node
+leads, if any."""
 ENTRIES_AT_ONCE = 16
 """Entries that are applied in one turn of the event loop: less than 1 ms, and 40 ms where each is
 of a table in another part of the snapshot, which is inflated for it."""
@@ -81,6 +86,7 @@ class Catalog:
     led: Map[str, int] = field(default_factory=Map)
     """Node -> how many of those it leads, if any: every DDL asks, and a node may have regions of
     all tables."""
+    led_placed: LedPlaced = field(default_factory=Map)
     held: Map[str, int] = field(default_factory=Map)
     """Node -> of how many of those it has a copy, as leader or not."""
     sizes: Sizes = field(default_factory=Map)
@@ -180,6 +186,15 @@ class Catalog:
     def led_by(self, node: str) -> int:
         """Returns the number of regions of living tables that *node* leads."""
         return self.led.get(node, 0)
+
+    def led_in(self, placement_id: int) -> Mapping[str, int]:
+        """Returns the number of regions of living tables of a placement that each node leads."""
+        if placement_id != DEFAULT_PLACEMENT_ID:
+            return self.led_placed.get(placement_id, Map[str, int]())
+        rest = dict(self.led)
+        for node, count in chain.from_iterable(led.items() for led in self.led_placed.values()):
+            rest[node] -= count
+        return rest
 
     def held_by(self, node: str) -> int:
         """Returns the number of regions of living tables of which *node* has a copy, those that it
@@ -294,15 +309,17 @@ class Catalog:
     def _named(self, table: CatalogTable) -> "Catalog":
         info, route = table.info, table.route
         nodes, led, held = self.nodes, self.led, self.held
-        for node, regions in held_regions(route).items():
+        by_node = held_regions(route)
+        for node, regions in by_node.items():
             nodes = nodes.set(node, nodes.get(node, Map()).set(info.table_id, regions))
-            led = _added(led, node, leaders_in(regions))
-            held = _added(held, node, len(regions))
+            led = added(led, node, leaders_in(regions))
+            held = added(held, node, len(regions))
         return replace(
             self,
             tables=self.tables.set(info.table_id, table),
             nodes=nodes,
             led=led,
+            led_placed=_led_placed(self.led_placed, info, by_node, 1),
             held=held,
             sizes=resized(self.sizes, info, route, 1),
             states=counted(self.states, route, 1),
@@ -322,11 +339,13 @@ class Catalog:
     def _unnamed(self, table: CatalogTable) -> "Catalog":
         info = table.info
         nodes, led, held = self.nodes, self.led, self.held
-        for node, regions in held_regions(table.route).items():
+        by_node = held_regions(table.route)
+        for node, regions in by_node.items():
             nodes = kept(nodes, node, nodes[node].delete(info.table_id))
-            led = _added(led, node, -leaders_in(regions))
-            held = _added(held, node, -len(regions))
+            led = added(led, node, -leaders_in(regions))
+            held = added(held, node, -len(regions))
         counts: dict[str, Any] = {
+            "led_placed": _led_placed(self.led_placed, info, by_node, -1),
             "sizes": resized(self.sizes, info, table.route, -1),
             "states": counted(self.states, table.route, -1),
             "placing": self.placing.unused_by(info),
@@ -339,12 +358,17 @@ class Catalog:
         return without_name(self.names, self.ordered, info)
 
 
-def _added(counts: Map[str, int], node: str, more: int) -> Map[str, int]:
-    """*counts* with *more* at a node; without the node where nothing is left."""
-    count = counts.get(node, 0) + more
-    if count:
-        return counts.set(node, count) if more else counts
-    return counts.delete(node) if node in counts else counts
+def _led_placed(
+    led: LedPlaced, info: TableInfo, held: Mapping[str, HeldRegions], by: int
+) -> LedPlaced:
+    """Returns *led* with *by* more of a table: 1 or -1. *held*: its regions by node."""
+    placement = named_placement(info.placement_id)
+    if placement is None:
+        return led
+    counts = led.get(placement, Map[str, int]())
+    for node, regions in held.items():
+        counts = added(counts, node, by * leaders_in(regions))
+    return kept(led, placement, counts)
 
 
 _Apply = Callable[[Catalog, Any, int], Catalog]

@@ -27,6 +27,14 @@ def kept(collection: Map[K, V], key: K, value: V) -> Map[K, V]:
     return collection.set(key, value) if value else collection.delete(key)
 
 
+def added(counts: Map[str, int], node: str, more: int) -> Map[str, int]:
+    """*counts* with *more* at a node; without the node where nothing is left."""
+    count = counts.get(node, 0) + more
+    if count:
+        return counts.set(node, count) if more else counts
+    return counts.delete(node) if node in counts else counts
+
+
 @frozen
 class TenantSize:
     tables: int = 0

@@ -63,6 +63,7 @@ class Rebuild:
             gone=empty.gone,
             nodes=empty.nodes,
             led=empty.led,
+            led_placed=empty.led_placed,
             held=empty.held,
             sizes=empty.sizes,
             states=empty.states,

@@ -177,6 +177,7 @@ class CatalogBuilder:
         self._gone: dict[SchemaName, _Filling[int, str]] = defaultdict(_Filling)
         self._nodes: dict[str, _Filling[int, HeldRegions]] = defaultdict(_Filling)
         self._led = _Filling[str, int]()
+        self._led_placed: dict[int, _Filling[str, int]] = defaultdict(_Filling)
         self._held = _Filling[str, int]()
         self._states = _Filling[RegionState, int]()
         self._sizes = _Filling[str, TenantSize]()
@@ -221,6 +222,7 @@ class CatalogBuilder:
             gone=_each(self._gone),
             nodes=_each(self._nodes),
             led=self._led.finished(),
+            led_placed=_each(self._led_placed),
             held=self._held.finished(),
             sizes=self._sizes.finished(),
             states=self._states.finished(),
@@ -290,6 +292,8 @@ class CatalogBuilder:
             self._nodes[node][head.table_id] = regions
             if leaders := leaders_in(regions):
                 self._led.count(node, leaders)
+                if head.placement_id is not None:
+                    self._led_placed[head.placement_id].count(node, leaders)
             self._held.count(node, len(regions))
         catalog, _ = head.schema
         self._sizes[catalog] = grown(self._sizes.get(catalog), len(head.states))

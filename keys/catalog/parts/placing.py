@@ -267,6 +267,11 @@ def placement_used(placement_id: int | None, storage_profile: str | None) -> Pla
     return placement_id or DEFAULT_PLACEMENT_ID, storage_profile or DEFAULT_PROFILE
 
 
+def named_placement(placement_id: int | None) -> int | None:
+    """The placement of a table with this field; None: the default one."""
+    return None if placement_id == DEFAULT_PLACEMENT_ID else placement_id
+
+
 def copy_use(
     replicas: int, min_in_sync: int | None, own: Collection[str], dropping: str | None
 ) -> CopyUse | None:

@@ -7,7 +7,13 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from keys.catalog.parts.placing import CopyUse, PlacementUse, copy_use, placement_used
+from keys.catalog.parts.placing import (
+    CopyUse,
+    PlacementUse,
+    copy_use,
+    named_placement,
+    placement_used,
+)
 from keys.model.tables import RegionState, TableInfo, TableRoute
 from metasrv_base.ids import RegionId, number_of
 
@@ -52,6 +58,8 @@ class TableHead(NamedTuple):
     tablespace_id: int | None = None
     copies: CopyUse | None = None
     """Its numbers of copies; None: as most tables."""
+    placement_id: int | None = None
+    """Its placement, also if a batch has dropped it; None: the default one."""
 
 
 def head_of(
@@ -68,6 +76,7 @@ def head_of(
         tuple(region.state for region in route.region_routes),
         *_uses(info.placement_id, info.storage_profile, info.tablespace_id, info.dropping),
         copy_use(info.replicas, info.min_in_sync, info.own_copies, info.dropping),
+        named_placement(info.placement_id),
     )
 
 
@@ -100,6 +109,7 @@ def head_in(item: RawItem) -> TableHead:
             info.get("own_copies", ()),
             info.get("dropping"),
         ),
+        named_placement(info.get("placement_id")),
     )
 
 

@@ -15,6 +15,7 @@ from metasrv.api.http.handler_metrics import HandlerMetrics, ReaderMetrics
 from metasrv.api.http.holder_metrics import HolderMetrics
 from metasrv.api.http.tenant_metrics import TenantMetrics
 from metasrv.api.http.watcher_metrics import WatcherMetrics
+from metasrv.leadership.copies.zone_followers import led_outside
 from metasrv.leadership.term import Term
 from metasrv.nodes.copy_risk import CopyRisk
 from metasrv.nodes.quarantined import QuarantinedFolders
@@ -83,6 +84,7 @@ class ServerMetrics:
         self._paused = self._gauge("procedures_paused", "1: no procedure begins a step")
         self._skew = self._gauge("region_skew_ratio", "Regions of the fullest node over the mean")
         self._at_risk = self._gauge("regions_at_risk", "Regions short of copies in sync", "risk")
+        self._outside = self._gauge("regions_led_outside_preferred_zones", "Led in another zone")
         self._quarantined = self._gauge("quarantined_folders", "Folders in quarantine on nodes")
         self._quarantined_bytes = self._gauge("quarantined_bytes", "Bytes of these folders")
         self._stalled = self._gauge(
@@ -189,6 +191,8 @@ class ServerMetrics:
             self._nodes.labels(health.value).set(by_health[health])
         self._cordoned.set(sum(status.node.cordon is not None for status in statuses))
         self._skew.set(skew([catalog.led_by(status.node.node_id) for status in statuses]))
+        zone_of = {status.node.node_id: status.node.zone for status in statuses}
+        self._outside.set(led_outside(catalog, zone_of) if term else 0)
         self._build.labels(state.facts.version).set(1)
         self._watchers.look(state)
         self._of_term(state, term)

@@ -100,6 +100,18 @@ def preferred_zones(catalog: Catalog) -> Zones:
     return {each.placement_id: each.preferred_zones for each in placements if each.preferred_zones}
 
 
+def led_outside(catalog: Catalog, zone_of: Mapping[str, str]) -> int:
+    """Returns the number of regions of living tables whose leader stands in none of the preferred
+    zones, of those whose placement has some; from the catalog's counts, no table is looked at.
+    *zone_of*: the zones of the registered nodes, by id; any other node stands in none."""
+    return sum(
+        count
+        for placement, preferred in preferred_zones(catalog).items()
+        for node, count in catalog.led_in(placement).items()
+        if zone_of.get(node) not in preferred
+    )
+
+
 def _tables_of(catalog: Catalog, zones: Zones) -> Turns[dict[int, dict[str, HeldRegions]]]:
     """The tables with copies that may be in one of the placements, with their parts of the
     index."""

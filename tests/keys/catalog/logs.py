@@ -1,5 +1,6 @@
 """Logs of any length, with plain dictionaries that say what each must come to."""
 
+from collections import Counter
 from collections.abc import Callable
 from random import Random
 
@@ -360,3 +361,11 @@ def check(catalog: Catalog, world: World) -> None:
         copied = [copy for region in regions_of for copy in region.copies if copy.node == node]
         assert catalog.led_by(node) == len(leading)
         assert catalog.held_by(node) == len(leading) + len(copied)
+    led = Counter(
+        (info.placement_id or DEFAULT_PLACEMENT_ID, region.leader)
+        for info, route in world.living.values()
+        for region in route.region_routes
+    )
+    for number in (DEFAULT_PLACEMENT_ID, *world.placements, 1):
+        counts = {node: count for node, count in catalog.led_in(number).items() if count}
+        assert counts == {node: count for (one, node), count in led.items() if one == number}

@@ -47,7 +47,8 @@ STORED = {
     "placing",
 }
 """Fields of a catalog that a snapshot or its reference holds."""
-DERIVED = {"names", "ordered", "freed", "gone", "nodes", "led", "held", "sizes", "states", "shapes"}
+DERIVED = {"names", "ordered", "freed", "gone", "nodes", "led", "led_placed", "held"}
+DERIVED |= {"sizes", "states", "shapes"}
 """Fields that follow from the tables."""
 
 

@@ -177,3 +177,31 @@ async def test_given_procedures_under_way_then_nothing_is_switched_against_them(
 
         await looked(server, keeper)
         assert region_now(server, region).leader == "dn-3"
+
+
+async def test_given_leaders_outside_the_preferred_zones_then_a_metric_counts_them() -> None:
+    """Also in maintenance, when no leader is switched."""
+    name = "metasrv_regions_led_outside_preferred_zones"
+
+    async def shown() -> str:
+        lines = (await server.client.get("/metrics")).text.splitlines()
+        (line,) = (line for line in lines if line.startswith(f"{name} "))
+        return line.removeprefix(f"{name} ")
+
+    async with leader(nodes=0) as server:
+        region = await in_zones(server)
+        second = others_of(region)[1]
+        keeper = keeper_of(server)
+        maintenance = {"enabled": True, "reason": "a move of racks"}
+        await server.client.put("/v1/cluster/maintenance", json=maintenance)
+
+        await looked(server, keeper)
+        assert await shown() == "0.0", "no zone is preferred"
+        await prefer(server, second)
+        await looked(server, keeper)
+        assert await shown() == "1.0"
+        await server.client.put("/v1/cluster/maintenance", json={"enabled": False})
+        await looked(server, keeper)
+        assert region_now(server, region).leader == second
+        await looked(server, keeper)
+        assert await shown() == "0.0"
