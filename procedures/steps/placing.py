@@ -12,8 +12,9 @@ from procedures.ports import NodeView
 
 DISK_FREE_MIN_BYTES = 256 << 20  # a node below it takes no new region
 NODE_REGIONS_MAX = 90_000
-"""Regions that a node leads at most. Its heartbeat reports HEARTBEAT_REGIONS_MAX at most: the rest
-is room for what is placed at the same time, and for regions that it still has to close."""
+"""Regions that a node leads at most. It opens HEARTBEAT_REGIONS_MAX at most, which its heartbeat
+reports: the rest is room for what is placed at the same time, and for regions that it still has to
+close."""
 
 
 ANY_NODE = NodeFilter()

@@ -25,6 +25,7 @@ from dataplane.datanode.regions.slot import (
     is_here,
     is_reported,
     must_be_unused,
+    must_have_room,
     stat_of,
 )
 from dataplane.datanode.regions.store import change_of, publish, schema_of
@@ -212,6 +213,7 @@ class NodeRegionSet:
             if await self._goes_on(slot, order):
                 return
             await self._stop(slot)
+        must_have_room(len(self._slots))
         slot = self._slots[int(order.region_id)] = Slot(order)
         await self._bring_up(slot)
 

@@ -12,7 +12,7 @@ from dataplane.region.copies.leader_silence import FollowedHere
 from dataplane.region.copies.promises import CopyHere
 from dataplane.region.disk.lost import is_lost
 from metasrv_base.errors import Conflict, Unavailable
-from metasrv_base.wire.node.nodes import RegionStat
+from metasrv_base.wire.node.nodes import HEARTBEAT_REGIONS_MAX, RegionStat
 from metasrv_base.wire.node.orders import (
     CloseRegion,
     CreateRegion,
@@ -122,6 +122,14 @@ def must_be_unused(order: DiscardRoot | QuarantineRoot, slot: Slot | None) -> No
         used += slot.order.borrows
     if order.root in used:
         raise Conflict("action-not-allowed", action=order.op, state="in use", root=order.root)
+
+
+def must_have_room(count: int) -> None:
+    """Raises Unavailable `node-not-eligible` if a node with *count* regions may have no other one:
+    its heartbeats could not report it."""
+    if count >= HEARTBEAT_REGIONS_MAX:
+        reason = f"the node has {count} regions, {HEARTBEAT_REGIONS_MAX} at most"
+        raise Unavailable("node-not-eligible", reason=reason)
 
 
 def is_reported(slot: Slot) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 from metasrv_base.concurrency.turns import Turns, slices
 from metasrv_base.wire.node.nodes import (
+    HEARTBEAT_REGIONS_MAX,
     HeartbeatRequest,
     RegionColumns,
     RegionStat,
@@ -94,10 +95,13 @@ class RegionReport(Mapping[str, RegionStat]):
     def after(self, changes: ReportChanges) -> "RegionReport | None":
         """The report with *changes*: this one, with new numbers in it, where they change nothing
         that leases or orders depend on; else another. None: they are of another report than this
-        one, which stays as it is."""
+        one, which stays as it is, or the node would have more than HEARTBEAT_REGIONS_MAX."""
         changed, columns = changes.changed, self._columns
         ids = changed.region_id
         if self._digest is None or not all(region_id in self for region_id in changes.gone):
+            return None
+        added = sum(region_id not in self for region_id in ids)
+        if len(self) + added - len(frozenset(changes.gone)) > HEARTBEAT_REGIONS_MAX:
             return None
         before = [self[region_id] for region_id in (*ids, *changes.gone) if region_id in self]
         reported = [changed.stat(index) for index in range(len(ids))]

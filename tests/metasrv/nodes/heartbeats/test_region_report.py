@@ -2,11 +2,19 @@
 
 import gc
 
+import pytest
+
 from metasrv.api.direct import COLUMNS, OPTIONAL, read_heartbeat
-from metasrv.nodes.heartbeats.region_report import RegionReport
-from metasrv_base.concurrency.turns import TURN
+from metasrv.nodes.heartbeats import region_report
+from metasrv.nodes.heartbeats.region_report import RegionReport, ReportChanges
+from metasrv_base.concurrency.turns import TURN, at_once
 from metasrv_base.wire.http import strict_json
-from metasrv_base.wire.node.nodes import HeartbeatRequest, RegionColumns, RegionStat
+from metasrv_base.wire.node.nodes import (
+    HeartbeatRequest,
+    RegionColumns,
+    RegionStat,
+    digest_of,
+)
 from tests.metasrv.nodes.leader import beat
 
 COUNT = 8 * TURN
@@ -84,3 +92,20 @@ def test_given_versions_of_copies_when_sent_then_a_column_more_and_none_if_nobod
     report = RegionReport(columns)
     assert [report.copies_version(name) for name in report] == [0, 3]
     assert RegionReport(RegionColumns.of(plain)).copies_version(plain[0].region_id) == 0
+
+
+def test_given_a_report_at_the_limit_when_changes_add_a_region_then_one_must_be_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(region_report, "HEARTBEAT_REGIONS_MAX", 3)
+    first, *others, another = stats(4)
+    report = RegionReport(RegionColumns.of([first, *others]))
+    at_once(report.digested())
+    added = RegionColumns.of([another])
+
+    more = report.after(ReportChanges(added, [], digest_of([first, *others, another])))
+    same = report.after(ReportChanges(added, [first.region_id], digest_of([*others, another])))
+
+    assert more is None
+    assert same is not None
+    assert list(same.values()) == [*others, another]

@@ -1,4 +1,5 @@
-"""A leader alone acknowledges nothing below its minimum (docs/protocols.md P5.12)."""
+"""A leader alone acknowledges nothing below its minimum (docs/protocols.md P5.12), and a node opens
+no more regions than a heartbeat reports."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -6,12 +7,15 @@ from pathlib import Path
 import pytest
 
 from metasrv_base.errors import Unavailable
+from metasrv_base.ids import RegionId, table_of
 from metasrv_base.wire.node.copies import OrderedCopy, RegionCopies
-from metasrv_base.wire.node.orders import IngestFiles, OpenRegion
+from metasrv_base.wire.node.nodes import HEARTBEAT_REGIONS_MAX
+from metasrv_base.wire.node.orders import CloseRegion, CreateRegion, IngestFiles, OpenRegion
 from tests.dataplane.datanode.regions.held_reads import Desk, Shape, desk_over, stream
 from tests.dataplane.region.rig import REGION_ID
 
 SHAPE = Shape(files=1, columns=2, rows=10)
+ANOTHER = REGION_ID + 2
 
 
 @pytest.fixture
@@ -88,3 +92,33 @@ async def test_given_too_few_copies_when_files_are_to_be_taken_then_they_are_not
         await desk.regions.carry_out(order)
 
     assert refusal.value.code == "too-few-copies"
+
+
+def order_of(desk: Desk) -> CreateRegion:
+    """The order for another region."""
+    before = desk.regions.serving(REGION_ID).order
+    assert isinstance(before, CreateRegion)
+    root = f"{Path(before.root).parent}/{ANOTHER}"
+    update = {"number": 10, "region_id": str(ANOTHER), "root": root}
+    return before.model_copy(update={**update, "table_id": table_of(RegionId(ANOTHER))})
+
+
+async def test_given_as_many_regions_as_a_heartbeat_reports_when_another_is_to_open_then_refused(
+    desk: Desk,
+) -> None:
+    slots, order = desk.regions._slots, order_of(desk)
+    here = slots[REGION_ID]
+    others = range(ANOTHER + 1, ANOTHER + 1 + HEARTBEAT_REGIONS_MAX - len(slots))
+    slots.update(dict.fromkeys(others, here))
+
+    with pytest.raises(Unavailable) as refused:
+        await desk.regions.carry_out(order)
+    await desk.regions.carry_out(here.order)
+
+    assert refused.value.code == "node-not-eligible"
+    assert len(slots) == HEARTBEAT_REGIONS_MAX
+    await desk.regions.carry_out(CloseRegion(number=11, region_id=str(REGION_ID), epoch=1))
+    await desk.regions.carry_out(order)
+    assert desk.regions.serving(ANOTHER)
+    for region_id in others:
+        del slots[region_id]
