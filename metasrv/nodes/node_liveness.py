@@ -122,7 +122,8 @@ class NodeLiveness:
         """Durable when it returns. Of two processes with one id the newest registered is heard.
 
         *by*: as in `must_speak_for`. Raises Conflict("node-removed") to a process whose node was
-        removed while it ran, Refused("node-bound").
+        removed while it ran, Conflict("stale-incarnation") if another one was registered
+        meanwhile, Refused("node-bound").
         """
         self._same_cluster(request.node_id, request.cluster_id or self.cluster_id)
         entry = self._entries.get(request.node_id)

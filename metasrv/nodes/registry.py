@@ -61,11 +61,15 @@ class NodeRegistry:
         """The registration as it is stored: of a new node, of another process of a known one, or of
         one that was removed and comes back as a new one. *by*: as in `must_speak_for`.
 
-        Raises Refused("node-bound"), Conflict("node-removed"), and as `write`.
+        Raises Refused("node-bound"), Conflict("node-removed"), Conflict("stale-incarnation") if
+        another process registers meanwhile, and as `write`.
         """
         made = _node_of(request, by, self.clock.wall_ms())
+        before: list[NodeRecord | None] = []
 
         def enrolled(old: NodeRecord | None, removed: RemovedNode | None) -> NodeRecord:
+            before.append(old)
+            _must_not_overtake(old, before[0], request)
             if removed is None:
                 return made if old is None else _carried_on(made, old, request, by)
             if removed.node.incarnation == request.incarnation:
@@ -142,6 +146,17 @@ def relabelled(node: NodeRecord, labels: Mapping[str, str | None]) -> NodeRecord
     left = {name: value for name, value in sorted(named.items()) if value is not None}
     refuse(validate_labels(left))
     return node.model_copy(update={"labels": left})
+
+
+def _must_not_overtake(
+    old: NodeRecord | None, before: NodeRecord | None, request: RegisterRequest
+) -> None:
+    """Raises Conflict("stale-incarnation") if the stored node is of a process that registered while
+    this registration was on its way: the sender may be dead by now. *before*: the node as it was
+    stored at the first read."""
+    own = {request.incarnation} if before is None else {request.incarnation, before.incarnation}
+    if old is not None and old.incarnation not in own:
+        raise Conflict("stale-incarnation", node_id=old.node_id, current=old.incarnation)
 
 
 def _carried_on(

@@ -35,6 +35,7 @@ router = APIRouter(prefix="/internal/v1", tags=["internal"])
         "wrong-cluster",
         "node-bound",
         "node-removed",
+        "stale-incarnation",
         "object-locked",
         "outcome-unknown",
         "storage-full",

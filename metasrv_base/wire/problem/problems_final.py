@@ -298,9 +298,11 @@ REFUSALS = (
         "stale-incarnation",
         410,
         Refused,
-        "A newer process is registered under this id",
-        ("{node_id} is at incarnation {current}.", "A newer process is registered under this id."),
-        "Register again. If two processes have the same id, stop one.",
+        "Another process is registered under this id",
+        ("{node_id} is at incarnation {current}.", "Another process is registered under this id."),
+        "The process that registered last is heard, and one before it ends. If it was the one to "
+        "stay, start it again. If two processes have the same id, stop one. A registration is "
+        "refused too if another process registers while it is on its way.",
     ),
     ProblemKind(
         "method-not-allowed",

@@ -96,6 +96,23 @@ async def test_given_two_processes_of_one_id_when_both_beat_then_the_newest_is_h
         assert answer.sequence == 0
 
 
+async def test_given_two_registrations_at_one_moment_then_the_later_does_not_overtake() -> None:
+    async with office() as one:
+        await one.book.register(registration(incarnation="i-0"))
+
+        answers = await asyncio.gather(
+            *(one.book.register(registration(incarnation=name)) for name in ("i-1", "i-2")),
+            return_exceptions=True,
+        )
+
+        (refused,) = (error for error in answers if isinstance(error, Conflict))
+        stored = await one.stored("dn-1")
+        assert stored is not None
+        assert refused.code == "stale-incarnation"
+        assert refused.facts == {"node_id": "dn-1", "current": stored.incarnation}
+        assert one.book.heartbeat(beat(1, incarnation=stored.incarnation)).sequence == 1
+
+
 async def test_given_an_unknown_node_when_it_beats_then_it_is_told_to_register() -> None:
     async with office() as one:
         with pytest.raises(NotFound):
