@@ -158,7 +158,7 @@ class NodeLiveness:
         self._entries[request.node_id] = entry
         self._addresses.set(request.node_id, stored.address)
         if before is not None:
-            entry.returns = before.returns
+            entry.succeeds(before)
             self._came_back(entry)
         log.info("node_registered", node=request.node_id, incarnation=request.incarnation)
 
@@ -255,11 +255,8 @@ class NodeLiveness:
         entry = self.sender_of(request, by)
         if request.sequence <= entry.sequence:
             return self._answer(request.sequence)
-        now = self.clock.mono_ms()
-        if entry.heard_ms is not None and entry.detector.is_dead(now):
+        if entry.hears(request.sequence, self.clock.mono_ms()):
             self._came_back(entry)
-        entry.detector.heard(now)
-        entry.sequence, entry.heard_ms = request.sequence, now
         entry.resources, entry.refused = request.resources, request.refused
         report = report_of(request, entry.kept)
         if report is None:

@@ -35,6 +35,7 @@ class NodeEntry:
 
     node: NodeRecord
     detector: PhiDetector
+    """Until this incarnation has sent a heartbeat, the one of the incarnation before."""
     sequence: int = -1
     """The sequence of the last heartbeat heard from this incarnation; -1: none yet."""
     heard_ms: int | None = None
@@ -58,6 +59,23 @@ class NodeEntry:
     """The start of its next InstructionWindow."""
     is_offline: bool = False
     """Once it is dead. Set by the ticker that removes nodes (metasrv/leadership/retirement.py)."""
+
+    def succeeds(self, before: "NodeEntry") -> None:
+        """Takes over what outlives a process. A process that registers and sends no heartbeat
+        serves nothing: it does not make a dead node alive."""
+        self.returns, self.is_offline = before.returns, before.is_offline
+        self.detector = before.detector
+
+    def hears(self, sequence: int, now_ms: int) -> bool:
+        """Notes a heartbeat. Returns whether this incarnation was dead until then."""
+        is_first = self.heard_ms is None
+        was_dead = not is_first and self.detector.is_dead(now_ms)
+        if is_first:
+            self.detector = PhiDetector(self.detector.config, now_ms)
+        else:
+            self.detector.heard(now_ms)
+        self.sequence, self.heard_ms = sequence, now_ms
+        return was_dead
 
     def takes(self, report: RegionReport) -> None:
         """Notes what it reports; costs nothing where no region's state has changed."""

@@ -190,6 +190,35 @@ async def test_given_silence_when_long_enough_then_suspect_and_then_dead_and_ali
         assert states == [NodeState.ALIVE, NodeState.SUSPECT, NodeState.DEAD, NodeState.ALIVE]
 
 
+async def test_given_processes_that_register_and_never_beat_then_the_node_is_dead() -> None:
+    async with office() as one:
+        await one.book.register(registration())
+        for sequence in range(20):
+            one.clock.advance(2_000)
+            one.book.heartbeat(beat(sequence))
+
+        states = []
+        for number in range(3):
+            one.clock.advance(6_000)
+            await one.book.register(registration(incarnation=f"i-{number}"))
+            states.append(one.book.node("dn-1").state)
+        one.book.heartbeat(beat(0, incarnation="i-2"))
+        states.append(one.book.node("dn-1").state)
+        one.clock.advance(2_000)
+        states.append(one.book.node("dn-1").state)
+        one.clock.advance(60_000)
+        states.append(one.book.node("dn-1").state)
+
+        assert states == [
+            NodeState.SUSPECT,
+            NodeState.DEAD,
+            NodeState.DEAD,
+            NodeState.ALIVE,
+            NodeState.ALIVE,
+            NodeState.DEAD,
+        ]
+
+
 async def test_given_a_new_leader_when_it_loads_then_no_known_node_is_dead() -> None:
     async with office() as one:
         await one.book.register(registration())
