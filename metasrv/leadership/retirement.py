@@ -2,6 +2,8 @@
 
 A node is dead by the detector, offline when it has been dead for `safe_lost_time_ms`, and removed
 after `node_retention_ms`; the times are counted from what is stored, so they survive the leader.
+Wall clocks may be wrong: a leader that has heard the node counts its silence by its own monotonic
+clock as well, and none removes a node before it has led for `safe_lost_time_ms`.
 """
 
 from contextlib import suppress
@@ -36,24 +38,26 @@ async def look(term: Term, clock: Clock) -> None:
     if clock.mono_ms() < term.nodes.leases.quiet_until_ms:
         return
     for status in term.nodes.statuses():
-        await _mark(term, status, clock.wall_ms())
+        await _mark(term, status, clock)
 
 
-async def _mark(term: Term, status: NodeStatus, now_ms: int) -> None:
+async def _mark(term: Term, status: NodeStatus, clock: Clock) -> None:
     node, book, tuned = status.node, term.nodes, term.settings.values
+    now_ms, mono_ms = clock.wall_ms(), clock.mono_ms()
     if status.state not in GONE or node.restored_from is not None:
         book.entry(node.node_id).is_offline = False
         if node.dead_since_ms is not None:
             await book.set_dead_since(node.node_id, None)
         return
-    since_ms = node.dead_since_ms
+    since_ms, silent_ms = node.dead_since_ms, book.entry(node.node_id).silent_ms(mono_ms)
     if since_ms is None:
-        since_ms = now_ms - (status.heard_ms_ago or 0)
+        since_ms = now_ms - (silent_ms or 0)
         await book.set_dead_since(node.node_id, since_ms)
-    dead_ms = now_ms - since_ms
+    dead_ms = now_ms - since_ms if silent_ms is None else min(now_ms - since_ms, silent_ms)
     book.entry(node.node_id).is_offline = dead_ms >= tuned.safe_lost_time_ms
+    led_ms = mono_ms - book.leases.elected_at_ms
     is_over = dead_ms >= max(tuned.node_retention_ms, tuned.safe_lost_time_ms)
-    if not is_over or term.settings.maintenance is not None:
+    if not is_over or led_ms < tuned.safe_lost_time_ms or term.settings.maintenance is not None:
         return
     if (await claims_of(term, status)).is_empty:
         reason = f"not heard for {dead_ms // 1000} s"

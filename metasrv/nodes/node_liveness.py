@@ -157,6 +157,7 @@ class NodeLiveness:
         before = self._entries.get(request.node_id)
         self._entries[request.node_id] = entry
         self._addresses.set(request.node_id, stored.address)
+        entry.is_met = before is None
         if before is not None:
             entry.succeeds(before)
             self._came_back(entry)

@@ -39,6 +39,8 @@ class NodeEntry:
     sequence: int = -1
     """The sequence of the last heartbeat heard from this incarnation; -1: none yet."""
     heard_ms: int | None = None
+    is_met: bool = False
+    """Whether this leader has heard a process of the node, or was the first to register one."""
     resources: NodeResources | None = None
     regions: Mapping[str, RegionStat] = field(default_factory=dict)
     kept: tuple[int, RegionReport] | None = None
@@ -64,7 +66,7 @@ class NodeEntry:
         """Takes over what outlives a process. A process that registers and sends no heartbeat
         serves nothing: it does not make a dead node alive."""
         self.returns, self.is_offline = before.returns, before.is_offline
-        self.detector = before.detector
+        self.detector, self.is_met = before.detector, before.is_met
 
     def hears(self, sequence: int, now_ms: int) -> bool:
         """Notes a heartbeat. Returns whether this incarnation was dead until then."""
@@ -74,8 +76,13 @@ class NodeEntry:
             self.detector = PhiDetector(self.detector.config, now_ms)
         else:
             self.detector.heard(now_ms)
-        self.sequence, self.heard_ms = sequence, now_ms
+        self.sequence, self.heard_ms, self.is_met = sequence, now_ms, True
         return was_dead
+
+    def silent_ms(self, now_ms: int) -> int | None:
+        """The time since this leader last heard a process of the node, or first registered one,
+        without the stalls of this server. None: it has done neither."""
+        return now_ms - self.detector.last_ms if self.is_met else None
 
     def takes(self, report: RegionReport) -> None:
         """Notes what it reports; costs nothing where no region's state has changed."""

@@ -31,6 +31,8 @@ class ShiftedClock(SystemClock):
 
     def __init__(self) -> None:
         self.ahead_ms = 0
+        self.wall_ahead_ms = 0
+        """The error of the wall clock alone."""
         self.holds = False
         """Makes sleeps of half a second (`HELD_MS`) or longer never end. Work that would follow
         them is not done, so a slow machine asks the store no more than a fast one."""
@@ -44,7 +46,7 @@ class ShiftedClock(SystemClock):
         return super().mono_ms() + self.ahead_ms
 
     def wall_ms(self) -> int:
-        return super().wall_ms() + self.ahead_ms
+        return super().wall_ms() + self.ahead_ms + self.wall_ahead_ms
 
 
 @dataclass
