@@ -15,7 +15,7 @@ from metasrv_base.errors import MetaError, Unavailable
 from metasrv_base.rng import Rng
 from metasrv_base.token import OwnToken
 from metasrv_base.wire.frontend.feed import ALIVE_MS, FeedAlive, Goaway, read_line
-from metasrv_base.wire.http.addresses import is_weaker
+from metasrv_base.wire.http.addresses import servers_to_ask
 from metasrv_base.wire.http.transport import Transport
 from metasrv_base.wire.problem.problems import error_of
 
@@ -49,7 +49,7 @@ class Feed:
         rng: Rng,
     ) -> None:
         self._catalog = catalog
-        self._urls = [url.rstrip("/") for url in servers.urls]
+        self._urls = self._configured = tuple(url.rstrip("/") for url in servers.urls)
         self._clock = clock
         self._rng = rng
         self._token = servers.token or OwnToken(None)
@@ -58,9 +58,8 @@ class Feed:
         self._reload = asyncio.Event()
 
     def learn(self, urls: Sequence[str]) -> None:
-        """More servers to ask; what it was given stays."""
-        learnt = [url.rstrip("/") for url in urls if not is_weaker(url, self._urls)]
-        self._urls = list(dict.fromkeys([*self._urls, *learnt]))
+        """Takes the servers that there are now, not those learnt before (`servers_to_ask`)."""
+        self._urls = servers_to_ask(self._configured, urls) or self._urls
 
     def reload(self) -> None:
         """Begins anew, from a snapshot, at the next server. Called when the stream may be stuck."""

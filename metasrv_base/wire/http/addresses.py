@@ -1,11 +1,12 @@
 """Validation of the addresses under which programs of a cluster are reached. Pure."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from urllib.parse import urlsplit
 
 URL_CHARS_MAX = 512
+SERVERS_MAX = 32  # servers learnt; a cluster has three or five
 _NAME = re.compile(r"(?=.{1,253}\Z)[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*\.?")
 _NUMBER = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*")
 
@@ -65,6 +66,14 @@ def is_weaker(url: str, than: Iterable[str]) -> bool:
     """Whether *url* is reached without TLS, and one of *than* with: whoever was named by a server
     behind TLS is not shown a token in plain text."""
     return url.startswith("http://") and any(other.startswith("https://") for other in than)
+
+
+def servers_to_ask(configured: Sequence[str], named: Sequence[str]) -> tuple[str, ...]:
+    """The servers to ask: those of a program's settings, which stay in case the others move, and
+    those that a server has *named* last, at most SERVERS_MAX. One that would be asked without TLS
+    is left out if another is asked with it. Empty: none was named, so those known before stay."""
+    learnt = [url.rstrip("/") for url in named if not is_weaker(url, configured)]
+    return tuple(dict.fromkeys([*configured, *learnt[:SERVERS_MAX]])) if named else ()
 
 
 def own_url(advertise: str | None, host: str, port: int) -> str:

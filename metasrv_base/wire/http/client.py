@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 
 from metasrv_base.errors import Corrupt, MetaError, NotLeader, Unavailable, Unknown
 from metasrv_base.token import OwnToken
-from metasrv_base.wire.http.addresses import is_weaker
+from metasrv_base.wire.http.addresses import is_weaker, servers_to_ask
 from metasrv_base.wire.http.http1_connection import ANSWER_BYTES_MAX, LIMIT, AnswerTooLongError
 from metasrv_base.wire.http.pooled_transport import KeptTransport
 from metasrv_base.wire.problem.problems import error_of
@@ -28,7 +28,6 @@ M = TypeVar("M", bound=BaseModel)
 
 CONNECT_MS_MAX = 2_000  # a live server on our networks accepts within milliseconds
 HOPS_MAX = 2  # to leaders that were named; a third would be an election in progress
-SERVERS_MAX = 32  # servers known; a cluster has three or five
 ANSWER_WITHIN_MS = "x-answer-within-ms"
 """Header of a request: the time from its arrival, in milliseconds, in which its sender wants the
 answer. What a server tries again meanwhile it then answers with its last refusal, which says what
@@ -106,7 +105,7 @@ class HttpClient:
         """Opens no connection yet. *named_by* are the servers that named *urls*; none if the
         program's own settings did."""
         assert urls, "a client needs a server"
-        self._urls = tuple(url.rstrip("/") for url in urls)
+        self._urls = self._configured = tuple(url.rstrip("/") for url in urls)
         self._named_by = tuple(named_by)
         self._preferred = self._urls[0]
         self.has_answered = False
@@ -135,10 +134,8 @@ class HttpClient:
         return (self._preferred, *rest)
 
     def learn(self, urls: Iterable[str]) -> None:
-        """More servers to ask; what it was given stays, in case the others move. One that would be
-        asked without TLS is left out if another is asked with it."""
-        learnt = [url.rstrip("/") for url in urls if not is_weaker(url, self._urls)]
-        self._urls = tuple(dict.fromkeys([*self._urls, *learnt]))[:SERVERS_MAX]
+        """Takes the servers that there are now, not those learnt before (`servers_to_ask`)."""
+        self._urls = servers_to_ask(self._configured, tuple(urls)) or self._urls
 
     def headers_for(self, url: str) -> Mapping[str, str]:
         """The headers of every request to *url*. Raises Unavailable if the token may not go

@@ -86,6 +86,21 @@ def test_given_servers_that_refuse_then_they_are_asked_in_turn_until_one_streams
     assert [host for host, _ in seen.asked] == ["one", "two", "one", "two"]
 
 
+def test_given_servers_that_were_replaced_then_those_of_before_are_asked_no_more() -> None:
+    async def main(loop: SimLoop) -> list[str]:
+        clock, servers = SimClock(loop), Scripted([503] * 8)
+        feed = Feed(LiveCatalog(), Servers(URLS[:1], transport=servers), clock, SeededRng())
+        for number in range(100):
+            feed.learn([f"http://m-{number}:1"])
+        task = loop.spawn(WORLD, feed.run())
+        await clock.sleep_ms(2_000)
+        task.cancel()
+        await asyncio.wait([task])
+        return [host for host, _ in servers.asked[:4]]
+
+    assert run(main, seed=1) == ["one", "m-99", "one", "m-99"]
+
+
 def test_given_a_server_that_falls_silent_then_another_is_asked() -> None:
     seen = play([FIRST, HANGS], [update(2), HANGS], wait_ms=SILENT_MS + 1_000)
 

@@ -2,7 +2,13 @@
 
 import pytest
 
-from metasrv_base.wire.http.addresses import is_base_url, may_be_ours, own_url
+from metasrv_base.wire.http.addresses import (
+    SERVERS_MAX,
+    is_base_url,
+    may_be_ours,
+    own_url,
+    servers_to_ask,
+)
 
 
 @pytest.mark.parametrize(
@@ -75,3 +81,13 @@ def test_given_what_is_advertised_when_a_program_names_itself_then_with_that_sch
     advertise: str | None, url: str
 ) -> None:
     assert own_url(advertise, "127.0.0.1", 9) == url
+
+
+def test_given_servers_that_were_named_then_those_of_the_settings_stay_and_some_are_added() -> None:
+    given = ("http://a:1", "http://b:1")
+
+    assert servers_to_ask(given, ["http://c:1/", "http://a:1"]) == (*given, "http://c:1")
+    assert servers_to_ask(given, []) == ()
+    assert servers_to_ask(["https://a:1"], ["http://c:1"]) == ("https://a:1",)
+    many = [f"http://m{number}:1" for number in range(2 * SERVERS_MAX)]
+    assert servers_to_ask(given, many) == (*given, *many[:SERVERS_MAX])

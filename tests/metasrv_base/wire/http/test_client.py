@@ -324,6 +324,15 @@ async def test_given_no_tls_when_servers_are_learnt_then_all_are_taken() -> None
         assert client.urls == ("http://a:1", "http://b:1", "https://c:1")
 
 
+async def test_given_servers_that_are_replaced_one_by_one_then_the_newest_are_known() -> None:
+    async with HttpClient(["http://a:1"]) as client:
+        for number in range(100):
+            client.learn([f"http://m{number + ahead}:1" for ahead in range(3)])
+        client.learn([])
+
+        assert client.urls == ("http://a:1", "http://m99:1", "http://m100:1", "http://m101:1")
+
+
 async def test_given_one_without_tls_that_another_with_named_when_asked_then_no_token_goes() -> (
     None
 ):
