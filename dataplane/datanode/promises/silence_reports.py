@@ -42,6 +42,9 @@ class SilenceReports:
         self._followed = followed
         self._metasrv = metasrv
         self._reporting: set[str] = set()
+        self._next: dict[str, int] = {}
+        """Leader -> the position of the first region of its next report, where one report cannot
+        name them all. Others begin at 0."""
 
     async def run(self) -> None:
         clock, silence = self._ports.clock, self._ports.silence
@@ -64,8 +67,11 @@ class SilenceReports:
                 await clock.sleep_ms(WATCH_MS)
 
     async def report(self, silent: SilentLeader) -> None:
-        """Tells metasrv once."""
-        me, regions = self._ports.membership, silent.regions[:SILENT_REGIONS_MAX]
+        """Tells metasrv once. Reports that are answered name the regions in turn."""
+        me, first = self._ports.membership, self._next.get(silent.leader, 0)
+        regions = silent.regions[first : first + SILENT_REGIONS_MAX]
+        if not regions:
+            regions, first = silent.regions[:SILENT_REGIONS_MAX], 0
         if me.cluster_id is None:
             return
         report = SilenceReport(
@@ -84,6 +90,11 @@ class SilenceReports:
             log.info("silence_unreported", code=error.code, **facts)
         else:
             log.info("silence_reported", verdict=answer.verdict, **facts)
+            following = first + len(regions)
+            if following < len(silent.regions):
+                self._next[silent.leader] = following
+            else:
+                self._next.pop(silent.leader, None)
 
     async def _report_and_leave(self, silent: SilentLeader) -> None:
         try:

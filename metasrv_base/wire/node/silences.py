@@ -8,7 +8,7 @@ from metasrv_base.wire.model import Int64, PositiveInt64, RegionId, WireModel
 from metasrv_base.wire.node.copy_changes import CopyChangesRequest
 from metasrv_base.wire.node.nodes import HeartbeatRequest
 
-SILENT_REGIONS_MAX = 4_096  # of one report; those of others are in the next
+SILENT_REGIONS_MAX = 4_096  # of one report; the next ones have the others
 
 
 class SilenceReport(WireModel):

@@ -1,9 +1,14 @@
 """A node with copies tells metasrv of leaders that have stopped to ask for promises."""
 
 from dataplane.datanode.promises.silence_reports import SilenceReports
-from dataplane.region.copies.leader_silence import SILENCE_MS, WATCH_MS, FollowedHere
+from dataplane.region.copies.leader_silence import (
+    SILENCE_MS,
+    WATCH_MS,
+    FollowedHere,
+    SilentLeader,
+)
 from metasrv_base.errors import Unavailable
-from metasrv_base.wire.node.silences import SilenceAnswer, SilenceReport
+from metasrv_base.wire.node.silences import SILENT_REGIONS_MAX, SilenceAnswer, SilenceReport
 from tests.dataplane.datanode.promises.pair import COPY, LEADER, Peers, PromisingNode
 from tests.sim.loop import SimClock, SimLoop, run
 
@@ -65,3 +70,28 @@ def test_given_a_metasrv_that_is_away_then_one_report_is_under_way_at_a_time() -
     _, reports = lived(is_away=True)
 
     assert len(reports) == 2, "each waits for two seconds"
+
+
+def test_given_more_regions_than_one_report_names_when_told_again_then_each_has_its_turn() -> None:
+    more = 3
+    regions = [
+        FollowedHere(number, 1, LEADER.node) for number in range(1, 1 + SILENT_REGIONS_MAX + more)
+    ]
+
+    async def main(loop: SimLoop) -> list[tuple[str, int]]:
+        clock = SimClock(loop)
+        metasrv = Metasrv(clock)
+        reports = SilenceReports(PromisingNode("dn-2", clock).ports, lambda: regions, metasrv)
+        for is_away, left in ((False, 0), (True, 0), (False, 0), (False, 0), (False, more)):
+            metasrv.is_away = is_away
+            await reports.report(SilentLeader(LEADER.node, SILENCE_MS, regions[left:]))
+        return [(report.region_id[0], len(report.region_id)) for _, report in metasrv.reports]
+
+    last = (str(SILENT_REGIONS_MAX + 1), more)
+    assert run(main, 1) == [
+        ("1", SILENT_REGIONS_MAX),
+        last,  # not heard
+        last,
+        ("1", SILENT_REGIONS_MAX),
+        (str(1 + more), SILENT_REGIONS_MAX),  # the others have left
+    ]
