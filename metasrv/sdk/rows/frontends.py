@@ -37,6 +37,9 @@ LOOK_AGAIN_S = 5.0
 NONE_S = 10.0
 """Seconds that a call goes on once metasrv says that no frontend is registered: one that is started
 again is back by then. Registrations outlive an election, so there are none to wait for."""
+TABLES_MAX = 65_536
+"""Tables whose newest schema version is kept: those that were answered last. A table that gives way
+was not answered for as many others, which takes longer than a frontend may lag (P7)."""
 NONE = "none is registered"
 LOOK_S_MAX = 3.0
 """Seconds for one read of the list: the frontends known before may still do."""
@@ -67,7 +70,8 @@ class Frontends:
         self._token = token
         self._spread = Spread(())
         self._versions: dict[int, int] = {}
-        """Table id -> the newest schema version that an answer was computed with."""
+        """Table id -> the newest schema version that an answer was computed with, the table that
+        was answered last at the end; TABLES_MAX at most."""
         self._is_told = False
         """Whether metasrv has ever said who there is."""
         self._look_at = 0.0
@@ -77,7 +81,9 @@ class Frontends:
 
     def heard(self, table_id: int, schema_version: int) -> None:
         """An answer was computed with that version."""
-        self._versions[table_id] = max(schema_version, self.newest(table_id))
+        self._versions[table_id] = max(schema_version, self._versions.pop(table_id, 0))
+        if len(self._versions) > TABLES_MAX:
+            del self._versions[next(iter(self._versions))]
 
     def newest(self, table_id: int) -> int:
         """The newest heard of; 0: none."""
