@@ -296,6 +296,11 @@ class RegionRoute(StoredPart):
         and is lost (docs/protocols.md P5.12)."""
         return tuple(copy for copy in self.copies if copy.eligible_epoch == self.epoch)
 
+    def would_lead(self, root: str) -> bool:
+        """Whether the copy in *root* may lead if the leader is lost, which is alone in its set:
+        beside the leader's, only disks of such copies have every acknowledged row."""
+        return len(self.in_sync) == 1 and any(copy.root == root for copy in self.eligible)
+
 
 def _not_eligible(copy: RegionCopy) -> RegionCopy:
     if copy.eligible_epoch is None:

@@ -105,7 +105,8 @@ class CopyKeeper:
         statuses, catalog = self.term.nodes.statuses(), self.term.nodes.follower.catalog
         views = {view.node_id: view for view in self.term.ports.placement.nodes()}
         offline = [s.node.node_id for s in statuses if s.state is NodeState.OFFLINE]
-        nodes = CopyNodes(views, offline)
+        safe_lost_ms = self.term.settings.values.safe_lost_time_ms
+        nodes = CopyNodes(views, offline, safe_lost_time_ms=safe_lost_ms)
         reports = {status.node.node_id: status for status in statuses}
 
         def lacks(node: str, region_id: str) -> int | None:
@@ -195,7 +196,9 @@ class CopyKeeper:
         if begun is None:
             return False
         if need.unmade is not None:
-            return self.clock.mono_ms() - begun.at_ms < LOST_MS
+            is_early = self.clock.mono_ms() - begun.at_ms < LOST_MS
+            if is_early or not need.missing:
+                return is_early
         return begun.version == region.copies_version
 
     async def _submit(self, work: CopyWork, version: int) -> None:

@@ -3,6 +3,10 @@
 A copy is lost when its node has been dead for `safe_lost_time_ms`, or is registered no more. Until
 then nothing is done for it: its node may come back with its disk, as a learner that has to catch
 up. One is added before another goes, and goes once as many as the table is to have are in sync.
+
+An eligible copy of a leader that is alone in its set (docs/protocols.md P5.12) stays in its place
+while its node does not have it: another one is added. If no node has room for that, it is given up
+after the same time as the copy of a dead node, and made anew; its folder stays.
 """
 
 from collections import Counter
@@ -42,6 +46,7 @@ class CopyNodes:
     """The registered nodes, by id."""
     offline: Collection[str] = ()
     """Ids of nodes that have been dead for `safe_lost_time_ms`."""
+    safe_lost_time_ms: int = 3_600_000
     learners: Mapping[str, int] = field(default_factory=dict)
     """Node -> learners that it has."""
 
@@ -60,7 +65,8 @@ class Need:
     missing: int = 0
     """Copies that are to be added."""
     unmade: RegionCopy | None = None
-    """A learner that its node does not have: it is made anew there."""
+    """A learner that its node does not have: it is made anew there. If copies are missing too, only
+    where no node has room for one more."""
     surplus: RegionCopy | None = None
     """A copy that is to go."""
 
@@ -71,26 +77,35 @@ class Need:
         return is_surplus, self.living_in_sync, -self.missing, self.copied.region.region_id
 
 
-def need_of(copied: CopiedRegion, nodes: CopyNodes, unmade: Collection[str] = ()) -> Need | None:
+def need_of(
+    copied: CopiedRegion,
+    nodes: CopyNodes,
+    unmade: Collection[str] = (),
+    given_up: Collection[str] = (),
+) -> Need | None:
     """The next change that the region needs; None: it has what its table says, its leader is a
     failover's, or it waits for copies on their way.
 
-    *unmade*: roots of learners that living nodes do not have, although they were told to.
+    *unmade*: roots of learners that living nodes do not have, although they were told to;
+    *given_up*: those of them that they have not had for `safe_lost_time_ms`.
     """
     info, region = copied.info, copied.region
     if info.is_volatile or region.unverified or region.state is not RegionState.OPEN:
         return None
     if nodes.is_lost(region.leader):
         return None
-    sound = [copy for copy in region.copies if _is_sound(copy, copied, nodes)]
+    absent = [copy for copy in region.copies if copy.root in unmade]
+    kept = [copy for copy in absent if region.would_lead(copy.root)]
+    sound = [copy for copy in region.copies if _is_sound(copy, copied, nodes) and copy not in kept]
     living = sum(not nodes.is_lost(node) for node in region.in_sync)
     missing = info.replicas - 1 - len(sound)
     surplus = len(region.copies) + 1 - info.replicas
+    replaceable = (copy for copy in absent if copy not in kept or copy.root in given_up)
+    replaced = next((copy for copy in replaceable if copy.role is CopyRole.LEARNER), None)
     if missing > 0 and surplus <= 0:
-        return Need(copied, living, missing=missing)
-    for copy in region.copies:
-        if copy.role is CopyRole.LEARNER and copy.root in unmade:
-            return Need(copied, living, unmade=copy)
+        return Need(copied, living, missing=missing, unmade=replaced)
+    if replaced is not None:
+        return Need(copied, living, unmade=replaced)
     if surplus > 0 and (going := _going(copied, nodes, missing > 0)) is not None:
         return Need(copied, living, surplus=going)
     return None
@@ -109,14 +124,16 @@ def _fits(copy: RegionCopy, copied: CopiedRegion, nodes: CopyNodes) -> bool:
 def _going(copied: CopiedRegion, nodes: CopyNodes, makes_room: bool) -> RegionCopy | None:
     """The copy that goes first. One of the set goes if as many as there are to be are in sync
     without it; a learner once as many stay in sync; a lost learner also where another has no room
-    to be added. Of copies alike one outside the preferred zones goes: leaders come back to a zone
-    only if it has a copy."""
+    to be added; one that may lead if the leader is lost never goes. Of copies alike one outside the
+    preferred zones goes: leaders come back to a zone only if it has a copy."""
     region, count = copied.region, copied.info.replicas
     sound = [copy for copy in region.copies if _is_sound(copy, copied, nodes)]
     is_settled = 1 + sum(copy.role is CopyRole.IN_SYNC for copy in sound) >= count
 
     def may_go(copy: RegionCopy) -> bool:
         is_lost = nodes.is_lost(copy.node)
+        if region.would_lead(copy.root):
+            return False
         if copy.role is CopyRole.LEARNER:
             return is_settled or (makes_room and is_lost)
         return sum(not nodes.is_lost(node) for node in region.in_sync) - (not is_lost) >= count
@@ -146,37 +163,44 @@ def plan_copies(needs: Iterable[Need], nodes: CopyNodes) -> tuple[CopyWork, ...]
         if need.surplus is not None:
             planned.append(_removal(need, need.surplus, nodes))
             continue
-        chosen = _target(need, list(views.values()), learners)
-        if chosen is None:
+        addition = _addition(need, list(views.values()), learners)
+        if addition is None:
             continue
+        chosen = addition.node
         views[chosen] = replace(views[chosen], regions=views[chosen].regions + 1)
-        learners[chosen] += need.unmade is None
-        planned.append(_addition(need, chosen))
+        learners[chosen] += addition.replaces is None
+        planned.append(addition)
     return tuple(planned)
 
 
-def _target(need: Need, views: Sequence[NodeView], learners: Mapping[str, int]) -> str | None:
-    """The node for one more copy: in a zone that has none of them, where there is one."""
-    copied = need.copied
-    if need.unmade is not None:
-        here = [view for view in views if view.node_id == need.unmade.node]
-        is_able = any(copied.rules.why_not(view) is None for view in here)
-        return need.unmade.node if is_able else None
-    full = {node for node, count in learners.items() if count >= LEARNERS_MAX}
-    return one_more(copied.region.nodes, views, full, copied.rules)
+def _addition(need: Need, views: Sequence[NodeView], learners: Mapping[str, int]) -> AddCopy | None:
+    """One more copy, in a zone that has none of them, where there is one; else one that is made
+    anew in its place. None: no node has room."""
+    copied, replaced = need.copied, need.unmade
+    if need.missing:
+        full = {node for node, count in learners.items() if count >= LEARNERS_MAX}
+        node = one_more(copied.region.nodes, views, full, copied.rules)
+        if node is not None:
+            return _copy_on(copied, node, None)
+    if replaced is None:
+        return None
+    here = [view for view in views if view.node_id == replaced.node]
+    is_able = any(copied.rules.why_not(view) is None for view in here)
+    return _copy_on(copied, replaced.node, replaced) if is_able else None
 
 
-def _addition(need: Need, node: str) -> AddCopy:
-    info, region = need.copied.info, need.copied.region
+def _copy_on(copied: CopiedRegion, node: str, replaced: RegionCopy | None) -> AddCopy:
+    info, region = copied.info, copied.region
     copies = f"{len(region.copies) + 1} of {info.replicas} copies"
-    reason = copies if need.unmade is None else f"{node} does not have its copy"
+    reason = copies if replaced is None else f"{node} does not have its copy"
     return AddCopy(
         table_id=info.table_id,
         name=info.full_name,
         region_id=region.region_id,
         node=node,
         reason=reason,
-        replaces=None if need.unmade is None else need.unmade.root,
+        replaces=None if replaced is None else replaced.root,
+        gives_up=replaced is not None and region.would_lead(replaced.root),
     )
 
 

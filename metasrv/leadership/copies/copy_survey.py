@@ -74,7 +74,7 @@ class CopySurveyor:
             before = len(needs), learners.total(), risk.counts
             for copied in regions_of(catalog, table_id):
                 risk.count(copied.info, copied.region, nodes.is_lost)
-                unmade = list[str]()
+                unmade, given_up = list[str](), list[str]()
                 for copy in copied.region.copies:
                     if copy.role is not CopyRole.LEARNER:
                         continue
@@ -82,8 +82,10 @@ class CopySurveyor:
                     pair = copy.node, copied.region.region_id
                     if (patience_ms := lacks(*pair)) is not None:
                         absent[pair] = self._absent.get(pair, now_ms)
-                        unmade += [copy.root] if now_ms - absent[pair] >= patience_ms else []
-                if (need := need_of(copied, nodes, unmade)) is not None:
+                        away_ms = now_ms - absent[pair]
+                        unmade += [copy.root] if away_ms >= patience_ms else []
+                        given_up += [copy.root] if away_ms >= nodes.safe_lost_time_ms else []
+                if (need := need_of(copied, nodes, unmade, given_up)) is not None:
                     needs.append(need)
             after = len(needs), learners.total(), risk.counts
             if before == after:

@@ -5,11 +5,17 @@ and an order tells the leader, which sends it all records. The copy joins the se
 asks for that (change_copies, docs/protocols.md P5.10): this procedure does not wait for rows, so no
 lock is held meanwhile.
 
+A copy that may lead if the leader is lost (P5.12) is not replaced, unless it was given up: then its
+folder stays on its disk.
+
 An undo removes the learner from the route first, and then deletes its folder. A copy that has
 joined by then stays, since the leader requires it.
 """
 
 from dataclasses import replace
+from operator import not_
+
+from pydantic import Field
 
 from keys.commit.change import change, route_changed
 from keys.model.records import Lock, Resource
@@ -35,7 +41,12 @@ from procedures.steps.copies.copy_orders import (
     order_copies,
     tell_leader,
 )
-from procedures.steps.copies.copy_routes import copy_root, must_have_region, without_copy
+from procedures.steps.copies.copy_routes import (
+    copy_root,
+    must_have_region,
+    must_not_be_eligible,
+    without_copy,
+)
 
 
 class AddCopy(ProcedureState):
@@ -48,8 +59,16 @@ class AddCopy(ProcedureState):
     replaces: str | None = None
     """Root of the learner on that node in whose place the copy comes: it was never made, or its
     disk is gone. None: the node has no copy."""
+    gives_up: bool = Field(default=False, exclude_if=not_)
+    """The replaced learner counts as lost, also if it may lead by the route: its node has not had
+    it for `safe_lost_time_ms`. Its folder is not deleted by this procedure."""
     root: str | None = None
     """Root of the copy; None: not placed yet."""
+
+    @property
+    def discards(self) -> str | None:
+        """The root in whose place the copy comes, if its folder is to be deleted."""
+        return None if self.gives_up else self.replaces
 
 
 async def place(state: AddCopy, context: Context) -> Outcome[AddCopy]:
@@ -57,7 +76,8 @@ async def place(state: AddCopy, context: Context) -> Outcome[AddCopy]:
 
     Raises NotFound for a table or region that is gone; Conflict: `node-not-eligible`,
     `replica-limit` before anything is made, `version-mismatch` where the node has another copy than
-    was known. Raises Unavailable while the region is not open.
+    was known, `action-not-allowed` where that copy may lead. Raises Unavailable while the region is
+    not open.
     """
     info_key, key = TableInfoKey(state.table_id), TableRouteKey(state.table_id)
     snapshot = await context.snapshot(info_key, key)
@@ -76,7 +96,8 @@ async def place(state: AddCopy, context: Context) -> Outcome[AddCopy]:
 
 
 def _without_replaced(region: RegionRoute, state: AddCopy) -> tuple[RegionCopy, ...]:
-    """The copies that stay. Raises Conflict("version-mismatch")."""
+    """The copies that stay. Raises Conflict("version-mismatch"), or ("action-not-allowed") for a
+    replaced copy that may lead and was not given up."""
     here = [region.root] if region.leader == state.node else []
     here += [copy.root for copy in region.copies if copy.node == state.node]
     expected = [] if state.replaces is None else [state.replaces]
@@ -84,6 +105,8 @@ def _without_replaced(region: RegionRoute, state: AddCopy) -> tuple[RegionCopy, 
     if here != expected or any(copy.role is CopyRole.IN_SYNC for copy in replaced):
         facts = {"expected": expected, "found": here}
         raise Conflict("version-mismatch", region_id=region.region_id, **facts)
+    if state.replaces is not None and not state.gives_up:
+        must_not_be_eligible(region, state.replaces, "add_copy")
     return tuple(copy for copy in region.copies if copy not in replaced)
 
 
@@ -117,7 +140,8 @@ async def make(state: AddCopy, context: Context) -> Outcome[AddCopy]:
     answers.must_all_succeed()
     region = target.region
     await tell_leader(context, target.info, region)
-    stays = await _discard(target, state.replaces, context)
+    stays = await _discard(target, state.discards, context)
+    stays += [state.replaces] if state.gives_up and state.replaces else []
     facts = {"node": state.node, "root": state.root, "copies_version": region.copies_version}
     return Done(state, {"region_id": state.region_id, "added": True, **facts, "stays": stays})
 
@@ -162,7 +186,7 @@ async def remove_learner(state: AddCopy, context: Context) -> Back | None:
         if roles or region.root == state.root:
             return None  # it has joined, and may lead
     target = await _target(state, context)
-    for root in (state.root, state.replaces):
+    for root in (state.root, state.discards):
         await _discard(target, root, context)
     return None
 

@@ -4,7 +4,7 @@ The copy is removed from the route; then an order tells the leader, which requir
 then (docs/protocols.md P5.10), and the node deletes the folder. A leader that will be alone in its
 set is told before, too, and must answer. A copy of the set is removed only if the table's number of
 copies is in sync without it, on nodes that live, so its replacement has joined before; a move names
-that replacement.
+that replacement. A copy that may lead if the leader is lost (P5.12) stays as long as it may.
 """
 
 from collections.abc import Collection
@@ -28,7 +28,7 @@ from procedures.locking.locks import route_key, shared
 from procedures.machine import AdmissionLane, Done, Goto, Kind, Outcome, ProcedureState, Step
 from procedures.steps.copies.copy_leavings import delete_left
 from procedures.steps.copies.copy_orders import CopyTarget, announce_leave, tell_leader
-from procedures.steps.copies.copy_routes import must_have_region, without_copy
+from procedures.steps.copies.copy_routes import eligible_refusal, must_have_region, without_copy
 
 
 class RemoveCopy(ProcedureState):
@@ -41,7 +41,7 @@ class RemoveCopy(ProcedureState):
     reason: str
     forced: bool = False
     """An operator wants it, for that reason, also if fewer copies are in sync then than the table
-    is to have."""
+    is to have, and if it is one that may lead."""
     replaced_by: str | None = Field(default=None, exclude_if=partial(is_, None))
     """The root of the copy that was added for it (move_copy), which must be in the set. None: no
     copy was."""
@@ -94,6 +94,8 @@ def refusal_of(
     in_set |= {copy.root: copy.node for copy in region.copies if copy.role is CopyRole.IN_SYNC}
     if state.replaced_by is not None and state.replaced_by not in in_set:
         return "the copy in its place is not in sync"
+    if not state.forced and (refusal := eligible_refusal(region, state.root)) is not None:
+        return refusal
     needed = info.replicas if state.least is None else state.least
     left = sum(node in alive for root, node in in_set.items() if root != state.root)
     if state.root in in_set and left < needed and not state.forced:

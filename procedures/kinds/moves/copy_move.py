@@ -17,7 +17,7 @@ from procedures.kinds.copies.remove_copy import RemoveCopy
 from procedures.kinds.failover.switch_leader import SwitchLeader
 from procedures.machine import ProcedureState
 from procedures.ports import ChildEnd
-from procedures.steps.copies.copy_routes import must_have_region
+from procedures.steps.copies.copy_routes import must_have_region, must_not_be_eligible
 from procedures.steps.paged_children import child_id
 
 
@@ -80,8 +80,8 @@ def destination_of(
 
     Raises NotFound where no copy has that root; Conflict: `replica-limit` for a region that has one
     copy too many already, `node-not-eligible` for the node of the source, `action-not-allowed`
-    where too few copies would be left, since the destination has one already; Unavailable while the
-    region is not open.
+    where too few copies would be left, since the destination has one already, or where that one may
+    lead if the leader is lost; Unavailable while the region is not open.
     """
     if from_root not in region.roots:
         raise NotFound(what=f"copy of region {region.region_id}", name=from_root)
@@ -94,6 +94,7 @@ def destination_of(
         return Destination.ABSENT
     if to_node not in region.in_sync:
         _must_be_left(info, region, len(region.nodes) - 1, f"{to_node} has a copy that is to join")
+        must_not_be_eligible(region, root, "move_copy")
         kept = tuple(copy for copy in region.copies if copy.root != root)
         must_take_one_more(info, region, kept)
         return Destination.LEARNER

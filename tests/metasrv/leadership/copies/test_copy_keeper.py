@@ -1,5 +1,7 @@
 """The loop that makes lost copies again, on a whole server: when it acts, and when it does not."""
 
+import pytest
+
 from keys.model.tables import RegionRoute
 from metasrv.leadership.copies.copy_keeper import AGAIN_MS, EVERY_MS, SOON_MS, CopyKeeper, pause_ms
 from metasrv.leadership.copies.copy_survey import ABSENT_MS, LOST_MS
@@ -161,6 +163,28 @@ async def test_given_a_learner_whose_node_reports_it_as_lost_then_it_is_made_ane
         now = region_now(server, region)
         assert roles(now) == roles(region)
         assert now.copies[-1].root != learner.root
+
+
+@pytest.mark.parametrize("reports", ["empty", "broken"])
+async def test_given_a_copy_that_may_lead_when_its_node_lacks_it_then_it_stays_and_one_is_added(
+    reports: str,
+) -> None:
+    """It may be the only other disk with every acknowledged row, and is slow to open."""
+    async with leader(nodes=4) as server:
+        region = await copied_region(server)
+        copy, keeper = region.copies[0], keeper_of(server)
+        passes(server, 60_000)
+        await results(server, region.leader, change_of(region, copy, eligible=True))
+        assert [each.root for each in region_now(server, region).eligible] == [copy.root]
+
+        for ms in (2_000, ABSENT_MS):
+            passes(server, ms, **{reports: copy.node})
+            await looked(server, keeper)
+
+        now = region_now(server, region)
+        assert [each.root for each in now.eligible] == [copy.root]
+        assert "dn-4" in roles(now)
+        assert not [order for _, order in server.nodes.asked if order.op == "discard"]
 
 
 async def test_given_lost_copies_then_metrics_count_the_regions_at_risk() -> None:

@@ -106,6 +106,21 @@ async def test_given_a_move_that_cannot_be_when_asked_then_refused_at_once(
         assert region_now(server, region) == region
 
 
+async def test_given_a_copy_that_may_lead_when_another_is_to_take_its_place_then_refused() -> None:
+    async with leader(nodes=4) as server:
+        region = await copied_region(server)
+        copy, learner = region.copies
+        path, wait = f"/v1/regions/{region.region_id}/copies", {"prefer": "wait=60"}
+        await server.client.post(path, json={"reason": "test"}, headers=wait)
+        more = region_now(server, region)
+        await results(server, region.leader, change_of(more, copy, eligible=True))
+
+        answer = await move(server, region, learner.node, to_node=copy.node)
+
+        assert (answer.status_code, answer.json()["code"]) == (409, "action-not-allowed")
+        assert "alone in its set" in answer.text
+
+
 async def test_given_a_region_with_one_copy_too_many_when_one_is_to_move_then_replica_limit() -> (
     None
 ):

@@ -5,9 +5,11 @@ from typing import Any
 
 from keys.model.records import ProcedureHistory
 from keys.store.kv import Compare
+from procedures.kinds.failover.change_copies import ChangeCopies
 from procedures.machine import ProcedureState
 from tests.fakes.cluster import Cluster
 from tests.procedures.harness.agree import history_of
+from tests.procedures.harness.copies.copied_scenarios import JOIN
 from tests.procedures.harness.copies.copied_tables import with_copied_table
 from tests.procedures.harness.ends import TABLE
 from tests.procedures.kinds.runs import begun, finish
@@ -46,3 +48,16 @@ def roles(cluster: Cluster, region: int) -> Roles:
 
 def code_of(history: ProcedureHistory) -> str | None:
     return None if history.last.error is None else history.last.error.code
+
+
+def leaves_eligible(region: str) -> ChangeCopies:
+    """dn-2 leaves the set of *region*, below the minimum, with every acknowledged row."""
+    return ChangeCopies.model_validate(
+        {
+            **JOIN.model_dump(),
+            "region_id": region,
+            "root": f"/disks/dn-2/regions/{region}-1",
+            "change": "leave",
+            "eligible": True,
+        }
+    )

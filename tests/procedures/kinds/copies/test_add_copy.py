@@ -8,10 +8,17 @@ import pytest
 from keys.model.tables import CopyRole
 from keys.store.kv import Compare
 from procedures.kinds.copies.add_copy import ADD_COPY, AddCopy
+from procedures.kinds.failover.change_copies import CHANGE_COPIES
 from tests.fakes.cluster import Cluster
 from tests.procedures.harness.copies.copied_scenarios import ADD, FIRST, REMAKE, SECOND, THIRD
 from tests.procedures.harness.copies.copied_tables import with_copied_table
-from tests.procedures.kinds.copies.copy_lives import code_of, lives, regions, roles
+from tests.procedures.kinds.copies.copy_lives import (
+    code_of,
+    leaves_eligible,
+    lives,
+    regions,
+    roles,
+)
 
 ADDS = ADD_COPY.name
 
@@ -92,3 +99,23 @@ def test_given_a_lost_learner_when_made_anew_then_in_another_root_and_the_old_on
     assert learner["root"] in cluster.plane.storage.folders
     assert end.result is not None
     assert end.result["stays"] == []
+
+
+@pytest.mark.parametrize("gives_up", [False, True])
+def test_given_a_copy_that_may_lead_when_made_anew_then_only_if_given_up_and_its_folder_stays(
+    gives_up: bool,
+) -> None:
+    """It may be the only other disk with every acknowledged row."""
+    root = f"/disks/dn-2/regions/{FIRST}-1"
+    update = {"region_id": FIRST, "replaces": root, "gives_up": gives_up}
+    anew = REMAKE.model_copy(update=update)
+
+    ends, cluster = lives((CHANGE_COPIES.name, leaves_eligible(FIRST)), (ADDS, anew))
+
+    assert code_of(ends[1]) == (None if gives_up else "action-not-allowed")
+    (copy,) = regions(cluster)[0]["copies"]
+    assert (copy["root"] == root, copy.get("eligible_epoch")) == (
+        (False, None) if gives_up else (True, 1)
+    )
+    assert root in cluster.plane.storage.folders
+    assert (ends[1].result or {}).get("stays") == ([root] if gives_up else None)

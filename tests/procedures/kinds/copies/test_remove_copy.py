@@ -22,7 +22,7 @@ from tests.procedures.harness.copies.copied_tables import (
 from tests.procedures.harness.copies.copied_tables import IN_SYNC as MEMBER
 from tests.procedures.harness.ends import TABLE
 from tests.procedures.harness.tables import NODES, put_schema, reserve_ids
-from tests.procedures.kinds.copies.copy_lives import code_of, lives, roles
+from tests.procedures.kinds.copies.copy_lives import code_of, leaves_eligible, lives, roles
 from tests.procedures.kinds.runs import begun, finish
 from tests.sim.loop import SimLoop, run
 
@@ -190,3 +190,13 @@ def test_given_a_removal_that_was_done_when_asked_again_then_nothing_changes() -
     assert [code_of(end) for end in ends] == [None, None]
     assert [end.catalog_version is None for end in ends] == [False, True]
     assert roles(cluster, 1) == [("dn-3", "in-sync")]
+
+
+@pytest.mark.parametrize("forced", [False, True])
+def test_given_a_copy_that_may_lead_when_removed_then_only_by_force(forced: bool) -> None:
+    state = IN_SYNC.model_copy(update={"forced": forced})
+
+    ends, cluster = lives((CHANGE_COPIES.name, leaves_eligible(FIRST)), (REMOVES, state))
+
+    assert code_of(ends[1]) == (None if forced else "action-not-allowed")
+    assert roles(cluster, 0) == ([] if forced else [("dn-2", "learner")])
