@@ -30,7 +30,7 @@ def delete_region_root(disk: Disk, root: str, region_id: int) -> None:
         entries = disk.walk(root)
     except NotFound:
         return
-    _must_hold_no_strangers(root, entries)
+    must_hold_no_strangers(root, entries)
     _must_be_of(disk, root, region_id, entries)
     for folder in (DATA, ATTEMPTS):
         disk.remove_tree(posixpath.join(root, folder))
@@ -42,7 +42,9 @@ def delete_region_root(disk: Disk, root: str, region_id: int) -> None:
     disk.remove_tree(root)
 
 
-def _must_hold_no_strangers(root: str, entries: Sequence[str]) -> None:
+def must_hold_no_strangers(root: str, entries: Sequence[str]) -> None:
+    """Raises Refused for a folder in which something lies that no region makes. *entries*: all that
+    is below it."""
     strangers = [
         name for name in entries if not (is_our_folder(name) if name[-1] == "/" else is_ours(name))
     ]

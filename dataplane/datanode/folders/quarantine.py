@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from dataplane.datanode.folders.deletion import delete_region_root
+from dataplane.datanode.folders.deletion import delete_region_root, must_hold_no_strangers
 from dataplane.region.disk.disk import Disk
 from dataplane.region.format.names import Opening, fence_name, fences
 from metasrv_base.errors import Conflict, NotFound, Refused
@@ -49,17 +49,20 @@ class Quarantine:
     def take(self, root: str, region_id: int, fence: Opening, at_ms: int) -> None:
         """Puts a region's folder into quarantine. One that is not there has gone already.
 
-        Raises Refused for a folder that is not of that region, directly below the regions' folder;
-        Conflict `stale-epoch` if its highest fence is not *fence*.
+        Raises Refused for a folder that is not of that region, directly below the regions' folder,
+        or that holds what no region makes, since `delete` would refuse it; Conflict `stale-epoch`
+        if its highest fence is not *fence*.
         """
         name = self._name_of(root, region_id)
         try:
-            highest = max(fences(self._disk.list(root)), default=None)
+            entries = self._disk.walk(root)
         except NotFound:
             return
+        highest = max(fences(entries), default=None)
         if highest != fence:
             there = None if highest is None else fence_name(highest)
             raise Conflict("stale-epoch", root=root, expected=fence_name(fence), found=there)
+        must_hold_no_strangers(root, entries)
         self._disk.make_folder(self._folder)
         self._move(root, self._path(name, at_ms), into=self._folder, out_of=self._regions)
 

@@ -1,10 +1,12 @@
 """Puts folders that no route names into quarantine, and deletes them there: the loop of one term.
 
-It chooses; a procedure proves (procedures/kinds/orphans/remove_orphans.py). Nothing is chosen
-during the grace after an election or in maintenance, nor on a node that has just come back.
+It chooses; a procedure proves (procedures/kinds/orphans/remove_orphans.py). Folders that were
+chosen before and are still there come after all others of their page: none holds the others up.
+Nothing is chosen during the grace after an election or in maintenance, nor on a node that has just
+come back.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import structlog
@@ -34,6 +36,10 @@ NODES_MAX = 4
 log = structlog.get_logger()
 
 
+FolderKey = tuple[str, int | None]
+"""Root of a folder, and the time at which it came into quarantine."""
+
+
 @dataclass(slots=True)
 class _NodeLook:
     """The progress through the folders of one node."""
@@ -45,6 +51,11 @@ class _NodeLook:
     folders: int = 0
     size_bytes: int = 0
     """Folders in quarantine on the pages of this round, and their bytes."""
+    tried: dict[FolderKey, int] = field(default_factory=dict)
+    """The number of the last choice of each folder that is there still."""
+    listed: set[FolderKey] = field(default_factory=set)
+    """Folders that might have been chosen on the pages of this round."""
+    choices: int = 0
 
 
 @dataclass(slots=True)
@@ -105,12 +116,15 @@ class OrphanKeeper:
             return
         if not survey.has_quarantine:
             return
-        due = _due(survey, now_ms - tuned.orphan_retention_ms)
-        chosen = due or _orphans(survey)
-        if chosen:
-            grace_ms = tuned.orphan_retention_ms if due else tuned.orphan_grace_ms
-            state = RemoveOrphans(node=node, deletes=bool(due), folders=chosen, grace_ms=grace_ms)
+        due = (*_due(survey, now_ms - tuned.orphan_retention_ms), *_orphans(survey))
+        look.listed.update(map(_key, due))
+        if chosen := _chosen(due, look.tried):
+            deletes = chosen[0].at_ms is not None
+            grace_ms = tuned.orphan_retention_ms if deletes else tuned.orphan_grace_ms
+            state = RemoveOrphans(node=node, deletes=deletes, folders=chosen, grace_ms=grace_ms)
             await self._submit(state)
+            look.choices += 1
+            look.tried |= dict.fromkeys(map(_key, chosen), look.choices)
         self._turn_page(node, look, survey)
 
     def _turn_page(self, node: str, look: _NodeLook, survey: SurveyedPage) -> None:
@@ -122,6 +136,8 @@ class OrphanKeeper:
             look.first, look.due_ms = int(survey.page.next), 0
             return
         self.term.quarantined.take(node, look.folders, look.size_bytes)
+        look.tried = {key: number for key, number in look.tried.items() if key in look.listed}
+        look.listed.clear()
         look.first = look.folders = look.size_bytes = 0
 
     async def _submit(self, state: RemoveOrphans) -> None:
@@ -146,28 +162,37 @@ def _removing(term: Term) -> Iterable[str]:
             yield str(record.state["node"])
 
 
-def _due(survey: SurveyedPage, before_ms: int) -> tuple[OrphanFolder, ...]:
+def _due(survey: SurveyedPage, before_ms: int) -> Iterator[OrphanFolder]:
     """Folders with a proof that came into quarantine at *before_ms* or earlier."""
-    return _each_region_once(
-        OrphanFolder(root=held.folder.root, region_id=held.folder.region_id, at_ms=held.at_ms)
-        for folder in survey.held
-        if folder.judgement.orphan is not None and (held := folder.held).at_ms <= before_ms
-    )
+    for folder in survey.held:
+        held = folder.held
+        if folder.judgement.orphan is not None and held.at_ms <= before_ms:
+            root, region_id = held.folder.root, held.folder.region_id
+            yield OrphanFolder(root=root, region_id=region_id, at_ms=held.at_ms)
 
 
-def _orphans(survey: SurveyedPage) -> tuple[OrphanFolder, ...]:
-    return _each_region_once(
-        OrphanFolder(root=judgement.folder.root, region_id=str(judgement.folder.region_id))
-        for judgement in survey.folders
-        if judgement.orphan is not None
-    )
+def _orphans(survey: SurveyedPage) -> Iterator[OrphanFolder]:
+    for judgement in survey.folders:
+        if judgement.orphan is not None:
+            folder = judgement.folder
+            yield OrphanFolder(root=folder.root, region_id=str(folder.region_id))
 
 
-def _each_region_once(folders: Iterable[OrphanFolder]) -> tuple[OrphanFolder, ...]:
-    """The first FOLDERS_MAX, of a region no more than one."""
+def _key(folder: OrphanFolder) -> FolderKey:
+    return folder.root, folder.at_ms
+
+
+def _chosen(
+    due: Iterable[OrphanFolder], tried: Mapping[FolderKey, int]
+) -> tuple[OrphanFolder, ...]:
+    """The folders of one procedure: FOLDERS_MAX at most, of a region no more than one, all in
+    quarantine or none. Those that were never chosen come first, then those whose last choice was
+    the longest ago. Of folders alike *due* has those first that are to come first."""
+    ranked = sorted(due, key=lambda folder: tried.get(_key(folder), 0))
     first: dict[str, OrphanFolder] = {}
-    for folder in folders:
-        first.setdefault(folder.region_id, folder)
+    for folder in ranked:
+        if (folder.at_ms is None) == (ranked[0].at_ms is None):
+            first.setdefault(folder.region_id, folder)
         if len(first) == FOLDERS_MAX:
             break
     return tuple(first.values())

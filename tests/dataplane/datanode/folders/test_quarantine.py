@@ -99,6 +99,17 @@ def test_given_another_fence_than_was_judged_when_taken_then_it_stays(fence: Ope
     assert files(disk, ROOT) is not None
 
 
+def test_given_a_stranger_when_taken_then_refused_as_its_deletion_would_be() -> None:
+    disk = MemoryDisk(made())
+    put(disk, f"{ROOT}/core.12345")
+
+    with pytest.raises(Refused) as refusal:
+        Quarantine(disk, "/n").take(ROOT, REGION, FENCE, 7)
+
+    assert refusal.value.facts["strangers"] == ["core.12345"]
+    assert files(disk, ROOT) is not None
+
+
 def test_given_a_folder_without_a_fence_when_taken_then_it_stays() -> None:
     disk = MemoryDisk(MemoryStore())
     put(disk, f"{ROOT}/data/1-1-1.parquet")

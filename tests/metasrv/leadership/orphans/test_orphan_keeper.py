@@ -109,9 +109,39 @@ async def test_given_folders_in_quarantine_when_the_retention_is_over_then_delet
 
         assert (first.deletes, regions(first), first.grace_ms) == (True, [1], RETENTION_MS)
         assert [folder.at_ms for folder in first.folders] == [old.at_ms]
-        assert (second.deletes, regions(second)) == (True, [1, 2])
+        assert (second.deletes, regions(second)) == (True, [2, 1]), "the first is there still"
         quarantined = one.server.term.quarantined
         assert (quarantined.folders, quarantined.size_bytes) == (2, 200)
+
+
+async def test_given_folders_that_do_not_go_when_looked_at_then_all_others_come_before_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The node refuses to delete one of them, and nothing is done to the others for long."""
+    async with office(monkeypatch) as one:
+        one.disk.quarantined = [one.held(1, RETENTION_MS)]
+        one.disk.roots = [one.orphan(number) for number in range(2, 2 + 2 * FOLDERS_MAX)]
+
+        looks = [await one.looked() for _ in range(5)]
+
+        chosen = [(state.deletes, regions(state)) for (state,) in looks]
+        first, second = [*range(2, 18)], [*range(18, 34)]
+        assert chosen == [(True, [1]), (False, first), (False, second), (True, [1]), (False, first)]
+
+
+async def test_given_a_folder_that_went_and_came_again_when_looked_at_then_it_is_as_new(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with office(monkeypatch) as one:
+        one.disk.roots = [one.orphan(1)]
+        await one.looked()
+        one.disk.roots = []
+        await one.looked()
+        one.disk.roots = [one.orphan(number) for number in range(1, 2 + FOLDERS_MAX)]
+
+        (state,) = await one.looked()
+
+        assert regions(state) == [*range(1, 1 + FOLDERS_MAX)]
 
 
 async def test_given_folders_without_a_proof_when_looked_at_then_none_is_chosen(
