@@ -88,7 +88,7 @@ def placement_of(
     newest = max(held, key=rank, default=None)
     if newest is None:
         return RestoredPlacement(RegionFate.MISSING, region, "no node has a folder of it")
-    unread = [other for other in held if other.root.error and other.fence >= newest.manifest]
+    unread = [other for other in held if other.root.error and _may_be_newer(other, newest)]
     if unread:
         reason = f"{unread[0].root.root}: {unread[0].root.error}"
         return RestoredPlacement(RegionFate.UNREADABLE, region, reason)
@@ -99,6 +99,12 @@ def placement_of(
         reason = f"{newest.root.root} was taken over by {opener}, which no node has"
         return RestoredPlacement(RegionFate.MISSING, region, reason)
     return _opened(region, newest, max(other.fence[0] for other in held))
+
+
+def _may_be_newer(unread: HeldRoot, newest: HeldRoot) -> bool:
+    """Whether a folder without a manifest that can be read may have a later one than *newest*: so
+    its fences say, or they cannot be read either."""
+    return unread.root.fence_epoch == 0 or unread.fence >= newest.manifest
 
 
 def is_in_doubt(held: Sequence[HeldRoot]) -> bool:

@@ -1,6 +1,7 @@
 """The folders of regions on a node's disk, with what their fences and manifests say. Reads only.
 
-Those in quarantine are listed apart, with the roots that they were.
+Those in quarantine are listed apart, with the roots that they were. A folder that cannot be read is
+listed with the error, which is no error of the others.
 """
 
 import posixpath
@@ -19,11 +20,12 @@ from dataplane.datanode.folders.quarantine import (
 )
 from dataplane.region.disk.disk import Disk
 from dataplane.region.disk.read_only import ReadOnlyDisk
-from dataplane.region.format.names import fences
+from dataplane.region.format.names import fence_name, fences
 from dataplane.region.log.sealed_log import last_position
 from dataplane.region.manifests.fence import read_fence
 from dataplane.region.manifests.manifest import Manifest, read_current_manifest
 from metasrv_base.errors import MetaError, NotFound
+from metasrv_base.wire.model import INT64_END
 from metasrv_base.wire.node.adoption import INVENTORY_ROOTS_MAX, FoundRoot, QuarantinedRoot
 
 
@@ -87,12 +89,15 @@ def _quarantined(
 ) -> Iterator[QuarantinedRoot]:
     """Yields a folder without a fence too: its deletion was interrupted."""
     former = posixpath.join(node_root, REGIONS, held.name)
+    folder = FoundRoot(region_id=str(held.region_id), root=former)
+    size = 0
     try:
         size = _bytes(disk, path)
-        described = next(_root(disk, held.region_id, path, log_ends=log_ends), None)
     except NotFound:  # it was deleted meanwhile
         return
-    folder = described or FoundRoot(region_id=str(held.region_id), root=former)
+    except MetaError as error:
+        folder = folder.model_copy(update={"error": str(error)})
+    folder = next(_root(disk, held.region_id, path, log_ends=log_ends), folder)
     yield QuarantinedRoot(
         folder=folder.model_copy(update={"root": former}), path=path, at_ms=held.at_ms, bytes=size
     )
@@ -105,25 +110,28 @@ def _bytes(disk: Disk, path: str) -> int:
 
 def _root(disk: Disk, region_id: int, path: str, *, log_ends: bool) -> Iterator[FoundRoot]:
     """Yields nothing for a folder that was deleted meanwhile, or has no fence."""
+    facts = FoundRoot(region_id=str(region_id), root=path)
     try:
         names = disk.list(path)
     except NotFound:
+        return
+    except MetaError as error:
+        yield facts.model_copy(update={"error": str(error)})
         return
     raised = fences(names)
     if not raised:
         return
     highest = max(raised)
-    facts = FoundRoot(
-        region_id=str(region_id),
-        root=path,
-        fence_epoch=highest.epoch,
-        fence_opening=highest.number,
-    )
-    content = read_fence(disk, path, highest)
-    if content is not None:
-        update = {"opener": content.root, "fenced_ms": content.created_ms}
-        facts = facts.model_copy(update=update)
+    if max(highest) >= INT64_END:
+        yield facts.model_copy(update={"error": f"{fence_name(highest)} is above every epoch"})
+        return
+    fence = {"fence_epoch": highest.epoch, "fence_opening": highest.number}
+    facts = facts.model_copy(update=fence)
     try:
+        content = read_fence(disk, path, highest)
+        if content is not None:
+            update = {"opener": content.root, "fenced_ms": content.created_ms}
+            facts = facts.model_copy(update=update)
         manifest = read_current_manifest(disk, path, region_id)
         if manifest is not None and log_ends:
             end = last_position(disk, path, manifest)

@@ -15,6 +15,7 @@ from dataplane.datanode.folders.deletion import delete_region_root, must_hold_no
 from dataplane.region.disk.disk import Disk
 from dataplane.region.format.names import Opening, fence_name, fences
 from metasrv_base.errors import Conflict, NotFound, Refused
+from metasrv_base.wire.model import INT64_END
 
 REGIONS = "regions"
 QUARANTINE = "quarantine"
@@ -35,7 +36,9 @@ class Quarantined(NamedTuple):
 def parsed(name: str) -> Quarantined | None:
     """Reads the name of a folder in quarantine; None: no folder has such a name there."""
     match = _NAME.fullmatch(name)
-    return None if match is None else Quarantined(int(match[2]), match[1], int(match[4]))
+    if match is None or max(int(match[2]), int(match[4])) >= INT64_END:
+        return None
+    return Quarantined(int(match[2]), match[1], int(match[4]))
 
 
 class Quarantine:

@@ -13,7 +13,13 @@ from metasrv.leadership.term import Term
 from metasrv_base.errors import Conflict
 from metasrv_base.wire.model import INT64_END
 from metasrv_base.wire.node.adoption import Inventory, QuarantinedRoot
-from procedures.steps.orphans.judging import Evidence, Judgement, RegionFolder, judgements
+from procedures.steps.orphans.judging import (
+    Evidence,
+    Judgement,
+    RegionFolder,
+    judgements,
+    unread_roots,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,7 @@ async def surveyed(term: Term, node_id: str, first: int, now_ms: int) -> Surveye
         is_busy=busy.__contains__,
         seen_at=read.must(version).version,
         borrowed=frozenset(borrowed for root in page.roots for borrowed in root.borrows),
+        unread=unread_roots(page),
         is_restored=read.must(cluster).restored is not None,
         now_ms=now_ms,
         grace_ms=term.settings.values.orphan_grace_ms,

@@ -64,7 +64,8 @@ class FoundRoot(WireModel):
     borrows: list[str] = Field(default_factory=list)
     """Roots of earlier leaders that it still reads."""
     error: str | None = None
-    """Reason for which its manifest cannot be read; with `log_ends`, its log either."""
+    """Reason for which its manifest cannot be read, or all of it, so that `fence_epoch` is 0; with
+    `log_ends`, its log either."""
     log_epoch: Int64 | None = Field(default=None, exclude_if=partial(is_, None))
     """Epoch of the last record in its files and its log; 0: it has none. Absent unless the request
     says `log_ends`."""

@@ -14,7 +14,8 @@ from itertools import groupby
 
 from keys.model.tables import RegionRoute, RegionState, TableRoute
 from metasrv_base.ids import RegionId, table_of
-from metasrv_base.wire.node.adoption import FoundRoot
+from metasrv_base.wire.model import INT64_END
+from metasrv_base.wire.node.adoption import FoundRoot, Inventory
 
 _NAME = re.compile(r"(?:.*/)?([0-9]{1,20})-([0-9]{1,20})(?:-([0-9]{1,20}))?")
 """Region, epoch, and of a copy that was added later the version of the copies: as
@@ -54,7 +55,7 @@ class WaitReason(StrEnum):
     YOUNG = "young"
     """Its highest fence was raised within the grace time."""
     READERS = "readers"
-    """A node that has the region did not say which folders it reads."""
+    """A node that has the region did not say which folders it reads, or cannot read which."""
     NAME = "name"
     """No region's folder has such a name: an operator put it there."""
 
@@ -85,7 +86,10 @@ class RegionFolder:
         match = _NAME.fullmatch(root)
         if match is None:
             return cls(root, None)
-        return cls(root, int(match[1]), int(match[2]), int(match[3] or 0))
+        region_id, epoch, version = (int(number or 0) for number in match.groups())
+        if max(region_id, epoch, version) >= INT64_END:
+            return cls(root, None)
+        return cls(root, region_id, epoch, version)
 
     @classmethod
     def of(cls, item: FoundRoot) -> "RegionFolder":
@@ -106,7 +110,8 @@ class RegionFolder:
         """Describes a folder in quarantine. One without a fence had one when it came: its deletion
         was interrupted, and its name says what it was."""
         described = cls.of(item)
-        return described if item.fence_epoch else replace(described, is_readable=True)
+        was_cut = item.fence_epoch == 0 and item.error is None
+        return replace(described, is_readable=True) if was_cut else described
 
     @property
     def table_id(self) -> int | None:
@@ -129,6 +134,8 @@ class Evidence:
     of them is busy, or ended at that version or before."""
     borrowed: frozenset[str] = frozenset()
     """Roots that manifests of claimed roots name, or routes of other tables."""
+    unread: frozenset[str] = frozenset()
+    """Roots whose manifests cannot be read: nobody knows which roots they name."""
     is_restored: bool = False
     """Whether the cluster was restored from a backup, which folders may be newer than."""
     now_ms: int = 0
@@ -156,6 +163,11 @@ class Judgement:
         return self.orphan is None and (self.wait is None or self.wait in NAMED_BY_OTHERS)
 
 
+def unread_roots(page: Inventory) -> frozenset[str]:
+    """Roots of a page of which their node does not know what they read."""
+    return frozenset(root.root for root in page.every_root if root.error is not None)
+
+
 def judgements(folders: Iterable[RegionFolder], evidence: Evidence) -> Iterator[Judgement]:
     """Judges folders in their order. Those of one table that follow each other cost one look at its
     route."""
@@ -178,7 +190,7 @@ def judgements(folders: Iterable[RegionFolder], evidence: Evidence) -> Iterator[
             elif route is None:
                 yield _without_table(folder, evidence)
             else:
-                yield _unnamed(folder, regions.get(str(folder.region_id)))
+                yield _unnamed(folder, regions.get(str(folder.region_id)), evidence.unread)
 
 
 def _not_known(folder: RegionFolder, evidence: Evidence) -> WaitReason | None:
@@ -201,7 +213,7 @@ def _without_table(folder: RegionFolder, evidence: Evidence) -> Judgement:
     return Judgement(folder, OrphanReason.NO_TABLE)
 
 
-def _unnamed(folder: RegionFolder, region: RegionRoute | None) -> Judgement:
+def _unnamed(folder: RegionFolder, region: RegionRoute | None, unread: frozenset[str]) -> Judgement:
     """Judges a folder that the route of its table does not name."""
     if region is None:
         return Judgement(folder, OrphanReason.NO_REGION)
@@ -209,6 +221,8 @@ def _unnamed(folder: RegionFolder, region: RegionRoute | None) -> Judgement:
         return Judgement(folder, wait=WaitReason.UNVERIFIED)
     if region.state is RegionState.LOST:
         return Judgement(folder, wait=WaitReason.LOST)
+    if not unread.isdisjoint((*region.roots, *region.borrows)):
+        return Judgement(folder, wait=WaitReason.READERS)
     if folder.epoch > region.epoch or folder.copies_version > region.copies_version:
         return Judgement(folder, wait=WaitReason.CATALOG_OLDER)
     if folder.epoch < region.epoch:

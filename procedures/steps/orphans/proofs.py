@@ -22,6 +22,7 @@ from procedures.steps.orphans.judging import (
     RegionFolder,
     WaitReason,
     judgements,
+    unread_roots,
 )
 
 
@@ -79,6 +80,7 @@ async def judge_folders(context: Context, named: FoldersNamed) -> JudgedFolders:
         is_busy=busy.__contains__,
         seen_at=0,
         borrowed=frozenset(root for page in pages for item in page.roots for root in item.borrows),
+        unread=frozenset[str]().union(*map(unread_roots, pages)),
         is_restored=read.must(cluster).restored is not None,
         now_ms=context.ports.clock.wall_ms(),
         grace_ms=named.grace_ms if named.quarantined_ms is None else 0,

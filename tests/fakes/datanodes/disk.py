@@ -40,6 +40,8 @@ class Folder:
     columns: tuple[RegionColumn, ...] = ()
     entries: dict[int, Rows] = field(default_factory=dict)
     """Entries that were ingested, by index: as `index_rows.backfilled`."""
+    error: str | None = None
+    """The reason for which an inventory cannot say what its manifest names."""
 
     def copied(self) -> "Folder":
         """Returns a copy of its contents; later changes reach only one of the two."""
@@ -111,6 +113,7 @@ def _described(region_id: str, root: str, folder: Folder) -> FoundRoot:
         opener=folder.raised.get(folder.fence, root),
         manifest_epoch=folder.epoch or None,
         borrows=sorted({held for held, _ in folder.inputs}),
+        error=folder.error,
     )
 
 

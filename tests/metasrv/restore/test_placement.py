@@ -115,6 +115,17 @@ def test_given_a_newer_folder_that_cannot_be_read_then_an_older_one_is_not_opene
     assert "damaged" in placed.reason
 
 
+def test_given_a_folder_whose_fences_are_not_known_then_no_other_one_is_opened() -> None:
+    """It may be the newest."""
+    broken = HeldRoot("dn-2", FoundRoot(region_id=ID, root="/dn-2/regions/r-1", error="EIO"))
+
+    placed = placement_of(ROUTE, [held("dn-1", 3), broken], ())
+    alone = placement_of(ROUTE, [broken], ())
+
+    assert (placed.fate, placed.region) == (RegionFate.UNREADABLE, ROUTE)
+    assert (alone.fate, alone.region) == (RegionFate.UNREADABLE, ROUTE)
+
+
 def test_given_roots_that_it_still_reads_when_placed_then_the_route_has_them() -> None:
     newer = held("dn-2", 5, borrows=["/dn-1/regions/r-3"])
 

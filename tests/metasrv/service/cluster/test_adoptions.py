@@ -225,6 +225,20 @@ async def test_given_a_disk_that_cannot_be_read_then_no_region_opens() -> None:
         assert (await at.adopt("dn-1"))["opened"] == 1
 
 
+async def test_given_a_folder_that_cannot_be_read_then_its_region_stays_lost_until_it_can() -> None:
+    async with restored() as at:
+        sound = root_of(at.region, at.region.root, 4)
+        broken = FoundRoot(region_id=at.region.region_id, root=f"{at.region.root}-9", error="EIO")
+        at.disks.roots["http://dn-1:9000"] = [sound, broken]
+
+        first = await at.adopt("dn-1", without=["dn-2"])
+        at.disks.roots["http://dn-1:9000"] = [sound]
+        second = await at.adopt("dn-1", without=["dn-2"])
+
+        assert [finding["fate"] for finding in first["findings"]] == ["unreadable"]
+        assert (first["opened"], second["opened"]) == (0, 1)
+
+
 async def test_given_files_that_name_later_elements_then_the_table_goes_on_above_them() -> None:
     async with restored() as at:
         later = {"column_max": 900, "index_max": 70, "schema_version": 5_000}

@@ -12,11 +12,16 @@ from metasrv_base.errors import Conflict, MetaError, Refused
 from metasrv_base.wire.node.orders import DeleteQuarantined, QuarantineRoot
 from procedures.context import Context
 from procedures.kinds.orphans import remove_orphans
-from procedures.kinds.orphans.remove_orphans import REMOVE_ORPHANS, RemoveOrphans
+from procedures.kinds.orphans.remove_orphans import (
+    REMOVE_ORPHANS,
+    OrphanFolder,
+    RemoveOrphans,
+)
 from procedures.locking.holding import LockClaim
 from procedures.locking.locks import exclusive, table_key
 from procedures.machine import Step
 from tests.fakes.cluster import DEADLINE_MS, Cluster
+from tests.fakes.datanodes.disk import Folder
 from tests.procedures.harness.ends import TABLE
 from tests.procedures.kinds.orphans.orphan_lives import (
     Act,
@@ -28,6 +33,8 @@ from tests.procedures.kinds.orphans.orphan_lives import (
 from tests.procedures.kinds.orphans.orphan_scenarios import (
     CLAIMED,
     DELETE,
+    FOLDERS,
+    HERE,
     LEFT,
     MOVED,
     ORPHANS,
@@ -126,6 +133,25 @@ def test_given_a_doubt_when_judged_then_that_folder_stays_with_the_reason_and_th
     assert end.waiting == {root: wait, CLAIMED: "claimed"}
     where = end.quarantined if state.deletes else end.folders
     assert (root in where, other in where) == (True, False)
+
+
+@pytest.mark.parametrize("error", [None, "EIO"])
+def test_given_a_region_that_cannot_be_read_when_judged_then_its_former_folders_stay(
+    error: str | None,
+) -> None:
+    """It may read them; nobody knows."""
+    former = f"{FOLDERS}/{HERE}-0"
+
+    async def here(cluster: Cluster) -> None:
+        folders = cluster.plane.storage.folders
+        folders[CLAIMED].error = error
+        folders[former] = Folder(fence=1, epoch=1)
+
+    state = QUARANTINE.model_copy(update={"folders": (OrphanFolder(root=former, region_id=HERE),)})
+    end = life(state, here)
+
+    assert end.waiting == ({} if error is None else {former: "readers"})
+    assert (former in end.quarantined) is (error is None)
 
 
 async def returned(cluster: Cluster) -> None:

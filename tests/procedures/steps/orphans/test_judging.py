@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from keys.model.tables import CopyRole, RegionCopy, RegionRoute, RegionState, TableRoute
+from metasrv_base.wire.model import INT64_END
 from metasrv_base.wire.node.adoption import FoundRoot
 from procedures.steps.orphans.judging import (
     Evidence,
@@ -121,7 +122,10 @@ def test_given_proof_when_judged_then_the_folder_is_an_orphan(
         (OLD, evidence(led(2, state=RegionState.LOST)), WaitReason.LOST, False),
         (OLD, evidence(led(2, unverified=True)), WaitReason.UNVERIFIED, False),
         (OLD, evidence(is_restored=True), WaitReason.RESTORED, False),
+        (OLD, evidence(led(2), unread=frozenset({led(2).root})), WaitReason.READERS, False),
         (folder("lost+found"), evidence(), WaitReason.NAME, False),
+        (folder(f"{REGION}-{INT64_END}"), evidence(), WaitReason.NAME, False),
+        (folder(f"{INT64_END}-1"), evidence(), WaitReason.NAME, False),
     ],
 )
 def test_given_a_folder_that_may_be_needed_when_judged_then_it_waits_with_its_reason(
@@ -187,6 +191,8 @@ def test_given_a_folder_in_quarantine_whose_deletion_was_cut_then_its_name_is_ju
     judged = only(RegionFolder.of_quarantined(left), evidence(led(2)))
     elsewhere = only(RegionFolder.of(left), evidence(led(2)))
     torn = RegionFolder.of_quarantined(found(opener=None))
+    unread = RegionFolder.of_quarantined(left.model_copy(update={"error": "EIO"}))
 
     assert (judged.orphan, elsewhere.wait) == (OrphanReason.OLD_EPOCH, WaitReason.UNREADABLE)
     assert only(torn, evidence(led(2))).wait is WaitReason.UNREADABLE
+    assert only(unread, evidence(led(2))).wait is WaitReason.UNREADABLE
