@@ -12,7 +12,8 @@ from pydantic import Field
 from keys.commit.txn import Txn
 from keys.model.records import Lock, Resource
 from keys.value import StoredPart
-from metasrv_base.errors import Conflict, Refused, Unavailable
+from metasrv_base.concurrency.backoff import Backoff
+from metasrv_base.errors import Conflict, Refused, Unavailable, Unknown
 from metasrv_base.wire.node.orders import DeleteQuarantined, Order, QuarantineRoot
 from metasrv_base.wire.problem.problems import KINDS as PROBLEMS
 from procedures.context import Context
@@ -24,6 +25,9 @@ from procedures.steps.region_orders import UNNUMBERED
 FOLDERS_MAX = 16
 """Folders of one procedure, each of another region: a node answers the repeat of the last order of
 a region alone."""
+TRIES_MAX = 8
+"""Orders of a folder to a node that lives: some 40 s, within which a dead one is noticed."""
+AGAIN = Backoff(first_ms=500, max_ms=15_000)
 
 
 class OrphanFolder(StoredPart):
@@ -106,28 +110,45 @@ def _proved(folder: OrphanFolder, judged_folder: JudgedFolder) -> OrphanFolder:
 async def order(state: RemoveOrphans, context: Context) -> Outcome[RemoveOrphans]:
     """Orders the node. A folder stays if the node is gone, or will not do it.
 
-    Raises Unavailable while the node does not answer; it is asked again until it is dead.
+    Where the node does not say that it has done it or will not, it is asked again, TRIES_MAX times
+    in all, while it is alive. Then the folder is said to wait, although an order may be done yet:
+    its proof stays true, and a later procedure proves it anew.
     """
     if state.node not in context.alive_nodes():
         return _over(state, [])
-    orders = [_order_of(state, folder) for folder in state.folders]
-    results = await context.ports.nodes.send(state.node, orders, sender=context.sender)
-    kept = {
-        folder.root: result.error.code
-        for folder, result in zip(state.folders, results, strict=True)
-        if result.error is not None
-    }
-    undecided = {root: code for root, code in kept.items() if not _is_final(code)}
-    if undecided:
-        raise Unavailable(what="node", name=state.node, folders=undecided)
+    undecided, kept = list(state.folders), dict[str, str]()
+    for number in range(TRIES_MAX):
+        if number:
+            await _rest(state, context, number)
+        if state.node not in context.alive_nodes():
+            break
+        orders = [_order_of(state, folder) for folder in undecided]
+        try:
+            results = await context.ports.nodes.send(state.node, orders, sender=context.sender)
+        except (Unavailable, Unknown) as error:
+            codes: list[str | None] = [error.code] * len(orders)
+        else:
+            codes = [None if result.error is None else result.error.code for result in results]
+        answers = {folder.root: code for folder, code in zip(undecided, codes, strict=True)}
+        kept = {root: code for root, code in {**kept, **answers}.items() if code is not None}
+        undecided = [each for each in undecided if not _is_final(answers[each.root])]
+        if not undecided:
+            break
     done = [folder.root for folder in state.folders if folder.root not in kept]
     return _over(state.model_copy(update={"waiting": {**state.waiting, **kept}}), done)
 
 
-def _is_final(code: str) -> bool:
-    """Whether the node has decided against the order: the folder is used, or not as it was
-    judged."""
-    return code in PROBLEMS and issubclass(PROBLEMS[code].error, Refused | Conflict)
+async def _rest(state: RemoveOrphans, context: Context, tries: int) -> None:
+    pause_ms = AGAIN.delay_ms(tries, context.ports.rng.random())
+    with context.waiting_for("node", f"{state.node}, after {tries} tries", pause_ms):
+        await context.live.rest(pause_ms)
+
+
+def _is_final(code: str | None) -> bool:
+    """Whether the node has carried out the order, or has decided against it: the folder is used, or
+    not as it was judged."""
+    error = None if code is None else PROBLEMS.get(code)
+    return code is None or (error is not None and issubclass(error.error, Refused | Conflict))
 
 
 def _order_of(state: RemoveOrphans, folder: OrphanFolder) -> Order:

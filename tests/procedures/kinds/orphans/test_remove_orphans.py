@@ -1,25 +1,33 @@
 """Folders go into quarantine, and from there, by proof alone: each reason for which one stays."""
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import pytest
 
 from keys.commit.txn import Txn, snapshot
 from keys.model.cluster import DATANODE, ClusterKey, NodeKey, Removal, RestoredFrom, Returned
-from metasrv_base.errors import Conflict, MetaError, Refused
-from metasrv_base.wire.node.orders import DeleteQuarantined, QuarantineRoot
+from metasrv_base.errors import Conflict, MetaError, Refused, Unavailable
+from metasrv_base.wire.node.orders import (
+    DeleteQuarantined,
+    Order,
+    OrderError,
+    OrderResult,
+    QuarantineRoot,
+)
 from procedures.context import Context
 from procedures.kinds.orphans import remove_orphans
 from procedures.kinds.orphans.remove_orphans import (
     REMOVE_ORPHANS,
+    TRIES_MAX,
     OrphanFolder,
     RemoveOrphans,
 )
 from procedures.locking.holding import LockClaim
 from procedures.locking.locks import exclusive, table_key
 from procedures.machine import Step
+from procedures.ports import NodeOrders, Sender
 from tests.fakes.cluster import DEADLINE_MS, Cluster
 from tests.fakes.datanodes.disk import Folder
 from tests.procedures.harness.ends import TABLE
@@ -201,6 +209,53 @@ def test_given_a_node_that_will_not_do_it_when_ordered_then_the_folders_are_said
     assert end.outcome == "succeeded"
     assert end.waiting == {LEFT: waiting, UNKNOWN: waiting, CLAIMED: "claimed"}
     assert end.quarantined == set()
+
+
+@dataclass
+class Doubtful:
+    """Orders to nodes of which the first *left* come to nothing that anybody knows."""
+
+    nodes: NodeOrders
+    left: int
+    raises: bool
+    sent: int = 0
+
+    async def send(
+        self, node: str, orders: Sequence[Order], *, sender: Sender
+    ) -> tuple[OrderResult, ...]:
+        self.sent += 1
+        if self.sent > self.left:
+            return await self.nodes.send(node, orders, sender=sender)
+        if self.raises:
+            raise Unavailable(what="node", name=node)
+        first, *others = await self.nodes.send(node, orders, sender=sender)
+        error = OrderError(code="outcome-unknown", facts={})
+        return first.model_copy(update={"error": error}), *others
+
+
+@pytest.mark.parametrize("raises", [False, True])
+@pytest.mark.parametrize("left", [2, TRIES_MAX])
+def test_given_a_node_that_does_not_say_what_became_of_it_then_it_ends_after_some_tries(
+    left: int, raises: bool
+) -> None:
+    """The node lives, and its disk answers the rename with an error, or orders do not reach it."""
+    asked: list[Doubtful] = []
+
+    async def orders(state: RemoveOrphans, at: Context) -> Any:
+        asked.append(Doubtful(at.ports.nodes, left, raises))
+        ports = replace(at.ports, nodes=cast("NodeOrders", asked[0]))
+        return await remove_orphans.order(state, replace(at, ports=ports))
+
+    steps = {**REMOVE_ORPHANS.steps, "order": Step(orders, waits=True)}
+    end = life(QUARANTINE, kind=replace(REMOVE_ORPHANS, steps=steps))
+
+    code = "not-ready" if raises else "outcome-unknown"
+    unsettled = {} if left < TRIES_MAX else dict.fromkeys(ORPHANS if raises else [LEFT], code)
+    assert end.result is not None
+    assert end.outcome == "succeeded"
+    assert end.waiting == {**unsettled, CLAIMED: "claimed"}
+    assert {*end.result["folders"]} == {*ORPHANS} - {*unsettled}
+    assert [one.sent for one in asked] == [min(left + 1, TRIES_MAX)]
 
 
 def test_given_a_node_that_dies_behind_the_proof_when_ordered_then_it_ends_and_all_stays() -> None:
