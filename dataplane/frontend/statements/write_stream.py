@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
@@ -11,7 +12,7 @@ from dataplane.frontend.catalog.schema import Schema
 from dataplane.frontend.planning.row_input import Op, RowInput, from_arrow
 from dataplane.frontend.statements.writes import NOT_SAID, StatementTimes, WriteOutcome, Writes
 from metasrv_base.concurrency.run_in_thread import is_short_columnar, is_small
-from metasrv_base.errors import Conflict, MetaError
+from metasrv_base.errors import Conflict, MetaError, NotFound, Unavailable, Unknown
 from metasrv_base.rows.layout import Layout
 from metasrv_base.rows.outcome import RegionOutcome
 from metasrv_base.rows.places import moved
@@ -29,8 +30,12 @@ class WriteStream:
     times: StatementTimes = NOT_SAID
 
     async def run(self, name: Name, batches: Batches) -> WriteOutcome:
-        """Each batch is atomic within a region. Ends at the first that cannot be applied; the error
-        says how many rows were."""
+        """Applies each batch by itself, in each region wholly or not at all. Ends at the first that
+        cannot be applied.
+
+        Raises what `settle` raises for it (metasrv_base/rows/outcome.py), with the `rows_applied`
+        of all batches. Once rows were applied it raises Unknown instead of Unavailable and
+        NotFound, and `regions` has the regions of the batches before, with the rows of each."""
         rows, offset, regions = 0, 0, dict[str, RegionOutcome]()
         writes, statements = self.writes, self.writes.statements
         with statements.running(answer_by_ms=self.times.answer_by_ms) as transaction:
@@ -54,9 +59,10 @@ class WriteStream:
                     regions |= {part.region_id: _added(regions, part) for part in result.regions}
             except TimeoutError as error:
                 limit_s = statements.transactions.age_max_ms / 1000
-                raise Conflict("transaction-too-old", limit_s=limit_s, rows_applied=rows) from error
+                too_old = Conflict("transaction-too-old", limit_s=limit_s)
+                raise _counted(too_old, rows, regions) from error
             except MetaError as error:
-                raise _counted(error, rows) from error
+                raise _counted(error, rows, regions) from error
         return WriteOutcome(rows, schema.version, tuple(regions.values()))
 
 
@@ -71,11 +77,29 @@ def _is_short(schema: Schema, batch: pa.RecordBatch) -> bool:
     return is_short(batch.num_rows, batch.nbytes)
 
 
-def _counted(error: MetaError, before: int) -> MetaError:
-    """The error, with the rows that the batches before it applied added to its own."""
+def _counted(error: MetaError, before: int, regions: Mapping[str, RegionOutcome]) -> MetaError:
+    """Returns the error of a stream whose earlier batches applied *before* rows in *regions*."""
     some = error.facts.get("rows_applied", 0)
     applied = before + (some if isinstance(some, int) else 0)
-    return type(error)(error.code, **{**error.facts, "rows_applied": applied})
+    facts = {**error.facts, "rows_applied": applied}
+    if not before:
+        return type(error)(error.code, **facts)
+    facts["regions"] = _merged(regions, error.facts.get("regions"))
+    if isinstance(error, Unavailable | NotFound):  # these say that nothing was done anywhere
+        facts.pop("detail", None)
+        return Unknown("outcome-unknown", **{**facts, "reason": error.code})
+    return type(error)(error.code, **facts)
+
+
+def _merged(before: Mapping[str, RegionOutcome], last: object) -> list[dict[str, Any]]:
+    """Returns the `regions` of an error: each with its outcome in the *last* batch that it had a
+    part of, and the rows of those before that one, all of which it applied."""
+    shown = {id: outcome.shown() for id, outcome in before.items()}
+    shown |= {region["region_id"]: region for region in last} if isinstance(last, list) else {}
+    return [
+        {**region, "rows_applied": before[id].rows} if id in before else region
+        for id, region in shown.items()
+    ]
 
 
 def _added(outcomes: Mapping[str, RegionOutcome], outcome: RegionOutcome) -> RegionOutcome:

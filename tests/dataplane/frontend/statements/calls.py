@@ -1,9 +1,16 @@
-"""Statements on the table of the tests, and the rows that they leave."""
+"""Statements on the table of the tests, also while the frontend hears of newer versions, and the
+rows that they leave."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
+import httpx
+import pytest
+
 from dataplane.frontend.planning.row_input import Op
+from dataplane.frontend.statements import statements
 from dataplane.frontend.statements.query import key_of, range_of
 from dataplane.frontend.statements.reads import PageOf
 from dataplane.frontend.statements.scans import Place
@@ -61,3 +68,28 @@ def outcomes(error: MetaError) -> list[str]:
     regions = error.facts["regions"]
     assert isinstance(regions, list)
     return [one["outcome"] for one in regions]
+
+
+@asynccontextmanager
+async def hearing(bench: Bench) -> AsyncIterator[None]:
+    """The frontend hears from the leader that there is no newer catalog, however late."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(statements, "CATCH_UP_S_MAX", 60.0)
+        async with asyncio.TaskGroup() as group:
+            holding = group.create_task(bench.holder.run())
+            yield
+            holding.cancel()
+
+
+async def write_while(
+    bench: Bench, act: Callable[[], Awaitable[object]], op: Op, changed: dict[str, Any]
+) -> int:
+    """*act* happens when the batch is on its way to the region. The version it was done with."""
+
+    async def meet(request: httpx.Request) -> None:
+        if request.url.path.endswith("/batch"):
+            bench.way.meet = None
+            await act()
+
+    bench.way.meet = meet
+    return await write(bench, op, [changed])

@@ -13,13 +13,14 @@ from tests.dataplane.frontend.bench import T, running
 from tests.dataplane.frontend.statements.calls import (
     ROWS,
     all_rows,
+    hearing,
     indexed,
     outcomes,
     row,
     rows_of,
     write,
+    write_while,
 )
-from tests.dataplane.frontend.statements.concurrent import hearing, write_while
 from tests.dataplane.frontend.tables import TABLE_ID, A, B, feed_table, index
 
 LEAVING = B.model_copy(update={"state": ElementState.WRITE_ONLY})

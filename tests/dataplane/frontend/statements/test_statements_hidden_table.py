@@ -13,8 +13,15 @@ from dataplane.frontend.statements.write_stream import WriteStream
 from metasrv_base.elements.states import ElementState
 from metasrv_base.errors import NotFound
 from tests.dataplane.frontend.bench import Bench, T, running
-from tests.dataplane.frontend.statements.calls import ROWS, all_rows, row, rows_of, write
-from tests.dataplane.frontend.statements.concurrent import hearing, write_while
+from tests.dataplane.frontend.statements.calls import (
+    ROWS,
+    all_rows,
+    hearing,
+    row,
+    rows_of,
+    write,
+    write_while,
+)
 from tests.dataplane.frontend.tables import TABLE_ID
 
 Act = Callable[[Bench], Awaitable[None]]
