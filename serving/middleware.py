@@ -28,6 +28,7 @@ from metasrv_base.wire.http.asgi import (
 )
 from serving.answers import as_it_is
 from serving.head_as_get import head_as_get
+from serving.timed_stream import end_connection
 
 NOT_ALLOWED = "method-not-allowed"
 
@@ -100,19 +101,36 @@ class ServingMiddleware:
                 called = self._at.direct(scope, receive)
                 answer = None if called is None else await called
                 await (self.behind if answer is None else answer)(scope, receive, answering)
-        except MetaError as error:
-            allowed = error.facts.get("allowed") if error.code == NOT_ALLOWED else None
-            more = [(b"allow", str(allowed).encode())] if allowed is not None else []
-            await answering.refuse(self._at.shown(error, scope["path"]), scope["path"], more)
-        except Exception:
+        except Exception as error:
             with lines_of_request(request_id):
-                log.exception("request_failed", path=scope["path"])
-            if answering.status:  # its rest cannot be made up: the connection is cut
-                raise
-            await answering.refuse(Corrupt("internal"), scope["path"])
+                if not answering.status:
+                    await self._refuse(error, scope, answering)
+                elif not await _ended_early(error, scope, receive):
+                    raise
         finally:
             seconds = (self._at.clock.mono_ms() - began_ms) / 1000
             self._at.count(scope, answering.status, seconds)
+
+    async def _refuse(self, error: Exception, scope: Scope, answering: Answering) -> None:
+        path = scope["path"]
+        if isinstance(error, MetaError):
+            allowed = error.facts.get("allowed") if error.code == NOT_ALLOWED else None
+            more = [(b"allow", str(allowed).encode())] if allowed is not None else []
+            await answering.refuse(self._at.shown(error, path), path, more)
+        else:
+            log.error("request_failed", path=path, exc_info=error)
+            await answering.refuse(Corrupt("internal"), path)
+
+
+async def _ended_early(error: Exception, scope: Scope, receive: Receive) -> bool:
+    """Ends the connection of an answer that has begun, so that its reader sees that it is not
+    whole. False for a fault of the program, and where the server cannot end a connection."""
+    refusal = error.__cause__ if isinstance(error, RuntimeError) else error  # as the framework does
+    if isinstance(refusal, MetaError) and not isinstance(refusal, Corrupt):
+        log.info("answer_cut", path=scope["path"], code=refusal.code)
+        return await end_connection(scope, receive)
+    log.error("request_failed", path=scope["path"], exc_info=error)
+    return False
 
 
 def counted(requests: Counter, took: Histogram, call_of: Callable[[str], str]) -> Count:

@@ -71,13 +71,8 @@ class TimedStream(StreamingResponse):
         try:
             await super().__call__(scope, receive, send)
         except TimeoutError:
-            cut = scope.get("extensions", {}).get(CUT, {}).get("now")
-            if cut is None:
+            if not await end_connection(scope, receive, self.was_cut):
                 raise
-            cut()
-            self.was_cut()
-            while (await receive())["type"] != "http.disconnect":
-                pass
         finally:
             self._ended()
 
@@ -91,6 +86,21 @@ class TimedStream(StreamingResponse):
 
         async with aclosing(self._parts):
             await super().stream_response(timed)
+
+
+async def end_connection(
+    scope: Scope, receive: Receive, ended: Callable[[], None] = lambda: None
+) -> bool:
+    """Ends the connection of a request whose answer has begun, and calls `ended`. Returns after the
+    server has noticed it; False: the server cannot end a connection."""
+    cut = scope.get("extensions", {}).get(CUT, {}).get("now")
+    if cut is None:
+        return False
+    cut()
+    ended()
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    return True
 
 
 def whole_answer(

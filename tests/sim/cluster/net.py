@@ -11,6 +11,7 @@ import httpx
 
 from metasrv_base.wire.frontend.feed import MEDIA_TYPE
 from metasrv_base.wire.http import sse
+from serving.timed_stream import CUT
 from tests.sim.cluster.flow import Flow
 from tests.sim.cluster.message_fates import Fate, Weather, host_of
 from tests.sim.loop import SimLoop, current_node, in_world
@@ -58,6 +59,13 @@ class Reply:
             self.body += body
         elif body or not goes_on:
             self.flow.put(body if goes_on else None)
+
+    def reset(self) -> None:
+        """Its reader gets no whole answer."""
+        self.status = 0
+        if self.flow is not None:
+            self.flow.fail()
+            self.flow.close()
 
     def _is_endless(self) -> bool:
         return any(value.startswith(ENDLESS) for value in dict(self.headers).values())
@@ -145,8 +153,14 @@ class Network:
                 return {"type": "http.disconnect"}
             return message
 
+        def cut() -> None:
+            reply.reset()
+            if not gone.done():
+                gone.set_result(None)
+
+        scope = {**_scope(exchange), "extensions": {CUT: {"now": cut}}}
         try:
-            await program.app(_scope(exchange), receive, reply.send)
+            await program.app(scope, receive, reply.send)
         finally:
             program.under_way.pop(exchange.answer, None)
             if reply.status >= 500 and reply.status not in (503, 504, 507):
