@@ -48,7 +48,7 @@ class MoveCopy(ProcedureState):
     region_id: str
     from_node: str
     root: str
-    """The root of the copy that is to go."""
+    """The root of the copy that is to go. A truncate gives it another (`with_source`)."""
     to_node: str
     reason: str
     destination: Destination | None = Field(default=None, exclude_if=partial(is_, None))
@@ -116,6 +116,13 @@ def root_on(region: RegionRoute, node: str) -> str | None:
     """The root of the copy of *node*; None: it has none."""
     roots = dict(zip(region.nodes, region.roots, strict=True))
     return roots.get(node)
+
+
+def with_source(state: MoveCopy, region: RegionRoute) -> MoveCopy:
+    """The move of the copy that the node of the source has by now: a truncate begins every copy
+    anew, in another root."""
+    root = root_on(region, state.from_node)
+    return state if root in (None, state.root) else state.model_copy(update={"root": root})
 
 
 def applied_region(state: MoveCopy, context: Context) -> tuple[TableInfo, RegionRoute]:

@@ -3,7 +3,8 @@
 Its children do the work: add_copy makes a learner at the destination, which joins the set by itself
 (docs/protocols.md P5.10); switch_leader has another copy lead if the source leads; remove_copy then
 removes the source, in a transaction that requires the new copy to be in the set. So at every moment
-as many copies are in sync as before the move (docs/decisions/0399).
+as many copies are in sync as before the move (docs/decisions/0399). The source is the copy of its
+node, in whatever root a truncate has put it (docs/decisions/0425).
 
 It holds no lock of the route, since the rows may take hours to arrive. One of its own orders the
 moves of a region. A cancel, or the deadline, removes the added copy again, until the removal of the
@@ -31,6 +32,7 @@ from procedures.kinds.moves.copy_move import (
     root_on,
     run_child,
     switch_from,
+    with_source,
 )
 from procedures.kinds.moves.move_back import lead_back, remove_added
 from procedures.locking.locks import copies_key, exclusive
@@ -55,6 +57,7 @@ async def check(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
     if info is None or route is None:
         raise NotFound("table-not-found", table_id=state.table_id)
     region = must_have_region(route, state.region_id)
+    state = with_source(state, region)
     destination = destination_of(info, region, state.root, state.to_node)
     here = root_on(region, state.to_node)
     new: dict[str, object] = {"destination": destination}
@@ -100,6 +103,7 @@ async def switch(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
     if context.has_passed and (early := _early_end(state, context)) is not None:
         return early
     _, region = applied_region(state, context)
+    state = with_source(state, region)
     if region.root != state.root:
         return Goto("settle", state.model_copy(update={"failed": 0}))
     to_node = None if state.failed else state.to_node
@@ -120,6 +124,7 @@ async def settle(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
         if context.has_passed and (early := _early_end(state, context)) is not None:
             return early
         info, region = applied_region(state, context)
+        state = with_source(state, region)
         if state.root not in region.roots:
             return Goto("remove", state)
         state = state.model_copy(update={"to_root": _root_there(state, context)})
@@ -140,12 +145,12 @@ async def remove(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
     """Has a child remove the source; one that failed is begun anew. Where the source leads again,
     another copy is to lead first. Ends where the table is gone or dropped. Where another has
     removed the copy at the destination, or so many that the source is needed for good, the source
-    stays."""
+    stays. Removes what the node of the source has by then, if a truncate came between."""
     if (early := _early_end(state, context)) is not None:
         return early
     _, region = applied_region(state, context)
     to_root = root_on(region, state.to_node) or state.to_root
-    state = state.model_copy(update={"to_root": to_root})
+    state = with_source(state, region).model_copy(update={"to_root": to_root})
     if region.root == state.root:
         return Goto("switch", state)
     child = (state.rounds, ChildNumber.REMOVE)
@@ -155,6 +160,8 @@ async def remove(state: MoveCopy, context: Context) -> Outcome[MoveCopy]:
         return Goto("remove", state.after_child(has_failed=True))
     left = _table_left(state, context)
     region_left = None if left is None else left[1]
+    if region_left is not None and root_on(region_left, state.from_node) not in (None, state.root):
+        return Goto("remove", state.after_child(has_failed=False))
     return _over(state, region_left, (end.result or {}).get("stays", []))
 
 
@@ -167,7 +174,8 @@ def _early_end(state: MoveCopy, context: Context) -> Done[MoveCopy] | None:
     info, region = table
     is_removed = root_on(region, state.to_node) is None
     is_needed = is_removed or is_needed_for_good(state, info, region)
-    return _over(state, region, []) if state.root in region.roots and is_needed else None
+    has_source = root_on(region, state.from_node) is not None
+    return _over(state, region, []) if has_source and is_needed else None
 
 
 def _root_there(state: MoveCopy, context: Context) -> str:
@@ -193,7 +201,7 @@ def _over(state: MoveCopy, region: RegionRoute | None, stays: object) -> Done[Mo
         "region_id": state.region_id,
         "from": state.from_node,
         "to": state.to_node,
-        "moved": region is not None and state.root not in region.roots,
+        "moved": region is not None and root_on(region, state.from_node) is None,
         "leader": None if region is None else region.leader,
         "copies_version": None if region is None else region.copies_version,
         "stays": stays,

@@ -2,17 +2,23 @@
 
 from dataclasses import replace
 
+import pytest
+
 from keys.model.records import ProcedureHistory, ProcedureOutcome
 from metasrv_base.errors import Unavailable
+from procedures.context import Context
 from procedures.kinds.copies.add_copy import ADD_COPY
-from procedures.kinds.copies.remove_copy import REMOVE_COPY
+from procedures.kinds.copies.remove_copy import REMOVE_COPY, RemoveCopy, leave
 from procedures.kinds.failover.failover_node import FAILOVER_NODE, FailoverNode
 from procedures.kinds.moves.copy_move import Destination, MoveCopy, addition, removal
 from procedures.kinds.moves.drain_node import DRAIN_NODE, DrainNode, DroppedTables
 from procedures.kinds.moves.move_copy import MOVE_COPY
 from procedures.kinds.tables.drop_table import DROP_TABLE
+from procedures.kinds.tables.truncate_table import TRUNCATE_TABLE
+from procedures.machine import Outcome, Step
 from tests.fakes.cluster import Cluster
 from tests.procedures.harness.copies.moving import FIRST, SECOND, THIRD, move, with_joining_copies
+from tests.procedures.harness.scenarios import TRUNCATE
 from tests.procedures.kinds.copies.copy_lives import code_of, regions, roles
 from tests.procedures.kinds.failover.runs import start
 from tests.procedures.kinds.moves.move_lives import (
@@ -206,3 +212,56 @@ def test_given_a_drain_that_waits_for_a_learner_when_the_table_is_dropped_then_i
         assert cluster.clock.wall_ms() - before_ms < 60_000
 
     lived(main)
+
+
+@pytest.mark.parametrize("source", ["dn-1", "dn-2"])
+@pytest.mark.parametrize("step", ["join", "switch"])
+def test_given_a_truncate_while_a_copy_moves_then_the_copy_in_its_new_root_leaves(
+    source: str, step: str
+) -> None:
+    async def main(cluster: Cluster) -> None:
+        leader = cluster.plane.nodes["dn-1"]
+        leader.refuses["hand-over"] = Unavailable("not-ready")
+        procedure = await submitted(cluster, move(FIRST, source, "dn-3"))
+        if step == "join":
+            await waits_for(cluster, procedure, "copy")
+        else:
+            cluster.plane.joining.add(FIRST)
+            await cluster.clock.sleep_ms(10_000)
+        assert code_of(await finish(cluster, TRUNCATE_TABLE.name, TRUNCATE, {})) is None
+        cluster.plane.joining.add(FIRST)
+        leader.refuses.clear()
+
+        end = await ended(cluster, procedure)
+
+        assert end.result is not None
+        assert end.result["moved"]
+        assert sorted(nodes_of(cluster, 0)) == sorted({"dn-1", "dn-2", "dn-3"} - {source})
+        assert not cluster.plane.violations
+
+    lived(main)
+
+
+def test_given_a_truncate_just_before_the_source_goes_then_it_is_removed_from_its_new_root() -> (
+    None
+):
+    truncated = 0
+
+    async def main(cluster: Cluster) -> None:
+        async def leave_late(state: RemoveCopy, context: Context) -> Outcome[RemoveCopy]:
+            nonlocal truncated
+            if not truncated:
+                truncated += 1
+                assert code_of(await finish(cluster, TRUNCATE_TABLE.name, TRUNCATE, {})) is None
+            return await leave(state, context)
+
+        late["leave"] = replace(REMOVE_COPY.steps["leave"], act=leave_late)
+        end = await ended(cluster, await submitted(cluster, move(FIRST, "dn-2", "dn-3")))
+
+        assert end.result is not None
+        assert end.result["moved"]
+        assert nodes_of(cluster, 0) == ["dn-1", "dn-3"]
+
+    late: dict[str, Step[RemoveCopy]] = dict(REMOVE_COPY.steps)
+    unlocked = replace(REMOVE_COPY, steps=late, locks=lambda state: ())
+    lived(main, with_joining_copies, {REMOVE_COPY.name: unlocked})
