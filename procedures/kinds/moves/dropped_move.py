@@ -7,7 +7,7 @@ from operator import is_
 from pydantic import Field
 
 from keys.catalog.tables.catalog_table import CatalogTable
-from keys.model.tables import RegionRoute
+from keys.model.tables import RegionRoute, TableInfo, TableInfoKey, TableRouteKey
 from metasrv_base.errors import Unavailable
 from procedures.context import Context
 from procedures.kinds.failover.failover_plan import needs_epoch
@@ -128,16 +128,31 @@ async def read_dropped(state: MoveDropped, context: Context) -> DroppedRegion | 
     return await dropped_region(context, state.table_id, state.region_id, state.dropped_by)
 
 
+async def read_anywhere(
+    state: MoveDropped, context: Context
+) -> tuple[TableInfo, RegionRoute] | None:
+    """The region of a table that lives again, or was dropped again. None: it is gone."""
+    info_key, key = TableInfoKey(state.table_id), TableRouteKey(state.table_id)
+    snapshot = await context.snapshot(info_key, key)
+    info, route = snapshot.get(info_key), snapshot.get(key)
+    if info is None or route is None:
+        again = await dropped_region(context, state.table_id, state.region_id)
+        return None if again is None else (again.info, again.region)
+    named = (region for region in route.region_routes if region.region_id == state.region_id)
+    region = next(named, None)
+    return None if region is None else (info, region)
+
+
 def moved(
-    state: MoveDropped, dropped: DroppedRegion | None, stays: Sequence[str]
+    state: MoveDropped, region: RegionRoute | None, stays: Sequence[str]
 ) -> Done[MoveDropped]:
-    """The end of the move. *dropped* None: the table is not dropped any more. *stays*: folders that
-    were not deleted."""
+    """The end of the move. *region* None: the table is not dropped any more, or is gone. *stays*:
+    folders that were not deleted."""
     result = {
         "region_id": state.region_id,
         "from": state.from_node,
         "to": state.to_node,
-        "moved": dropped is not None and state.root not in dropped.region.roots,
+        "moved": region is not None and state.root not in region.roots,
         "stays": list(stays),
     }
     return Done(state, result)

@@ -27,6 +27,7 @@ from procedures.kinds.moves.dropped_move import (
     moved,
     must_be_alive,
     open_woken,
+    read_anywhere,
     read_dropped,
     tell_nodes,
 )
@@ -51,9 +52,11 @@ async def wake(state: MoveDropped, context: Context) -> Outcome[MoveDropped]:
     """Raises the epoch, and says that the region is opening. Raises Conflict("action-not-allowed")
     for a region that is lost, or borrows a root; Unavailable while its leader is not alive."""
     dropped = await read_dropped(state, context)
-    if dropped is None or state.root not in dropped.region.roots:
-        return moved(state, dropped, ())
+    if dropped is None:
+        return moved(state, None, ())
     region = dropped.region
+    if state.root not in region.roots:
+        return moved(state, region, ())
     facts = {"region_id": region.region_id, "action": "move_dropped"}
     if region.state is RegionState.LOST or region.borrows or region.unverified:
         what = "it borrows a root" if region.borrows else "it is lost"
@@ -182,18 +185,22 @@ async def remove(state: MoveDropped, context: Context) -> Outcome[MoveDropped]:
 
 async def close(state: MoveDropped, context: Context) -> Outcome[MoveDropped]:
     """Closes the region on its nodes, unless the table was undropped meanwhile, and deletes the
-    folder of the source. It stays if the node is gone; then it is an orphan."""
+    folder of the source, in either case. It stays if the node is gone; then it is an orphan."""
     dropped = await read_dropped(state, context)
-    if dropped is None:
+    if dropped is not None:
+        await close_woken(dropped, context)
+        info, region = dropped.info, dropped.region
+    elif (table := await read_anywhere(state, context)) is not None:
+        info, region = table
+    else:
         return moved(state, None, ())
-    await close_woken(dropped, context)
-    source = CopyTarget(dropped.info, dropped.region, state.from_node, state.root)
+    source = CopyTarget(info, region, state.from_node, state.root)
     stays = await delete_left(context, source)
     if state.replaces is not None:
         stays += await delete_left(
             context, replace(source, node=state.to_node, root=state.replaces)
         )
-    return moved(state, dropped, stays)
+    return moved(state, region, stays)
 
 
 async def put_back(state: MoveDropped, context: Context) -> Back | None:

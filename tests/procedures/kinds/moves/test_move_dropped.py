@@ -10,10 +10,12 @@ from keys.model.records import ClientRequirements, ProcedureHistory, ProcedureOu
 from keys.model.removed import RemovedTableRouteKey
 from keys.model.tables import RegionRoute, RegionState
 from keys.store.kv import Compare
+from metasrv_base.errors import Unavailable
 from procedures.engine.control import Command, Control
 from procedures.engine.submit import SubmitRequest
 from procedures.kinds.moves.dropped_move import MoveDropped
 from procedures.kinds.moves.move_dropped import MOVE_DROPPED
+from procedures.kinds.tables.drop_table import DROP_TABLE
 from procedures.kinds.tables.purge_table import PURGE_TABLE, PurgeTable
 from procedures.kinds.tables.undrop_table import UNDROP_TABLE, UndropTable
 from tests.fakes.cluster import DEADLINE_MS, Cluster
@@ -26,7 +28,7 @@ from tests.procedures.harness.copies.moving_dropped import (
     with_dropped_table_that_joins,
 )
 from tests.procedures.harness.ends import TABLE
-from tests.procedures.kinds.runs import begun, finish
+from tests.procedures.kinds.runs import begun, drop, finish
 from tests.sim.loop import SimLoop, run
 
 MOVE = move(THIRD, "dn-1", "dn-2")
@@ -177,6 +179,43 @@ def test_given_an_undrop_while_a_copy_is_brought_up_then_it_waits_for_nothing() 
         assert cluster.plane.nodes["dn-1"].serving[THIRD].epoch == 3
         assert rows_at(cluster, region) == 2
         assert [copy.node for copy in region.copies] == ["dn-2"]
+
+    run(main, 1)
+
+
+async def left_by_the_source(cluster: Cluster) -> str:
+    """A move past its point of no return, whose nodes do not close the region for now."""
+    procedure = await submitted(cluster)
+    for node in cluster.plane.nodes.values():
+        node.refuses["close"] = Unavailable("not-ready")
+    while "dn-1" in region_now(cluster).nodes:
+        await cluster.clock.sleep_ms(100)
+    return procedure
+
+
+@pytest.mark.parametrize("is_dropped_again", [False, True])
+def test_given_an_undrop_when_the_source_has_left_the_route_then_its_folder_goes(
+    is_dropped_again: bool,
+) -> None:
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_dropped_table_that_joins, {})
+        root = region_now(cluster).root
+        procedure = await left_by_the_source(cluster)
+        await finish(cluster, UNDROP_TABLE.name, UNDROP, {})
+        for node in cluster.plane.nodes.values():
+            node.refuses.clear()
+        if is_dropped_again:
+            cluster.plane.nodes["dn-1"].refuses["discard"] = Unavailable("not-ready")
+            await finish(cluster, DROP_TABLE.name, drop(), {})
+            cluster.plane.nodes["dn-1"].refuses.clear()
+
+        end = await ended(cluster, procedure)
+
+        assert end.result is not None
+        assert (end.result["moved"], end.result["stays"]) == (True, [])
+        assert root not in cluster.plane.storage.folders
+        assert rows_at(cluster, region_now(cluster)) == 2
+        assert are_open(cluster) == ([] if is_dropped_again else ["dn-2"])
 
     run(main, 1)
 
