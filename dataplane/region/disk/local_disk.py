@@ -6,11 +6,11 @@ import shutil
 import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Literal
 
 from dataplane.region.disk.disk import make_durable
-from metasrv_base.errors import Conflict, NotFound, Unavailable, Unknown
+from metasrv_base.errors import Conflict, MetaError, NotFound, Unavailable, Unknown
 
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """The device is full, or what this user or process may take of it."""
@@ -116,7 +116,8 @@ class LocalDisk:
             return LocalFile(path, os.open(path, flags, 0o640))
 
     def copy(self, source: str, target: str) -> int:
-        """The kernel copies. What it has made is looked at while the disk writes it."""
+        """The kernel copies. What it has made is looked at while the disk writes it. Of a copy that
+        fails nothing stays where that can be helped: a full disk needs the room."""
         with translated(source, "read"):
             source_file = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -124,18 +125,15 @@ class LocalDisk:
                 flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC
                 made = os.open(target, flags, 0o640)
             try:
-                with translated(target, "create"):  # a full disk refuses it
-                    while os.sendfile(made, source_file, None, _COPIED_AT_ONCE):
-                        pass
-                with translated(target, "write"), ThreadPoolExecutor(1) as beside:
-                    synced = beside.submit(os.fdatasync, made)
-                    crc = _crc32_of(made)
-                    synced.result()
+                return _copied(source_file, made, target)
+            except MetaError:
+                with suppress(MetaError):
+                    self.remove(target)
+                raise
             finally:
                 os.close(made)
         finally:
             os.close(source_file)
-        return crc
 
     def read(self, path: str, offset: int, length: int) -> bytes:
         with translated(path, "read"):
@@ -214,6 +212,18 @@ def _below(folder: str, prefix: str) -> Iterator[str]:
                 yield from _below(entry.path, f"{prefix}{entry.name}/")
             else:
                 yield prefix + entry.name
+
+
+def _copied(source_file: int, made: int, target: str) -> int:
+    """Fills *made*, which is *target*, durably; returns its checksum."""
+    with translated(target, "create"):  # a full disk refuses it
+        while os.sendfile(made, source_file, None, _COPIED_AT_ONCE):
+            pass
+    with translated(target, "write"), ThreadPoolExecutor(1) as beside:
+        synced = beside.submit(os.fdatasync, made)
+        crc = _crc32_of(made)
+        synced.result()
+    return crc
 
 
 def _crc32_of(descriptor: int) -> int:

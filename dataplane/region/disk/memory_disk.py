@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TypeVar
 
-from dataplane.region.disk.disk import make_durable
+from dataplane.region.disk.disk import make_durable, write_file
 from metasrv_base.errors import Conflict, NotFound, Unknown
 
 T = TypeVar("T")
@@ -221,10 +221,7 @@ class MemoryDisk:
 
     def copy(self, source: str, target: str) -> int:
         data = self.read(source, 0, self.size(source))
-        file = self.create(target)
-        file.append(data)
-        file.sync()
-        file.close()
+        write_file(self, target, data)
         return zlib.crc32(data)
 
     def read(self, path: str, offset: int, length: int) -> bytes:

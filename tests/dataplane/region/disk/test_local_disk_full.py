@@ -17,7 +17,7 @@ from dataplane.region.disk import local_disk
 from dataplane.region.disk.local_disk import LocalDisk, LocalFile
 from dataplane.region.engine.region import Region
 from dataplane.region.format.schema import RegionSchema
-from metasrv_base.errors import Unavailable, Unknown
+from metasrv_base.errors import Conflict, Unavailable, Unknown
 from tests.dataplane.region.rig import SPEC, contents, order, place, write
 
 
@@ -89,6 +89,36 @@ def test_given_a_full_disk_when_the_schema_changes_again_and_again_then_no_room_
 
     assert where.disk.list(where.root) == names
     region.set_schema(RegionSchema(version=5))
+
+
+def test_given_room_for_a_part_when_copied_then_nothing_of_it_stays(tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_bytes(b"a" * 5_000)
+
+    with files_no_larger_than(3_000), pytest.raises(Unavailable) as refusal:
+        LocalDisk().copy(str(source), str(target))
+
+    assert refusal.value.code == "storage-full"
+    assert os.listdir(tmp_path) == ["source"]
+    LocalDisk().copy(str(source), str(target))
+    with files_no_larger_than(3_000), pytest.raises(Conflict):
+        LocalDisk().copy(str(source), str(target))
+    assert target.read_bytes() == source.read_bytes(), "another's file stays"
+
+
+def test_given_a_copy_whose_sync_fails_then_nothing_of_it_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = CachingOs()
+    monkeypatch.setattr(local_disk, "os", kernel)
+    source = tmp_path / "source"
+    source.write_bytes(b"a" * 5_000)
+    kernel.fails = True
+
+    with pytest.raises(Unknown):
+        LocalDisk().copy(str(source), str(tmp_path / "target"))
+
+    assert os.listdir(tmp_path) == ["source"]
 
 
 class ForgetfulKernel(LocalFile):
