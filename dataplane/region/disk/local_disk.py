@@ -40,15 +40,16 @@ def translated(path: str, intent: Literal["read", "create", "write"]) -> Iterato
 
 
 def storage_full(path: str, error: OSError) -> Unavailable:
-    """Says which disk, and how much a process like this one may still take of it."""
-    folder = os.path.dirname(path)
-    disk = folder
+    """Says which disk, and how much a process like this one may still take of it, unless the disk
+    cannot tell."""
+    disk = folder = os.path.dirname(path)
     while not os.path.ismount(disk):
         disk = os.path.dirname(disk)
-    stats = os.statvfs(folder)
-    free_bytes = stats.f_bavail * stats.f_frsize
-    limit = errno.errorcode[error.errno or 0]
-    return Unavailable("storage-full", path=path, disk=disk, free_bytes=free_bytes, limit=limit)
+    facts: dict[str, object] = {"path": path, "disk": disk}
+    with suppress(OSError):
+        stats = os.statvfs(folder)
+        facts["free_bytes"] = stats.f_bavail * stats.f_frsize
+    return Unavailable("storage-full", **facts, limit=errno.errorcode[error.errno or 0])
 
 
 class LocalFile:

@@ -6,7 +6,7 @@ The kernel's limit on the size of a file stands for a full disk: it, too, takes 
 import errno
 import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -119,6 +119,41 @@ def test_given_a_copy_whose_sync_fails_then_nothing_of_it_stays(
         LocalDisk().copy(str(source), str(tmp_path / "target"))
 
     assert os.listdir(tmp_path) == ["source"]
+
+
+@pytest.mark.parametrize("act", ["create", "append"])
+def test_given_a_full_disk_that_cannot_say_what_is_left_then_it_is_full_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: str
+) -> None:
+    file, kernel = LocalDisk().create(str(tmp_path / "file")), SilentOs()
+    acts: dict[str, Callable[[], object]] = {
+        "create": lambda: LocalDisk().create(str(tmp_path / "other")),
+        "append": lambda: file.append(b"a"),
+    }
+    monkeypatch.setattr(local_disk, "os", kernel)
+
+    with pytest.raises(Unavailable) as refusal:
+        acts[act]()
+
+    assert refusal.value.code == "storage-full"
+    assert "free_bytes" not in refusal.value.facts
+    assert refusal.value.facts["limit"] == "ENOSPC"
+
+
+class SilentOs:
+    """The module `os` of a full disk whose figures cannot be read."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(os, name)
+
+    def open(self, path: str, *_: object) -> int:
+        raise OSError(errno.ENOSPC, "full", path)
+
+    def write(self, _: int, __: memoryview) -> int:
+        raise OSError(errno.ENOSPC, "full")
+
+    def statvfs(self, path: str) -> os.statvfs_result:
+        raise OSError(errno.EIO, "not read", path)
 
 
 class ForgetfulKernel(LocalFile):
