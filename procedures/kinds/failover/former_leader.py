@@ -45,27 +45,27 @@ def noted(
     before: RegionRoute, after: RegionRoute, former: Iterable[FormerLeader]
 ) -> FormerLeader | None:
     """The former leader of a region whose route was *before* and is *after* now; None: there is
-    none that may have to be waited for. *former*: those that were noted."""
+    none that may have to be waited for. *former*: those that were noted, one of each region."""
     if len(after.in_sync) > 1:
         return None
-    noted_before = [each for each in former if each.is_of(before)]
+    note = next((each for each in former if each.is_of(before)), None)
     if after.root == before.root:  # the same copy leads again, and has not served in between
-        replaced = [(each.root, each.may_lead) for each in noted_before]
-    elif after.root in _roots(noted_before):
-        replaced = [(before.root, True)]  # it has all rows too, if its files come back
+        if note is None:
+            return None
+        root, may_lead = note.root, note.may_lead
+    elif note is not None and note.may_lead and after.root == note.root:
+        root, may_lead = before.root, True  # it has all rows too, if its files come back
     elif _is_replaced(before, after):
-        replaced = [(before.root, not before.borrows)]
+        root, may_lead = before.root, not before.borrows
     else:
-        replaced = []
-    for root, may_lead in replaced:
-        return FormerLeader(
-            region_id=after.region_id,
-            root=root,
-            epoch=after.epoch,
-            copies_version=after.copies_version,
-            may_lead=may_lead,
-        )
-    return None
+        return None
+    return FormerLeader(
+        region_id=after.region_id,
+        root=root,
+        epoch=after.epoch,
+        copies_version=after.copies_version,
+        may_lead=may_lead,
+    )
 
 
 def _is_replaced(before: RegionRoute, after: RegionRoute) -> bool:
@@ -77,7 +77,7 @@ def former_leader(
     region: RegionRoute, former: Iterable[FormerLeader], nodes: Sequence[NodeView]
 ) -> RegionCopy | None:
     """The copy that leads again; None: there is none that is alive and has its files."""
-    roots = _roots(each for each in former if each.is_of(region))
+    roots = {each.root for each in former if each.may_lead and each.is_of(region)}
     able = {node.node_id for node in nodes if node.alive and region.region_id not in node.lost}
     copies = (copy for copy in region.copies if copy.root in roots and copy.node in able)
     return next(copies, None)
@@ -86,8 +86,3 @@ def former_leader(
 def has_not_served(region: RegionRoute, former: Iterable[FormerLeader]) -> bool:
     """Whether its leader is a promoted copy that is alone, and has not served yet."""
     return any(each.is_of(region) for each in former)
-
-
-def _roots(former: Iterable[FormerLeader]) -> set[str]:
-    """The roots of those that may lead again."""
-    return {each.root for each in former if each.may_lead}

@@ -70,9 +70,9 @@ async def open_woken(dropped: DroppedRegion, context: Context) -> None:
     """Raises Unavailable unless the leader has opened the region. Copies that were not reached are
     told again while the move waits."""
     info, region = dropped.info, dropped.region
-    leader, *others = targets_of(info, [region])
-    targets = living([leader, *others], context.alive_nodes())
-    answers = await order_copies(context, targets, open_copy, answered(leader))
+    targets = list(targets_of(info, [region]))
+    here = living(targets, context.alive_nodes())
+    answers = await order_copies(context, here, open_copy, answered(targets[0]))
     failed = answers.failed()
     if region.region_id in answers.results and region.region_id not in failed:
         return
