@@ -1,6 +1,7 @@
 """The counters of one datanode, in a registry of its own."""
 
 from collections import Counter as Counted
+from typing import Literal
 
 import pyarrow as pa
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -11,6 +12,10 @@ from dataplane.datanode.regions.slot import Slot
 from dataplane.region.compaction.compaction import Merged
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+MergeRole = Literal["leader", "copy"]
+"""The role of a copy whose files are merged; that of a region without others is `leader`."""
 
 
 class NodeMetrics:
@@ -34,16 +39,18 @@ class NodeMetrics:
         )
         self.merges = Counter(
             "datanode_merges",
-            "Merges of files of a region, by outcome",
-            ["outcome"],
+            "Merges of files of a region, by role of this node's copy (leader, copy) and outcome",
+            ["role", "outcome"],
             registry=self._registry,
         )
         self._merged_files = Counter(
-            "datanode_merged_files", "Files merged into others", registry=self._registry
+            "datanode_merged_files",
+            "Files merged into others, in every role",
+            registry=self._registry,
         )
         self._merged_bytes = Counter(
             "datanode_merged_bytes",
-            "Bytes of files that merges read and wrote",
+            "Bytes of files that merges read and wrote, in every role",
             ["direction"],
             registry=self._registry,
         )
@@ -102,8 +109,8 @@ class NodeMetrics:
     def promised(self, outcome: str, number: int) -> None:
         self._promises.labels(outcome).inc(number)
 
-    def merged(self, done: Merged) -> None:
-        self.merges.labels("done").inc()
+    def merged(self, role: MergeRole, done: Merged) -> None:
+        self.merges.labels(role, "done").inc()
         self._merged_files.inc(done.files)
         self._merged_bytes.labels("read").inc(done.bytes_read)
         self._merged_bytes.labels("written").inc(done.bytes_written)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 import structlog
 
 from dataplane.datanode.copies.followed import FollowedRegion
+from dataplane.datanode.metrics import NodeMetrics
 from dataplane.datanode.upkeep.merging import PACE_MS, RETRY_MS, merge
 from dataplane.region.engine.maintenance import RegionMaintenance
 from dataplane.region.following.copy_region import CopyRegion
@@ -18,8 +19,10 @@ log = structlog.get_logger()
 class CopyMerging:
     """One merge at a time on one thread, as `Merging`. *copies*: those that there are now."""
 
-    def __init__(self, copies: Callable[[], Iterable[FollowedRegion]], clock: Clock) -> None:
-        self._copies, self._clock = copies, clock
+    def __init__(
+        self, copies: Callable[[], Iterable[FollowedRegion]], clock: Clock, metrics: NodeMetrics
+    ) -> None:
+        self._copies, self._clock, self._metrics = copies, clock, metrics
         self._not_before_ms: dict[int, int] = {}
         """Times before which a copy whose merge failed is not merged again, by region."""
 
@@ -45,14 +48,19 @@ class CopyMerging:
     async def _merge(self, copy: CopyRegion, maintenance: RegionMaintenance) -> None:
         region_id = copy.region_id
         try:
-            await asyncio.to_thread(merge, maintenance)
+            done = await asyncio.to_thread(merge, maintenance)
         except MetaError as error:
             if copy.maintenance is maintenance:  # else it was closed meanwhile: nothing has failed
                 log.info("copy_merge_failed", region_id=region_id, code=error.code)
-                self._rest(region_id)
+                self._failed(region_id)
         except Exception:  # a fault of ours: the node goes on, and the copy with its files
             log.exception("copy_failed", region_id=region_id)
-            self._rest(region_id)
+            self._failed(region_id)
+        else:
+            if done is not None:
+                self._metrics.merged("copy", done)
 
-    def _rest(self, region_id: int) -> None:
+    def _failed(self, region_id: int) -> None:
+        """The copy rests from merges."""
+        self._metrics.merges.labels("copy", "failed").inc()
         self._not_before_ms[region_id] = self._clock.mono_ms() + RETRY_MS

@@ -64,11 +64,11 @@ class Merging:
         else:
             if done is None:
                 return False
-            self._metrics.merged(done)
+            self._metrics.merged("leader", done)
         return True
 
     def _failed(self, owner: RegionOwner) -> None:
-        self._metrics.merges.labels("failed").inc()
+        self._metrics.merges.labels("leader", "failed").inc()
         self._not_before_ms[owner.region_id] = self._clock.mono_ms() + RETRY_MS
         if owner.region.stopped is not None:
             owner.end(owner.region.stopped)

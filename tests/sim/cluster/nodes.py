@@ -177,6 +177,7 @@ class Datanode:
             tasks.create_task(Merging(regions, self.clock, metrics).run())
             if self.has_copies:
                 tasks.create_task(sessions.run())
+                tasks.create_task(CopyMerging(regions.copies, self.clock, metrics).run())
                 for loop in self._of_copies(promises, regions, peers, leader):
                     tasks.create_task(loop)
 
@@ -194,7 +195,6 @@ class Datanode:
         sets = NodeCopySets(promises.membership, leader)
         retire = regions.retire_copy
         yield CopyUpkeep(regions.copies, self.clock, MemoryBudget(), retire).run()
-        yield CopyMerging(regions.copies, self.clock).run()
         yield SetChanges(regions.led, sets, self.clock).run()
         rate = TransferRate(self.clock, FETCH_BYTES_PER_S)
         fetches = FileFetches(regions.copies, peers, promises.membership, self.clock, rate)

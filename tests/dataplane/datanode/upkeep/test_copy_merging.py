@@ -7,6 +7,7 @@ import pytest
 
 from dataplane.datanode.copies.copy_upkeep import CopyUpkeep
 from dataplane.datanode.copies.followed import FollowedRegion
+from dataplane.datanode.metrics import NodeMetrics
 from dataplane.datanode.upkeep.copy_merging import CopyMerging
 from dataplane.datanode.upkeep.merging import RETRY_MS
 from dataplane.region.compaction.compaction import Merged
@@ -27,7 +28,8 @@ class Bench:
         self.clock, self.disk = FakeClock(), MemoryDisk(MemoryStore())
         self.region, self.copy = leader(MemoryDisk(MemoryStore())), copy_at(self.disk)
         self.followed = FollowedRegion(self.copy, open_order(1, copies()), self.clock.mono_ms)
-        self.merging = CopyMerging(lambda: [self.followed], self.clock)
+        self.metrics = NodeMetrics()
+        self.merging = CopyMerging(lambda: [self.followed], self.clock, self.metrics)
         for number in range(1, 5):
             self.take(number)
             self.maintenance.flush()
@@ -47,6 +49,16 @@ class Bench:
     @property
     def files(self) -> int:
         return len([path for path in self.disk.store.live if f"{B}/data/" in path])
+
+    @property
+    def counted(self) -> dict[tuple[str, str], float]:
+        """The counted merges by role and outcome."""
+        (merges,) = self.metrics.merges.collect()
+        return {
+            (sample.labels["role"], sample.labels["outcome"]): sample.value
+            for sample in merges.samples
+            if sample.name == "datanode_merges_total"
+        }
 
     async def look_after(self) -> None:
         await CopyUpkeep(
@@ -91,7 +103,19 @@ async def test_given_small_files_of_a_copy_when_merged_then_it_has_its_rows_in_o
     await bench.merging.merge_due()
 
     assert bench.files == 1
+    assert bench.counted == {("copy", "done"): 1}
     assert promoted(bench.copy, 2) == contents(bench.region)
+
+
+async def test_given_no_memory_for_a_merge_of_a_copy_then_none_is_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = Bench()
+    monkeypatch.setattr(bench.maintenance, "compact", lambda: None)
+
+    await bench.merging.merge_due()
+
+    assert bench.counted == {}
 
 
 async def test_given_a_copy_in_doubt_when_a_merge_is_due_then_its_files_are_looked_at_first() -> (
@@ -139,3 +163,4 @@ async def test_given_a_merge_that_fails_when_due_then_the_copy_rests_from_merges
     await bench.merging.merge_due()
     await bench.merging.merge_due()
     assert len(tries) == 2
+    assert bench.counted == {("copy", "failed"): 2}

@@ -11,7 +11,7 @@ from tests.node_conformance.node import Node, Write
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
-FAILED = 'datanode_merges_total{outcome="failed"}'
+FAILED = 'datanode_merges_total{outcome="failed",role="leader"}'
 LIMIT_S = 240
 
 

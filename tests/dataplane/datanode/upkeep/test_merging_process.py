@@ -17,8 +17,8 @@ LIMIT_S = 240
 KEYS = 40
 FILES = 12
 """Flushed in each life of the node. Of the same size: four are merged."""
-DONE = 'datanode_merges_total{outcome="done"}'
-FAILED = 'datanode_merges_total{outcome="failed"}'
+DONE = 'datanode_merges_total{outcome="done",role="leader"}'
+FAILED = 'datanode_merges_total{outcome="failed",role="leader"}'
 LARGEST = 'datanode_region_files{of="largest"}'
 
 Model = dict[bytes, int]
