@@ -103,19 +103,28 @@ class Load:
 
     async def _fill(self, batches: Iterator[pa.RecordBatch], queues: Queues) -> None:
         gathered: dict[int, list[pa.RecordBatch]] = {number: [] for number in queues}
-        while not self._has_failed:
-            parts = await asyncio.to_thread(self._next_parts, batches)
-            if parts is None:
-                break
-            for part in parts:
-                waiting = gathered[part.number]
-                waiting.append(part.rows)
-                if sum(rows.num_rows for rows in waiting) >= self.plan.batch_rows:
-                    gathered[part.number] = []
-                    await queues[part.number].put(_joined(waiting))
-        for number, waiting in gathered.items():
-            if waiting and not self._has_failed:
-                await queues[number].put(_joined(waiting))
+        while not self._has_failed and await self._gather_next(batches, gathered, queues):
+            pass
+        for number, queue in queues.items():
+            if gathered[number] and not self._has_failed:
+                await queue.put(_joined(gathered.pop(number)))
+
+    async def _gather_next(
+        self,
+        batches: Iterator[pa.RecordBatch],
+        gathered: dict[int, list[pa.RecordBatch]],
+        queues: Queues,
+    ) -> bool:
+        """Reads the next batch of the source, and keeps nothing of it but what is *gathered*.
+        Returns whether there was one."""
+        parts = await asyncio.to_thread(self._next_parts, batches)
+        for part in parts or ():
+            waiting = gathered[part.number]
+            waiting.append(part.rows)
+            if sum(rows.num_rows for rows in waiting) >= self.plan.batch_rows:
+                gathered[part.number] = []
+                await queues[part.number].put(_joined(waiting))
+        return parts is not None
 
     def _next_parts(self, batches: Iterator[pa.RecordBatch]) -> list[RegionPart] | None:
         try:
@@ -131,17 +140,26 @@ class Load:
             raise moved(error, first, batch.num_rows) from error
 
     async def _write_region(self, number: int, queue: Queue) -> None:
-        while (rows := await queue.get()) is not None:
-            if self._has_failed:
-                continue  # takes what is left out of the way of the reader
-            if self.plan.op == "upsert":
-                rows = await asyncio.to_thread(newest_of_each_key, rows)
-            part = RegionPart(number, rows)
-            key = self.plan.new_key()
-            outcome = await self.plan.through.put(self.bound, part, self.plan.op, key)
-            self.outcomes.append(outcome)
-            if self.plan.on_progress is not None and outcome.outcome == "applied":
-                self.plan.on_progress(self._rows)
+        while await self._write_next(number, queue):
+            pass
+
+    async def _write_next(self, number: int, queue: Queue) -> bool:
+        """Writes the next batch of a region, and keeps nothing of it: the one after it may be long
+        on its way. Returns whether there was one."""
+        rows = await queue.get()
+        if rows is None:
+            return False
+        if self._has_failed:
+            return True  # what is left is taken out of the way of the reader
+        if self.plan.op == "upsert":
+            rows = await asyncio.to_thread(newest_of_each_key, rows)
+        part = RegionPart(number, rows)
+        key = self.plan.new_key()
+        outcome = await self.plan.through.put(self.bound, part, self.plan.op, key)
+        self.outcomes.append(outcome)
+        if self.plan.on_progress is not None and outcome.outcome == "applied":
+            self.plan.on_progress(self._rows)
+        return True
 
     def _failure(self) -> MetaError:
         """Returns the error that `settle` raises for the newest batch of each region, with the rows
@@ -163,6 +181,7 @@ def batches_of(source: Source, batch_rows: int) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for start in range(0, batch.num_rows, batch_rows):
             yield batch.slice(start, batch_rows)
+        del batch  # the next one may be long on its way
 
 
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
