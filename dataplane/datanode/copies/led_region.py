@@ -21,6 +21,7 @@ from dataplane.region.following.copy_region import StreamedRecords
 from dataplane.region.following.leader_stream import LeaderStream
 from dataplane.region.following.leading import LedOpening
 from dataplane.region.format.schema import RegionSchema, joined
+from dataplane.region.log.log_writer import PositionedRecord
 from dataplane.region.manifests.adoption import Ingest
 from metasrv_base.address_book import AddressBook
 from metasrv_base.errors import Conflict, MetaError, Unavailable, Unknown
@@ -33,7 +34,7 @@ FAULT = "a fault of the node while it began to lead"
 
 log = structlog.get_logger()
 
-Batches = Sequence[tuple[BatchHeader, pa.RecordBatch]]
+Batches = list[tuple[BatchHeader, pa.RecordBatch]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,16 +219,18 @@ class LedRegion:
     async def apply(self, batches: Batches) -> list[Applied | MetaError]:
         """Writes a group, as `RegionWriter.apply`, and returns when all copies that are required
         have it. One at a time. Raises Unknown for a group that is in the log, if this node leads no
-        more before they have it."""
+        more before they have it. Takes out the batches once they are ordered: it may be long until
+        the copies have them, and their writers may have been answered by then."""
         self.must_order()
         ordered = await asyncio.to_thread(self.region.writer.order, batches)
+        batches.clear()
         failure: Unknown | None = None
         if ordered.logged is not None:
             self.stream.appended(ordered.logged, self._now_ms())
             self._on_news(self)
             self._waiting = ordered.position.sequence
             try:
-                state = await self._counted(self._waiting)
+                state = await self._counted(ordered.logged)
             finally:
                 self._waiting = None
             if state is RecordState.TOO_FEW:
@@ -270,7 +273,7 @@ class LedRegion:
             return ordered.version, RecordState.COUNTS
         self.stream.appended(ordered.logged, self._now_ms())
         self._on_news(self)
-        state = await self._counted(ordered.logged.position.sequence)
+        state = await self._counted(ordered.logged)
         await asyncio.to_thread(self.region.changes.settle, ordered.record)
         return ordered.version, state
 
@@ -280,15 +283,23 @@ class LedRegion:
             self.region.maintenance.freeze()  # later there may be a group that waits
         return answers
 
-    async def _counted(self, sequence: int) -> RecordState:
-        while (state := self.view.judge(sequence)) is RecordState.WAITS:
-            if self.ended is not None:
-                raise Unknown(reason="this node leads the region no more", code=self.ended.code)
-            if self.view.is_frozen:
-                facts = self._too_few()
-                doubt = Unknown(reason="too-few-copies", **facts)
-                self.on_doubt(doubt, Unavailable("too-few-copies", **facts))
-            await self._next_move()
+    async def _counted(self, record: PositionedRecord) -> RecordState:
+        """Waits until the record counts, or never will. In doubt its bytes are counted among those
+        of the node: whoever wrote them, and was counted with them, has an answer then."""
+        share = self.region.place.budget.share()
+        try:
+            while (state := self.view.judge(record.position.sequence)) is RecordState.WAITS:
+                if self.ended is not None:
+                    reason = "this node leads the region no more"
+                    raise Unknown(reason=reason, code=self.ended.code)
+                if self.view.is_frozen:
+                    share.set(len(record.payload))
+                    facts = self._too_few()
+                    doubt = Unknown(reason="too-few-copies", **facts)
+                    self.on_doubt(doubt, Unavailable("too-few-copies", **facts))
+                await self._next_move()
+        finally:
+            share.set(0)
         return state
 
     async def _next_move(self) -> None:

@@ -49,7 +49,10 @@ class ExclusiveTask:
     stops: bool = False
 
 
-Batches = Sequence[tuple[BatchHeader, pa.RecordBatch]]
+Answers = list[asyncio.Future[Any] | None]
+"""The answers of what runs; None: nobody waits, or not any more."""
+Batches = list[tuple[BatchHeader, pa.RecordBatch]]
+"""The batches of a group; their memory is freed when they are taken out."""
 
 
 class GroupWrites(Protocol):
@@ -59,7 +62,7 @@ class GroupWrites(Protocol):
         ...
 
     async def apply(self, batches: Batches) -> list[Applied | MetaError]:
-        """Writes a group, as `RegionWrites.apply`."""
+        """Writes a group, as `RegionWrites.apply`. Takes out the batches once they are ordered."""
         ...
 
 
@@ -88,8 +91,8 @@ class RegionOwner:
         default_factory=lambda: asyncio.Queue(maxsize=QUEUE_MAX)
     )
     _held_back: Write | ExclusiveTask | None = None
-    _running: Sequence[Write | ExclusiveTask] = ()
-    """The writes, or the task, that run now; empty: the region waits for some."""
+    _running: Answers = field(default_factory=list)
+    """The answers of the writes, or of the task, that run now; empty: the region waits for some."""
     _refusal: MetaError | None = None
     """The answer to whoever would wait behind what runs now, which may take long; None: all wait.
     """
@@ -110,7 +113,10 @@ class RegionOwner:
             self._queue.put_nowait(write)
         except asyncio.QueueFull:
             raise Unavailable(what="the region", reason="its queue is full") from None
-        return await write.answer
+        try:
+            return await write.answer
+        finally:
+            del write, rows  # an error holds this frame, and the answer holds the error
 
     def _must_not_stall(self) -> None:
         """Raises Unavailable while copies, or the disk, have kept a group for too long."""
@@ -155,9 +161,13 @@ class RegionOwner:
     def doubt(self, error: MetaError, refusal: MetaError) -> None:
         """Answers with *error* whoever waits for what runs now, which goes on: it may be long until
         its outcome is known. What waits behind it, or comes meanwhile, is answered with *refusal*
-        and not done; but an end of the region stays."""
-        for item in self._running:
-            _fail(item, error)
+        and not done; but an end of the region stays.
+
+        Each has an error of its own, which nothing here keeps: one that was raised holds the frames
+        of whoever was answered, and so their rows, and the doubt may be long."""
+        for index, answer in enumerate(self._running):
+            _fail(answer, _anew(error))
+            self._running[index] = None
         self._refusal = refusal
         waiting = [] if self._held_back is None else [self._held_back]
         while not self._queue.empty():
@@ -167,12 +177,12 @@ class RegionOwner:
             if isinstance(item, ExclusiveTask) and (item.stops or item.answer is None):
                 self._queue.put_nowait(item)
             else:
-                _fail(item, refusal)
+                _fail(item.answer, _anew(refusal))
 
     def _must_have_turn(self) -> None:
         """Raises the refusal where a turn behind what runs now may be far away."""
         if self._refusal is not None:
-            raise self._refusal.with_traceback(None)
+            raise _anew(self._refusal)
 
     def must_serve(self) -> None:
         """Raises the error that ended this opening. Every request after the end is not done."""
@@ -196,21 +206,24 @@ class RegionOwner:
         except Exception:
             log.exception("region_owner_failed", region_id=self.region_id)
             self.stopped_by = Unavailable(what=f"region {self.region_id}", reason=FAULT)
-            for item in self._running:
-                _fail(item, Unknown(reason=FAULT))
-            self._running = ()
+            for answer in self._running:
+                _fail(answer, Unknown(reason=FAULT))
+            self._running = []
         await self._refuse_waiting()
 
     async def _run_turn(self) -> None:
         """Runs what comes next, and keeps nothing of it: its rows may be large, and are not
         counted once they are answered."""
         group = await self._next()
-        self._running = [group] if isinstance(group, ExclusiveTask) else group
         if isinstance(group, ExclusiveTask):
+            self._running = [group.answer]
             await self._run_change(group)
         else:
-            await self._run_group(group)
-        self._running, self._refusal = (), None
+            self._running = [write.answer for write in group]
+            batches = [(write.header, write.rows) for write in group]
+            group.clear()
+            await self._run_group(batches, self._running)
+        self._running, self._refusal = [], None
 
     async def _next(self) -> ExclusiveTask | list[Write]:
         """One change, or the writes that wait now, up to GROUP_BYTES_MAX."""
@@ -236,28 +249,27 @@ class RegionOwner:
             done = await change.act()
         except MetaError as error:
             self.stopped_by = self.stopped_by or self.region.stopped
-            _fail(change, error)
+            _fail(change.answer, error)
         else:
             if change.answer is not None and not change.answer.done():
                 change.answer.set_result(done)
         if change.stops:
             self.stopped_by = self.stopped_by or Conflict("stale-epoch", reason=CLOSED)
 
-    async def _run_group(self, group: list[Write]) -> None:
+    async def _run_group(self, batches: Batches, answers: Answers) -> None:
         if not self.has_lease():
-            _fail_all(group, no_lease(self.region_id))
+            _fail_all(answers, no_lease(self.region_id))
             return
         self.began_ms = self.now_ms()
         try:
-            batches, writes = [(write.header, write.rows) for write in group], self.writes
-            if writes is None:
+            if self.writes is None:
                 outcomes = await asyncio.to_thread(self.region.writer.apply, batches)
             else:
-                outcomes = await writes.apply(batches)
+                outcomes = await self.writes.apply(batches)
         except MetaError as error:
             self.stopped_by = self.stopped_by or self.region.stopped
             lost = error if isinstance(error, Unavailable) else Unknown(reason=error.code)
-            _fail_all(group, lost)
+            _fail_all(answers, lost)
             return
         finally:
             self.began_ms = None
@@ -266,19 +278,19 @@ class RegionOwner:
         if any(isinstance(outcome, Unknown) for outcome in outcomes):
             self.stopped_by = self.stopped_by or self.region.stopped
         if not self.has_lease():
-            _fail_all(group, Unknown(reason="the lease of the region ended while it was written"))
+            _fail_all(answers, Unknown(reason="the lease of the region ended while it was written"))
             return
-        for write, outcome in zip(group, outcomes, strict=True):
+        for answer, outcome in zip(answers, outcomes, strict=True):
             if isinstance(outcome, MetaError):
-                _fail(write, outcome)
-            else:
-                _succeed(write, outcome)
+                _fail(answer, outcome)
+            elif answer is not None and not answer.done():
+                answer.set_result(outcome)
 
     async def _refuse_waiting(self) -> None:
         while self._held_back is not None or not self._queue.empty():
             item = self._held_back or self._queue.get_nowait()
             self._held_back = None
-            _fail(item, Unavailable(what=f"region {self.region_id}", reason=CLOSED))
+            _fail(item.answer, Unavailable(what=f"region {self.region_id}", reason=CLOSED))
             await asyncio.sleep(0)  # who waited for a place in the queue takes it now
 
 
@@ -290,16 +302,16 @@ def no_lease(region_id: int) -> MetaError:
     return Unavailable(what=f"region {region_id}", reason="this node holds no lease of it now")
 
 
-def _fail_all(group: Sequence[Write], error: MetaError) -> None:
-    for write in group:
-        _fail(write, error)
+def _anew(error: MetaError) -> MetaError:
+    """The same error, raised nowhere yet."""
+    return type(error)(error.code, **error.facts)
 
 
-def _fail(item: Write | ExclusiveTask, error: MetaError) -> None:
-    if item.answer is not None and not item.answer.done():
-        item.answer.set_exception(error)
+def _fail_all(answers: Answers, error: MetaError) -> None:
+    for answer in answers:
+        _fail(answer, error)
 
 
-def _succeed(write: Write, result: Applied) -> None:
-    if not write.answer.done():
-        write.answer.set_result(result)
+def _fail(answer: asyncio.Future[Any] | None, error: MetaError) -> None:
+    if answer is not None and not answer.done():
+        answer.set_exception(error)

@@ -3,7 +3,7 @@
 Pure: nothing here reads or writes a file.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,7 @@ from dataplane.region.log.logged_group import (
     decode_group,
     encode_group,
 )
+from metasrv_base.errors import MetaError, Unavailable
 from metasrv_base.wire.node.batches import ABSENT
 
 
@@ -63,6 +64,34 @@ class GroupRecord:
     payload: bytes
     schemas: Sequence[LoggedSchema]
     content: LoggedGroup
+
+
+@dataclass(frozen=True, slots=True)
+class GroupAnswers:
+    """The answers to the batches of a group, in order, without any of its rows."""
+
+    by_batch: Sequence[Applied | MetaError]
+    """The answer to each batch, if the group is durable and may be acknowledged."""
+    staged: Collection[int]
+    """Row versions of the admitted batches."""
+    resting: Collection[int]
+    """Places of refusals that rest on what this very group has staged."""
+
+    def results(self, failure: MetaError | None = None) -> list[Applied | MetaError]:
+        """One answer for each batch. `failure`: why nothing staged is acknowledged.
+
+        A refusal that rests on a staged batch is not given then: nobody knows the batch."""
+        if failure is None:
+            return list(self.by_batch)
+        # A repeat of a statement of this very group bears its version: no answer is out yet.
+        not_judged = failure if isinstance(failure, Unavailable) else Unavailable(**failure.facts)
+        results: list[Applied | MetaError] = []
+        for slot, result in enumerate(self.by_batch):
+            if isinstance(result, Applied):
+                results.append(failure if result.version in self.staged else result)
+            else:
+                results.append(not_judged if slot in self.resting else result)
+        return results
 
 
 class StagedVersions:

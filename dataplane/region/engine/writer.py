@@ -10,6 +10,7 @@ from dataplane.region.engine.content import RegionContent
 from dataplane.region.engine.group import (
     Applied,
     BatchRules,
+    GroupAnswers,
     GroupRecord,
     Staged,
     StagedVersions,
@@ -66,10 +67,10 @@ class RegionWriter:
         self._maintenance.forget_statements()
         wall_ms = self._serving.place.clock.wall_ms()
         with self.log.writing:
-            group, record, failure = self._written(batches, wall_ms)
+            answers, record, failure = self._written(batches, wall_ms)
             if record is not None:
                 self._content.add(record.content, wall_ms)
-            return group.results(failure)
+            return answers.results(failure)
 
     def order(self, batches: Sequence[tuple[BatchHeader, pa.RecordBatch]]) -> "OrderedGroup":
         """The first half of `apply`, for a region with copies: the group is durable in the own log,
@@ -80,9 +81,9 @@ class RegionWriter:
         wall_ms = self._serving.place.clock.wall_ms()
         with self.log.writing:
             assert not self._has_unsettled, "one group at a time waits for the copies"
-            group, record, failure = self._written(batches, wall_ms)
+            answers, record, failure = self._written(batches, wall_ms)
             position = LogPosition(self._serving.opening.epoch, self.log.history.end)
-            return OrderedGroup(group, wall_ms, record, position, failure)
+            return OrderedGroup(answers, wall_ms, record, position, failure)
 
     def settle(
         self, ordered: "OrderedGroup", failure: Unknown | None = None
@@ -92,7 +93,7 @@ class RegionWriter:
         with self.log.writing:
             if ordered.record is not None:
                 self._content.add(ordered.record.content, ordered.wall_ms)
-            return ordered.group.results(ordered.failure or failure)
+            return ordered.answers.results(ordered.failure or failure)
 
     def add_logged(self, group: LoggedGroup, wall_ms: int) -> None:
         """Makes the next group of the log readable, which an earlier opening has written."""
@@ -111,8 +112,9 @@ class RegionWriter:
 
     def _written(
         self, batches: Sequence[tuple[BatchHeader, pa.RecordBatch]], wall_ms: int
-    ) -> "tuple[WriteGroup, GroupRecord | None, MetaError | None]":
-        """The group, judged; its record, if it is durable in the log; the error of its writing."""
+    ) -> tuple[GroupAnswers, GroupRecord | None, MetaError | None]:
+        """The answers of the group; its record, if it is durable in the log; the error of the
+        writing."""
         budget, content = self._serving.place.budget, self._content
         with self._reader.view({ROWS} | content.schema.indexes) as views:
             remembers = budget.remembers_more
@@ -123,10 +125,10 @@ class RegionWriter:
             for header, batch in batches:
                 version = group.admit(header, batch, version, wall_ms)
             if not group.staged:
-                return group, None, None
+                return group.answers, None, None
             record = group_record(group.staged, rules.shape)
             failure = _oversize(record) or self._write(record)
-            return group, record if failure is None else None, failure
+            return group.answers, record if failure is None else None, failure
 
     def _shape_now(self) -> BatchShape:
         """The shape for the columns as they are. Two threads that find it old make it twice."""
@@ -161,11 +163,18 @@ def _oversize(record: GroupRecord) -> MetaError | None:
     return Unavailable(what="the region", reason="the batches that wait together are too large")
 
 
+def _without_frames(error: MetaError) -> MetaError:
+    """The error of a batch as an answer: the frames of its way hold the rows of the whole group."""
+    error.__cause__ = error.__context__ = None
+    return error.with_traceback(None)
+
+
 @dataclass(frozen=True, slots=True)
 class OrderedGroup:
-    """A group that was judged, and written unless nothing of it was admitted."""
+    """A group that was judged, and written unless nothing of it was admitted. Of its rows it has
+    those of the record alone: it may wait for copies for long."""
 
-    group: "WriteGroup"
+    answers: GroupAnswers
     wall_ms: int
     record: GroupRecord | None
     """The record written; None if nothing was written, or its writing failed."""
@@ -206,25 +215,14 @@ class WriteGroup:
         try:
             self._results.append(self._judge(header, batch, last, wall_ms))
         except MetaError as error:
-            self._results.append(error)
+            self._results.append(_without_frames(error))
         return self.staged[-1].statement.version if self.staged else last
 
-    def results(self, failure: MetaError | None = None) -> list[Applied | MetaError]:
-        """One answer for each batch, in order. `failure`: why nothing staged is acknowledged.
-
-        A refusal that rests on a staged batch is not given then: nobody knows the batch."""
-        if failure is None:
-            return self._results
-        # A repeat of a statement of this very group bears its version: no answer is out yet.
-        staged = {batch.statement.version for batch in self.staged}
-        not_judged = failure if isinstance(failure, Unavailable) else Unavailable(**failure.facts)
-        results: list[Applied | MetaError] = []
-        for slot, result in enumerate(self._results):
-            if isinstance(result, Applied):
-                results.append(failure if result.version in staged else result)
-            else:
-                results.append(not_judged if slot in self._resting else result)
-        return results
+    @property
+    def answers(self) -> GroupAnswers:
+        """The answers so far. The group itself, with the rows that it has staged, may go then."""
+        staged = frozenset(batch.statement.version for batch in self.staged)
+        return GroupAnswers(tuple(self._results), staged, frozenset(self._resting))
 
     def _judge(
         self, header: BatchHeader, batch: pa.RecordBatch, last: int, wall_ms: int

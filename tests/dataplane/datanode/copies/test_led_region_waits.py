@@ -1,7 +1,9 @@
 """A group that waits for its copies: writers that come later are told for whom it waits."""
 
 import asyncio
+import weakref
 
+import pyarrow as pa
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -217,6 +219,50 @@ async def written_by(bench: WaitingBench, statement: str) -> Applied | MetaError
         return await bench.owner.write(header(statement), batch({b"k": (1, "x")}))
     except MetaError as error:
         return error
+
+
+async def test_given_a_group_in_doubt_then_of_its_rows_the_record_alone_is_kept_and_counted() -> (
+    None
+):
+    """With it came one that was refused; another waits behind it, and one comes later."""
+    bench, large, kept = of_two_at_least(), "x" * (4 << 20), list[weakref.ref[pa.RecordBatch]]()
+
+    async def refused(statement: str, epoch: int = 1) -> str:
+        rows = batch({b"k": (1, large)})
+        kept.append(weakref.ref(rows))
+        try:
+            await bench.owner.write(header(statement, epoch), rows)
+        except MetaError as error:
+            return error.code
+        raise AssertionError
+
+    budget, before = bench.led.region.place.budget, pa.total_allocated_bytes()
+    async with asyncio.TaskGroup() as group:
+        first = [group.create_task(refused("s1")), group.create_task(refused("s2", epoch=9))]
+        await asyncio.sleep(0)
+        running = group.create_task(bench.owner.run())
+        await bench.news.wait()
+        behind = group.create_task(refused("s3"))
+        await asyncio.sleep(0)
+        counted = [budget.bytes]
+
+        bench.led.hear(LEFT)
+        codes = [await task for task in (*first, behind)]
+        codes.append(await refused("s4"))
+
+        counted += [budget.bytes]
+        alive, held = [rows() for rows in kept], pa.total_allocated_bytes() - before
+        bench.led.hear(COPIES.model_copy(update={"version": 4, "min_in_sync": 2}))
+        bench.acknowledge()
+        while not await done(bench.owner):  # noqa: ASYNC110  # until a thread has settled the group
+            await asyncio.sleep(0)
+        running.cancel()
+    assert codes == [*["outcome-unknown"] * 2, *["too-few-copies"] * 2]
+    assert alive == [None] * 4
+    assert held < len(large) // 2, "the record is no memory of Arrow"
+    assert [size // len(large) for size in counted] == [0, 1]
+    assert budget.bytes < 2 * len(large), "it is counted as a row in memory"
+    assert bench.led.region.stats().rows == 1
 
 
 async def test_given_a_copy_that_may_lead_when_an_order_has_another_schema_then_not_taken() -> None:
