@@ -2,6 +2,7 @@
 of those in memory ended with a process, and those with copies need another leader. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping
+from itertools import islice
 from typing import NamedTuple
 
 from keys.catalog.catalog import Catalog
@@ -13,26 +14,30 @@ from procedures.kinds.failover.lose_regions import LoseRegions
 
 STARTED_AGAIN = "its leader has started again"
 LOST = "its leader has lost its files"
+REGIONS_MAX = 1_024
+"""Regions of a node in one state whose tables are judged in one look, some 4 ms. A disk that is
+gone may have tens of thousands, for ever: the next look goes on with others."""
 
 
 def lost_regions(
-    statuses: Iterable[NodeStatus], catalog: Catalog, skipped: Collection[int]
+    statuses: Iterable[NodeStatus], catalog: Catalog, skipped: Collection[int], look: int = 0
 ) -> tuple[LoseRegions, ...]:
     """One procedure for each node and table. *skipped*: ids of tables of which it was said a moment
-    ago. A node that is dead says nothing: its failover does."""
+    ago. *look*: its number, which rises by one. A node that is dead says nothing: its failover
+    does."""
     return tuple(
         procedure
         for status in statuses
         if status.lost and status.state not in GONE
-        for procedure in _of_node(status, catalog, skipped)
+        for procedure in _of_node(status, catalog, skipped, look)
     )
 
 
 def _of_node(
-    status: NodeStatus, catalog: Catalog, skipped: Collection[int]
+    status: NodeStatus, catalog: Catalog, skipped: Collection[int], look: int
 ) -> Iterable[LoseRegions]:
     node = status.node.node_id
-    for table_id in sorted({table_of(RegionId(int(region))) for region in status.lost}):
+    for table_id in _judged_tables(status.lost, look):
         table = catalog.tables.get(table_id)
         if table is None or table_id in skipped or not table.info.is_volatile:
             continue
@@ -50,13 +55,16 @@ def _of_node(
 
 
 def failing_leaders(
-    statuses: Collection[NodeStatus], catalog: Catalog, skipped: Collection[tuple[int, str]]
+    statuses: Collection[NodeStatus],
+    catalog: Catalog,
+    skipped: Collection[tuple[int, str]],
+    look: int = 0,
 ) -> tuple[FailoverTable, ...]:
     """Returns procedures that have another copy lead the regions with copies which their living
     leaders do not serve: one for each node, table and reason. A leader has started again
     (docs/protocols.md P3.5), or has lost the files of a region that another living copy of the set
-    has. *skipped*: ids of tables, with nodes, for which one was begun a moment ago. A node that is
-    dead says nothing: its failover does."""
+    has. *skipped*: ids of tables, with nodes, for which one was begun a moment ago. *look*: its
+    number, which rises by one. A node that is dead says nothing: its failover does."""
     living = {each.node.node_id: each for each in statuses if each.state not in GONE}
     return tuple(
         procedure
@@ -64,7 +72,7 @@ def failing_leaders(
         for reported, reason in ((status.restarted, STARTED_AGAIN), (status.lost, LOST))
         if reported
         for procedure in _moving_of_node(
-            status.node.node_id, _Reported(reported, reason), catalog, living, skipped
+            status.node.node_id, _Reported(reported, reason, look), catalog, living, skipped
         )
     )
 
@@ -74,6 +82,7 @@ class _Reported(NamedTuple):
 
     epochs: Mapping[str, int]
     reason: str
+    look: int
 
 
 def _moving_of_node(
@@ -83,7 +92,7 @@ def _moving_of_node(
     living: Mapping[str, NodeStatus],
     skipped: Collection[tuple[int, str]],
 ) -> Iterable[FailoverTable]:
-    for table_id in sorted({table_of(RegionId(int(region))) for region in reported.epochs}):
+    for table_id in _judged_tables(reported.epochs, reported.look):
         table = catalog.tables.get(table_id)
         if table is None or table.dropped_at_ms is not None or (table_id, node) in skipped:
             continue
@@ -103,6 +112,15 @@ def _moving_of_node(
                 region_ids=region_ids,
                 reason=reported.reason,
             )
+
+
+def _judged_tables(reported: Mapping[str, int], look: int) -> list[int]:
+    """Ids of the tables that the look of that number judges: all those with reported regions, in as
+    many looks as that takes. A table is judged whole."""
+    parts = max(1, -(-len(reported) // REGIONS_MAX))
+    start = look % parts * REGIONS_MAX
+    regions = islice(reported, start, start + REGIONS_MAX)
+    return sorted({table_of(RegionId(int(region))) for region in regions})
 
 
 def _has_successor(region: RegionRoute, living: Mapping[str, NodeStatus]) -> bool:

@@ -79,6 +79,8 @@ class Supervisor:
     """Node -> when its last failover was submitted, monotonic ms."""
     _told_lost: dict[int, int] = field(default_factory=dict)
     """Table id -> when regions of it were last said to be lost, monotonic ms."""
+    _looks: int = 0
+    """Looks at what living nodes do not serve."""
     _begun_tables: dict[tuple[int, str], int] = field(default_factory=dict)
     """Table id and node -> when leaders that live and do not serve were last replaced there,
     monotonic ms."""
@@ -99,6 +101,7 @@ class Supervisor:
                 for node in self._look(now):
                     self._submitting.add(node)
                     tasks.create_task(self._start(node))
+                self._looks += 1
                 for lost in self._lost(now):
                     self._told_lost[lost.table_id] = now
                     tasks.create_task(self._tell_lost(lost))
@@ -124,7 +127,8 @@ class Supervisor:
         self._told_lost = {
             table: at_ms for table, at_ms in self._told_lost.items() if at_ms > now - AGAIN_MS
         }
-        return lost_regions(self.book.statuses(), self.follower.catalog, self._told_lost)
+        statuses, catalog = self.book.statuses(), self.follower.catalog
+        return lost_regions(statuses, catalog, self._told_lost, self._looks)
 
     def _failing(self, now: int) -> tuple[FailoverTable, ...]:
         """Regions whose leaders have started again, or have lost their files: they serve nothing
@@ -135,7 +139,7 @@ class Supervisor:
             key: at_ms for key, at_ms in self._begun_tables.items() if at_ms > now - AGAIN_MS
         }
         due = failing_leaders(
-            self.book.statuses(), self.follower.catalog, self._begun_tables.keys()
+            self.book.statuses(), self.follower.catalog, self._begun_tables.keys(), self._looks
         )
         moving = self._moving() if due else set[str]()
         rest = (each.without(moving) for each in due)

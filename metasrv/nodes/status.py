@@ -12,7 +12,6 @@ from metasrv.nodes.heartbeats.standing_answer import StandingAnswer
 from metasrv_base.wire.node.nodes import NodeResources, RefusedStat, RegionStat
 
 SUSPECT_PHI = 1.0  # one chance in ten that it is merely late
-LOST_MAX = 1_024  # lost regions of a node that are kept by id; the others come when these are gone
 
 
 class NodeState(StrEnum):
@@ -51,7 +50,8 @@ class NodeEntry:
     reported: Mapping[str, int] = field(default_factory=dict)
     """Counts of these regions, by state: kept, so that a list of nodes looks at no region."""
     lost: Mapping[str, int] = field(default_factory=dict)
-    """Region id -> epoch of regions that it reports as lost: the first LOST_MAX."""
+    """Region id -> epoch of regions that it reports as lost: all, since a region that is not among
+    them is taken for sound."""
     restarted: Mapping[str, int] = field(default_factory=dict)
     """The same of regions that it led, and that need a new epoch since it has started again."""
     refused: Sequence[RefusedStat] = ()
@@ -88,8 +88,8 @@ class NodeEntry:
         """Notes what it reports; costs nothing where no region's state has changed."""
         if report is not self.regions:
             self.regions, self.reported = report, report.counts()
-            self.lost = report.in_state("lost", LOST_MAX)
-            self.restarted = report.in_state("restarted", LOST_MAX)
+            self.lost = report.in_state("lost")
+            self.restarted = report.in_state("restarted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class NodeStatus:
     reported: Mapping[str, int] = field(default_factory=dict)
     """Counts of these regions, by state."""
     lost: Mapping[str, int] = field(default_factory=dict)
-    """Region id -> epoch of regions that it reports as lost: the first LOST_MAX."""
+    """Region id -> epoch of regions that it reports as lost."""
     restarted: Mapping[str, int] = field(default_factory=dict)
     """The same of regions that it led, and that need a new epoch since it has started again."""
     held: HeldBack | None = None

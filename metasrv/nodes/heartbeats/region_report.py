@@ -5,7 +5,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from itertools import compress, islice
+from itertools import compress
 from typing import Any
 
 from metasrv_base.concurrency.turns import Turns, slices
@@ -68,15 +68,14 @@ class RegionReport(Mapping[str, RegionStat]):
         versions = self._columns.copies_version
         return versions[self._positions[region_id]] if versions else 0
 
-    def in_state(self, wanted_state: str, limit: int) -> dict[str, int]:
-        """Region id -> epoch of at most *limit* regions that it reports in that state. Makes no
-        object of the others."""
+    def in_state(self, wanted_state: str) -> dict[str, int]:
+        """Region id -> epoch of the regions that it reports in that state. Makes no object of the
+        others."""
         columns = self._columns
         if wanted_state not in columns.state:
             return {}
-        states = enumerate(columns.state)
-        positions = islice((number for number, state in states if state == wanted_state), limit)
-        return {columns.region_id[number]: columns.epoch[number] for number in positions}
+        rows = zip(columns.region_id, columns.epoch, columns.state, strict=True)
+        return {region_id: epoch for region_id, epoch, state in rows if state == wanted_state}
 
     def counts(self) -> Mapping[str, int]:
         """Counts of its regions, by state."""

@@ -59,7 +59,7 @@ def test_given_what_is_no_loss_of_memory_then_nothing_is_said() -> None:
     assert lost_regions([status({"4294967296000": 1})], catalog, ()) == (), "an unknown table"
 
 
-def test_given_a_report_with_lost_regions_then_the_first_are_kept_with_their_epochs() -> None:
+def test_given_a_report_with_lost_regions_then_they_are_found_with_their_epochs() -> None:
     states = ["open", "lost", "lost", "opening", "lost"]
     report = RegionReport(
         RegionColumns.of(
@@ -77,7 +77,7 @@ def test_given_a_report_with_lost_regions_then_the_first_are_kept_with_their_epo
         )
     )
 
-    assert report.in_state("lost", 2) == {SECOND: 1, THIRD: 2}
+    assert report.in_state("lost") == {SECOND: 1, THIRD: 2, str(TABLE << 32 | 4): 4}
 
 
 def started_again(restarted: dict[str, int], state: NodeState = NodeState.ALIVE) -> NodeStatus:

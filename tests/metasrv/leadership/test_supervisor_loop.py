@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -13,13 +14,17 @@ from keys.catalog.catalog import Catalog
 from keys.catalog.tables.heads import HeldRegion
 from keys.model.log import TableCreated
 from keys.model.tables import RegionState
+from metasrv.leadership.lost_regions import REGIONS_MAX
 from metasrv.leadership.supervisor import AGAIN_MS, Supervisor
 from metasrv.nodes.detector import PhiConfig, PhiDetector
+from metasrv.nodes.heartbeats.region_report import RegionReport
 from metasrv.nodes.status import HeldBack, NodeEntry, NodeStatus, status_of
 from metasrv.settings.tunables import Maintenance
+from metasrv_base.wire.node.nodes import RegionColumns, RegionStat
 from procedures.kinds.failover.failover_table import FAILOVER_TABLE, FailoverTable
 from tests.metasrv.nodes.catalogs import catalog_of
 from tests.metasrv.nodes.samples import node
+from tests.procedures.harness.copies.copied_tables import IN_SYNC, copied_info, copied_route
 from tests.procedures.harness.tables import region_ids, table_info, table_route
 from tests.sim.loop import SimClock, SimLoop, run
 
@@ -234,6 +239,32 @@ def test_given_a_lost_region_whose_failover_never_ends_when_another_needs_one_th
         await at.clock.sleep_ms(AGAIN_MS)
 
         assert [move.region_ids for move in at.manager.moved] == [(lost,), (other,)]
+
+    run(main, 1)
+
+
+def test_given_more_lost_regions_without_copies_than_a_look_judges_then_others_are_found() -> None:
+    """A disk is gone. What has no copy is lost for ever; what has one is led by it."""
+    alone = region_ids(1024, REGIONS_MAX + 1)
+    (copied,) = region_ids(1025, 1)
+    tables = catalog_of(
+        TableCreated(
+            info=table_info(1024, "t", len(alone)), route=table_route(1024, ("dn-1",) * len(alone))
+        ),
+        TableCreated(
+            info=copied_info(1025, "u", 1),
+            route=copied_route(1025, ("dn-1",), ((("dn-2", IN_SYNC),),)),
+        ),
+    )
+    stat = partial(RegionStat, state="lost", rows=0, bytes=0, wal_bytes=0, files=0, version=0)
+    stats = [stat(region_id=region, epoch=1) for region in (*alone, copied)]
+
+    async def main(loop: SimLoop) -> None:
+        at = Scene(loop, tables=tables)
+        at.book.entries["dn-1"].takes(RegionReport(RegionColumns.of(stats)))
+        await at.clock.sleep_ms(AGAIN_MS)
+
+        assert [move.region_ids for move in at.manager.moved] == [(copied,)]
 
     run(main, 1)
 

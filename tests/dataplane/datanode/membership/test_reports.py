@@ -88,7 +88,7 @@ def test_given_any_history_when_a_report_is_kept_then_it_is_what_the_node_has(
             assert leader.kept is not None
             kept = dict(leader.kept[1])
             assert kept == {each.region_id: each for each in stats}
-            assert set(leader.kept[1].in_state("open", 10)) == set(kept)
+            assert set(leader.kept[1].in_state("open")) == set(kept)
         if fate != "answer lost":
             reports.answered(heard)
             assert reports.is_wanted == heard.wants_whole
