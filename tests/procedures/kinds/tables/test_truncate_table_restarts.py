@@ -16,6 +16,7 @@ from tests.procedures.harness.copies.copied_tables import (
     copied_info,
     copied_route,
     put_copied_table,
+    with_copied_table,
 )
 from tests.procedures.harness.ends import TABLE
 from tests.procedures.harness.scenarios import TRUNCATE
@@ -121,6 +122,32 @@ def test_given_a_leader_that_needs_a_failover_when_truncated_then_it_ends_and_le
         assert cluster.plane.violations == []
 
     run(main, 1)
+
+
+async def with_leaders_that_lost_their_files(cluster: Cluster, fence: Compare) -> None:
+    """dn-1 lives and leads three regions, two of them with copies; its folders are gone."""
+    await with_copied_table(cluster, fence)
+    leader = cluster.plane.nodes["dn-1"]
+    for region_id, serving in leader.serving.items():
+        leader.lost[region_id] = serving
+        del cluster.plane.storage.folders[serving.root]
+    leader.serving.clear()
+
+
+def test_given_living_leaders_that_lost_their_files_when_truncated_then_it_ends() -> None:
+    """They lead empty regions; their old roots have no fence, and nothing to be deleted."""
+    (history,), cluster = lives(
+        ("truncate_table", TRUNCATE), given=with_leaders_that_lost_their_files
+    )
+
+    assert code_of(history) is None
+    assert history.result is not None
+    assert history.result["left_behind"] == []
+    assert [(each["leader"], each["state"], each["epoch"]) for each in regions(cluster)] == [
+        ("dn-1", "open", 2)
+    ] * 3
+    assert not cluster.plane.nodes["dn-1"].lost
+    assert cluster.plane.violations == []
 
 
 def test_given_a_folder_that_a_truncate_has_left_when_its_node_is_back_then_it_is_an_orphan() -> (
