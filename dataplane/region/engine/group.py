@@ -7,13 +7,16 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from dataplane.region.engine.shape import BatchShape
+from dataplane.region.engine.shape import BatchShape, FamilyShape
 from dataplane.region.format.columns import DELETE, OP
 from dataplane.region.format.families import FamilyRows
 from dataplane.region.format.row_keys import FEW, RowKeys
 from dataplane.region.format.schema import RegionSchema
 from dataplane.region.log.logged_group import (
+    TOMBSTONES,
     GroupPart,
     LoggedGroup,
     LoggedSchema,
@@ -23,6 +26,12 @@ from dataplane.region.log.logged_group import (
 )
 from metasrv_base.errors import MetaError, Unavailable
 from metasrv_base.wire.node.batches import ABSENT
+
+TOMBSTONES_MIN = 512
+TOMBSTONE_BYTES_MIN = 256 << 10
+"""Tombstones of a group, and of one family, that are logged without values: so many, or so many
+bytes with all columns. Fewer are logged as puts are, so that a replay joins small groups of both.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,14 +144,34 @@ def group_record(staged: Sequence[Staged], shape: BatchShape) -> GroupRecord:
     for position, batch in enumerate(staged):
         for part in batch.parts:
             rows.setdefault(part.family, []).append((position, part))
-    schemas = {family: shape.of(family).logged for family in rows}
     parts = [
-        GroupPart(family, schemas[family], [(position, part.rows) for position, part in some])
+        _part(shape.of(family), family, [(position, part.rows) for position, part in some])
         for family, some in sorted(rows.items())
     ]
     payload = encode_group(statements, parts)
-    used = {schema.id: schema for schema in schemas.values()}
+    used = {part.schema.id: part.schema for part in parts}
     by_id = {schema.id: schema.schema for schema in used.values()}
     keys = {family: [part.keys for _, part in some] for family, some in rows.items()}
     content = decode_group(payload, by_id, "own group", keys)
     return GroupRecord(payload, list(used.values()), content)
+
+
+def _part(shape: FamilyShape, family: int, rows: Sequence[tuple[int, pa.RecordBatch]]) -> GroupPart:
+    """The rows of a family as they are logged. Nobody reads the values of a tombstone."""
+    if not _are_many_tombstones([batch for _, batch in rows]):
+        return GroupPart(family, shape.logged, rows)
+    bare = [(position, batch.select(TOMBSTONES.schema.names)) for position, batch in rows]
+    return GroupPart(family, TOMBSTONES, bare)
+
+
+def _are_many_tombstones(batches: Sequence[pa.RecordBatch]) -> bool:
+    if batches[0].column(OP)[0].as_py() != DELETE:  # as of most groups
+        return False
+    rows = sum(batch.num_rows for batch in batches)
+    is_many = rows >= TOMBSTONES_MIN or sum(map(_bytes_of, batches)) >= TOMBSTONE_BYTES_MIN
+    return is_many and all(pc.min(batch.column(OP)).as_py() == DELETE for batch in batches)
+
+
+def _bytes_of(batch: pa.RecordBatch) -> int:
+    size: int = batch.nbytes
+    return size

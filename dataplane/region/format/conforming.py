@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from dataplane.region.format.columns import OP, ORIGIN_COLUMNS, ORIGIN_DEFAULT, PUT
+from dataplane.region.format.columns import OP, ORIGIN_COLUMNS, ORIGIN_DEFAULT, PUT, SYSTEM
 from metasrv_base.schema.arrays import arrow_array
 from metasrv_base.schema.conversion import Conversion, conversion_of
 from metasrv_base.schema.types import parse_type
@@ -27,6 +27,15 @@ def conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
         for field in schema
     ]
     return pa.table(arrays, schema=schema)
+
+
+def with_values(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """`rows`, or tombstones that were logged without values as `schema` has any rows: a scan or a
+    flush takes the memory of all columns, which is counted as soon as they are in memory."""
+    if rows.num_columns > len(SYSTEM):
+        return rows
+    nulls = [pa.nulls(rows.num_rows, field.type) for field in schema][len(SYSTEM) :]
+    return pa.RecordBatch.from_arrays([*rows.columns, *nulls], schema=schema)
 
 
 def as_written_before(field: pa.Field, rows: pa.Table | pa.RecordBatch) -> pa.Array:

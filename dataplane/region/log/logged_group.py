@@ -7,7 +7,8 @@ A GROUP payload, little-endian: the numbers of statements and of parts; for each
 version, the sender's time (milliseconds, 0: not told), its schema version, its rows and the length
 of its id; the ids; then the parts, one for each family. A part: family, schema id, the length of
 its rows, for each statement its number of rows, and at the next multiple of 8 the rows of all
-statements, in order, as one Arrow record batch message without schema.
+statements, in order, as one Arrow record batch message without schema. A part of many tombstones
+has the schema `TOMBSTONES`, without values.
 """
 
 import hashlib
@@ -19,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from dataplane.region.format.columns import KEY, VERSION
+from dataplane.region.format.columns import KEY, VERSION, log_schema
 from dataplane.region.format.families import FamilyRows
 from dataplane.region.format.row_keys import RowKeys
 from metasrv_base.errors import Corrupt
@@ -62,6 +63,10 @@ class LoggedSchema:
     def encode(self) -> bytes:
         data: bytes = self.schema.serialize().to_pybytes()
         return self.id + data
+
+
+TOMBSTONES = LoggedSchema.of(log_schema(()))
+"""The schema of tombstones that are logged without values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +134,8 @@ def decode_groups(
     payloads: Iterable[bytes | memoryview], schemas: Mapping[bytes, pa.Schema], source: str
 ) -> Iterator[LoggedGroup]:
     """Groups that follow each other, joined to larger ones where their schemas allow it: a log of
-    groups of one row is then replayed as fast as one of large groups."""
+    groups of one row is then replayed as fast as one of large groups. Tombstones without values
+    stay alone: they are many, and take more memory than their payload says."""
     try:
         waiting: list[_Parsed] = []
         schema_ids: dict[int, bytes] = {}
@@ -137,7 +143,8 @@ def decode_groups(
             parsed = _parsed(payload)
             ids = {part.family: part.schema_id for part in parsed.parts}
             is_other = any(schema_ids.get(family, id) != id for family, id in ids.items())
-            if is_other or len(waiting) == JOINED_MAX:
+            is_alone = TOMBSTONES.id in (*ids.values(), *schema_ids.values())
+            if waiting and (is_other or is_alone or len(waiting) == JOINED_MAX):
                 yield _joined(waiting, schemas, {})
                 waiting, schema_ids = [], {}
             waiting.append(parsed)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dataplane.region.format.columns import DELETE, KEY, OP, VERSION, ColumnDef, file_schema
-from dataplane.region.format.conforming import conformed
+from dataplane.region.format.conforming import conformed, with_values
 from dataplane.region.format.families import ROWS
 from dataplane.region.format.room import LookupRoom
 from dataplane.region.format.row_keys import RowKeys
@@ -91,7 +91,8 @@ class Memtable:
         """Wall time of the oldest rows; meaningful while there are any."""
 
     def add(self, rows: pa.RecordBatch, keys: RowKeys, wall_ms: int) -> None:
-        """`rows` are as `file_schema`, in order of version; `keys` are their keys.
+        """`rows`, in order of version, are as `file_schema`, or tombstones without values; `keys`
+        are their keys.
 
         Raises Corrupt if the version does not rise above all before.
         """
@@ -103,7 +104,7 @@ class Memtable:
             self.first_ms, self.first_version = wall_ms, first
         self._last_version = versions[rows.num_rows - 1].as_py()
         base = self.rows
-        self._append(rows)
+        self._append(with_values(rows, self._schema))
         for start, end in _stretches(keys):
             self._make_findable(keys.between(start, end), base + start)
         self.rows += rows.num_rows
@@ -310,7 +311,8 @@ class Memtable:
 
 
 def _chunk(start: int, rows: pa.RecordBatch, rank: int) -> _Chunk:
-    rows_bytes = rows.get_total_buffer_size()
+    # Arrays of nulls may share their memory, and no longer do so in a scan or a flush.
+    rows_bytes = max(rows.get_total_buffer_size(), rows.nbytes)
     is_large = rows.num_rows >= _LARGE_ROWS or rows_bytes >= _LARGE_BYTES
     size = rows_bytes + _CHUNK_BYTES + _COLUMN_BYTES * rows.num_columns
     return _Chunk(start, rows, _LARGE if is_large else rank, size)

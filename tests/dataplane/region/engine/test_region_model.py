@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine import group
 from dataplane.region.engine.region import Region
 from tests.dataplane.region.model_world import SMALL, World
 from tests.dataplane.region.rig import (
@@ -26,10 +27,17 @@ ACTIONS: st.SearchStrategy[Action] = st.one_of(
 
 @pytest.mark.slow
 @settings(max_examples=60)
-@given(st.lists(ACTIONS, max_size=25))
+@given(st.lists(ACTIONS, max_size=25), st.sampled_from([1, 2, group.TOMBSTONES_MIN]))
 def test_given_any_history_when_read_then_the_region_holds_what_a_dict_would(
-    history: list[Action],
+    history: list[Action], tombstones_min: int
 ) -> None:
+    """*tombstones_min*: so many deletes are logged without values."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(group, "TOMBSTONES_MIN", tombstones_min)
+        live(history)
+
+
+def live(history: list[Action]) -> None:
     disk, clock = MemoryDisk(MemoryStore()), FakeClock()
     region = Region.create(place(disk, "/disk/0", clock, SMALL), SPEC, epoch=1)
     world = World(disk, region, clock)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from dataplane.region.compaction import compaction
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
+from dataplane.region.engine import group
 from dataplane.region.engine.region import Region
 from dataplane.region.format.families import ROWS
 from dataplane.region.format.schema import RegionSchema
@@ -19,6 +20,7 @@ from tests.dataplane.region.rig import SPEC, Contents, contents, header, order, 
 from tests.fakes.clock import FakeClock
 
 INDEXES = (1, 2)
+TOMBSTONES_MIN = st.sampled_from([1, 2, group.TOMBSTONES_MIN])
 KEYS = st.sampled_from([b"a", b"b", b"c", b"ca"])
 PLACES = st.tuples(st.sampled_from([ROWS, *INDEXES]), KEYS)
 BATCHES = st.dictionaries(PLACES, st.one_of(st.none(), KEYS), min_size=1, max_size=5)
@@ -148,10 +150,11 @@ class World:
 
 @pytest.mark.slow
 @settings(max_examples=25)
-@given(st.lists(ACTIONS, max_size=25))
+@given(st.lists(ACTIONS, max_size=25), TOMBSTONES_MIN)
 def test_given_any_history_with_indexes_when_read_then_each_family_holds_what_a_dict_would(
-    history: list[tuple[str, dict[Place, bytes | None]]],
+    history: list[tuple[str, dict[Place, bytes | None]]], tombstones_min: int
 ) -> None:
+    """*tombstones_min*: so many deletes of a family are logged without values."""
     disk, clock = MemoryDisk(MemoryStore()), FakeClock()
     region = Region.create(place(disk, "/disk/0", clock, SMALL), SPEC, epoch=1)
     region.set_schema(RegionSchema(1, 1, SPEC.columns, frozenset(INDEXES), frozenset()))
@@ -159,6 +162,7 @@ def test_given_any_history_with_indexes_when_read_then_each_family_holds_what_a_
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compaction, "FAN_IN", 2)  # so that a short history merges
+        patch.setattr(group, "TOMBSTONES_MIN", tombstones_min)
         for action, wanted in history:
             world.act(action, wanted)
             clock.advance(1)

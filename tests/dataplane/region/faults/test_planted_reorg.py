@@ -78,7 +78,10 @@ BESIDE_A_UNIQUE_ONE = Histories(
 )
 WITH_FLOORS = Histories(
     test_model_families.test_given_any_history_with_indexes_when_read_then_each_family_holds_what_a_dict_would,
-    {"history": st.lists(test_model_families.ACTIONS, max_size=25)},
+    {
+        "history": st.lists(test_model_families.ACTIONS, max_size=25),
+        "tombstones_min": test_model_families.TOMBSTONES_MIN,
+    },
 )
 Plant = tuple[tuple[tuple[object, str, object], ...], Histories]
 PLANTED: dict[str, Plant] = {
