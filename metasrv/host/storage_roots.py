@@ -6,8 +6,10 @@ from pathlib import Path
 
 # Kinds of file system that one kernel orders and that keep what was synced.
 LOCAL = frozenset(
-    {"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "overlay", "apfs", "jfs"}
+    {"ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "overlay", "apfs", "jfs"}
 )
+# One kernel orders these too, but a sync of a folder that has failed is forgotten (decision 0419).
+FORGETFUL = frozenset({"ext2"})
 MEMORY = frozenset({"tmpfs", "ramfs"})
 
 
@@ -28,6 +30,9 @@ def root_verdict(kind: str | None) -> RootVerdict:
         return RootVerdict(True, f"{kind}: one host's disk")
     if kind in MEMORY:
         return RootVerdict(True, f"{kind}: for tests only, it does not outlive the host")
+    if kind in FORGETFUL:
+        why = f"{kind}: without a journal, names whose write has failed are taken for written"
+        return RootVerdict(False, why)
     return RootVerdict(False, f"{kind}: not known to show every node the same files at once (P5)")
 
 

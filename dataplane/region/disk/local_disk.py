@@ -156,8 +156,9 @@ class LocalDisk:
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
     def sync_folder(self, path: str) -> None:
-        """A journalled file system that cannot write names takes no more changes, so that no later
-        sync succeeds."""
+        """A file system that cannot write names takes no more changes, if it has a journal, so that
+        no later sync succeeds (docs/decisions/0419). A cache of names cannot be dropped as that of
+        bytes is."""
         with _opened(path, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
             os.fsync(descriptor)
 

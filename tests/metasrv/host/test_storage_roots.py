@@ -38,6 +38,13 @@ def test_given_a_file_system_when_judged_then_only_one_hosts_disk_qualifies(
     assert root_verdict(kind).ok is ok
 
 
+def test_given_a_file_system_without_a_journal_when_judged_then_it_says_what_it_forgets() -> None:
+    verdict = root_verdict("ext2")
+
+    assert not verdict.ok
+    assert "journal" in verdict.why
+
+
 def test_given_a_folder_when_tried_then_nothing_is_left_there(tmp_path: Path) -> None:
     assert try_out(tmp_path / "root").ok
     assert list((tmp_path / "root").iterdir()) == []
