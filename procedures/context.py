@@ -181,6 +181,11 @@ class Context:
         """Ids, as placement has it at this moment."""
         return frozenset(node.node_id for node in self.ports.placement.nodes() if node.alive)
 
+    def answering_nodes(self) -> frozenset[str]:
+        """Ids of living nodes, without those that have answered no orders for a while."""
+        nodes = self.ports.placement.nodes()
+        return frozenset(node.node_id for node in nodes if node.takes_orders)
+
     def progress(self, done: int, total: int, unit: str) -> None:
         now = self.ports.clock.wall_ms()
         if self.live.phase != self.step:

@@ -200,6 +200,14 @@ class NodeView:
     lost: Mapping[str, int] = field(default_factory=dict)
     """Regions whose files it has lost, as it reports them, with the epochs of its last orders."""
 
+    answers: bool = True
+    """Whether it answers orders. False for one that may live, and has answered none for a while:
+    nothing is placed on it while others have room."""
+
+    @property
+    def takes_orders(self) -> bool:
+        return self.alive and self.answers
+
     def has_restarted(self, region_id: str, epoch: int) -> bool:
         """Whether it lives, and does not open the region, which it led, at this epoch any more."""
         return self.alive and self.restarted.get(region_id) == epoch

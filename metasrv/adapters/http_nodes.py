@@ -95,24 +95,36 @@ class HttpNodes:
 
     async def _send_next(self, line: OrderQueue) -> None:
         """One request, and what its members are told: each its own results, or all one error."""
-        members = line.take()
+        members, sent_ms = line.take(), self.book.clock.mono_ms()
         failure: MetaError = Unknown(term=self.term)  # what they hear if the term ends meanwhile
         try:
             if members:
                 await self._post(line.node, members)
+                self._note(line.node, sent_ms, None)
         except Refused as error:
             failure = error
+            self._note(line.node, sent_ms, error)
             if len(members) > 1:
                 # Nothing was done, and one may have spoiled it for all: each by itself then.
                 line.put_back(members)
                 members = []
         except MetaError as error:
             failure = error
+            self._note(line.node, sent_ms, error)
         finally:
             for member in members:
                 member.fail(failure)
             line.in_flight -= 1
             self._look_at(line)
+
+    def _note(self, node: str, sent_ms: int, error: MetaError | None) -> None:
+        """Notes whether a node has answered. One that answers that it is not ready takes no orders
+        either."""
+        entry = self.book.entry(node)
+        if isinstance(error, Unavailable | Unknown):
+            entry.has_not_answered(sent_ms, self.book.clock.mono_ms())
+        else:
+            entry.has_answered()
 
     async def _post(self, node: str, members: Sequence[QueuedOrders]) -> None:
         orders = [

@@ -157,9 +157,9 @@ class NodeLiveness:
         before = self._entries.get(request.node_id)
         self._entries[request.node_id] = entry
         self._addresses.set(request.node_id, stored.address)
-        entry.is_met = before is None
+        entry.has_registered, entry.is_met = True, before is None
         if before is not None:
-            entry.succeeds(before)
+            entry.succeeds(before, self.clock.mono_ms())
             self._came_back(entry)
         log.info("node_registered", node=request.node_id, incarnation=request.incarnation)
 
@@ -353,6 +353,7 @@ class NodeLiveness:
                 labels=entry.node.labels,
                 restarted=entry.restarted,
                 lost=entry.lost,
+                answers=entry.answers_orders(now),
             )
             for node_id, entry in sorted(self._entries.items())
         )

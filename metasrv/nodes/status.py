@@ -9,6 +9,7 @@ from metasrv.nodes.detector import PHI_IN_TIME_MAX, PhiDetector
 from metasrv.nodes.flapping import Returns
 from metasrv.nodes.heartbeats.region_report import RegionReport
 from metasrv.nodes.heartbeats.standing_answer import StandingAnswer
+from metasrv_base.values.frozen import frozen
 from metasrv_base.wire.node.nodes import NodeResources, RefusedStat, RegionStat
 
 SUSPECT_PHI = 1.0  # one chance in ten that it is merely late
@@ -28,16 +29,45 @@ GONE = frozenset({NodeState.DEAD, NodeState.OFFLINE})
 """States in which a node was silent for so long that its regions are opened elsewhere."""
 
 
+SILENT_MS = 10_000
+"""The time for which a node has answered no order until new regions are placed elsewhere."""
+KEPT_MS = 60_000
+"""The time after the last order behind which it is tried again."""
+
+
+@frozen
+class OrderSilence:
+    """Orders that came to nothing since a node last answered one; times of one monotonic clock.
+
+    Its heartbeats may come: a firewall, a wrong address or a process that is hung in part does
+    that, and nobody detects it but who sends orders."""
+
+    sent_ms: int
+    """The time at which the first of them was sent."""
+    failed_ms: int
+    """The time at which the last of them had failed."""
+
+    def until(self, failed_ms: int) -> "OrderSilence":
+        """The silence, to which one more order has come that had failed then."""
+        return OrderSilence(self.sent_ms, max(self.failed_ms, failed_ms))
+
+    def lasts(self, now_ms: int) -> bool:
+        """Whether the node is taken for one that answers no orders."""
+        is_long = self.failed_ms - self.sent_ms >= SILENT_MS
+        return is_long and now_ms - self.failed_ms < KEPT_MS
+
+
 @dataclass(slots=True)
 class NodeEntry:
     """One node of this term. Owned by the NodeLiveness."""
 
     node: NodeRecord
     detector: PhiDetector
-    """Until this incarnation has sent a heartbeat, the one of the incarnation before."""
     sequence: int = -1
     """The sequence of the last heartbeat heard from this incarnation; -1: none yet."""
     heard_ms: int | None = None
+    has_registered: bool = False
+    """Whether this incarnation has registered with this leader."""
     is_met: bool = False
     """Whether this leader has heard a process of the node, or was the first to register one."""
     resources: NodeResources | None = None
@@ -56,26 +86,40 @@ class NodeEntry:
     """The same of regions that it led, and that need a new epoch since it has started again."""
     refused: Sequence[RefusedStat] = ()
     """Requests refused by its regions since it started, as last reported."""
+    order_silence: OrderSilence | None = None
+    """Orders that have come to nothing since it last answered one; None: it answered the last."""
     returns: Returns = field(default_factory=Returns)
     instructions_from: int = 0
     """The start of its next InstructionWindow."""
     is_offline: bool = False
     """Once it is dead. Set by the ticker that removes nodes (metasrv/leadership/retirement.py)."""
 
-    def succeeds(self, before: "NodeEntry") -> None:
-        """Takes over what outlives a process. A process that registers and sends no heartbeat
-        serves nothing: it does not make a dead node alive."""
+    def succeeds(self, before: "NodeEntry", now_ms: int) -> None:
+        """Takes over what outlives a process. One that registers has as long for its first
+        heartbeat as a node has between two, and so have those that register after it while it may
+        still come: else a node that only registers would never be dead."""
         self.returns, self.is_offline = before.returns, before.is_offline
-        self.detector, self.is_met = before.detector, before.is_met
+        self.is_met = before.is_met
+        awaits_first = before.has_registered and before.heard_ms is None
+        if awaits_first and not before.detector.is_dead(now_ms):
+            self.detector = before.detector
+
+    def has_answered(self) -> None:
+        """Notes that the node has answered orders, whatever it said."""
+        self.order_silence = None
+
+    def has_not_answered(self, sent_ms: int, now_ms: int) -> None:
+        """Notes that orders which were sent at *sent_ms* have come to nothing."""
+        silence = self.order_silence or OrderSilence(sent_ms, now_ms)
+        self.order_silence = silence.until(now_ms)
+
+    def answers_orders(self, now_ms: int) -> bool:
+        return self.order_silence is None or not self.order_silence.lasts(now_ms)
 
     def hears(self, sequence: int, now_ms: int) -> bool:
         """Notes a heartbeat. Returns whether this incarnation was dead until then."""
-        is_first = self.heard_ms is None
-        was_dead = not is_first and self.detector.is_dead(now_ms)
-        if is_first:
-            self.detector = PhiDetector(self.detector.config, now_ms)
-        else:
-            self.detector.heard(now_ms)
+        was_dead = self.heard_ms is not None and self.detector.is_dead(now_ms)
+        self.detector.heard(now_ms)
         self.sequence, self.heard_ms, self.is_met = sequence, now_ms, True
         return was_dead
 

@@ -93,7 +93,8 @@ def place(
     rules: NodeRules = ANY_RULES,
 ) -> tuple[NodeView, ...]:
     """A node for each of *count* regions: in the best of the preferred zones with a node that can
-    take it, the one with fewest of them, then with fewest in all, then in the emptiest zone. Were
+    take it, the one with fewest of them, then with fewest in all, then in the emptiest zone. Nodes
+    that answer no orders come last. Were
     it the fewest in all at once, a node that has just come back empty would take every region of
     the next tables.
 
@@ -115,6 +116,7 @@ def place(
         name = min(
             able,
             key=lambda name: (
+                not able[name].answers,
                 ranks[name],
                 region_counts[name],
                 load[name],
@@ -152,7 +154,8 @@ def place_in_groups(
         free = (
             name
             for name in beside
-            if zone_rank(views[name].zone, rules.preferred_zones) <= best
+            if views[name].answers
+            and zone_rank(views[name].zone, rules.preferred_zones) <= best
             and rules.why_not(views[name], excluded) is None
         )
         name = next(free, None)

@@ -233,10 +233,9 @@ async def _with_regions(
 def _must_be_placed(tables: Iterable[NewTable], context: Context) -> None:
     """Sent again, the batch is placed on nodes that live: its commands may be in parts, which do
     not change."""
-    nodes = context.ports.placement.nodes()
-    alive = {node.node_id for node in nodes if node.alive}
+    alive = context.alive_nodes()
     for table in tables:
-        for region in hindered(table.route, nodes):
+        for region in hindered(table.route, alive):
             dead = [node for node in region.nodes if node not in alive]
             reasons = dict.fromkeys(dead, "it has died since a new region was placed on it")
             facts = {"table": table.info.full_name, "region_id": region.region_id}

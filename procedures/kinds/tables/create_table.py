@@ -17,7 +17,7 @@ from keys.model.records import Lock, Resource
 from keys.model.tables import COPIES_FORMAT, RegionRoute, TableInfo, TableInfoKey, TableRoute
 from keys.value import is_none
 from metasrv_base.elements.graphs import TABLE
-from metasrv_base.errors import Conflict, Corrupt
+from metasrv_base.errors import Conflict, Corrupt, Unavailable
 from procedures.commands.table_commands import CreateTableCommand
 from procedures.commands.table_placing import TablePlacingNames
 from procedures.context import Context
@@ -56,8 +56,8 @@ class CreateTable(ProcedureState):
 
 async def create(state: CreateTable, context: Context) -> Outcome[CreateTable]:
     """Makes the regions on their nodes, then publishes the table in one transaction. Makes nothing
-    if `if_not_exists` finds the table. Regions that cannot be made, since their nodes have died,
-    are placed on others first."""
+    if `if_not_exists` finds the table. Regions that cannot be made, since their nodes have died
+    or answer no orders, are placed on others first."""
     info, route = state.info, state.route
     command = CreateTableCommand(info, route, state.if_not_exists, state.placing)
     snapshot = await context.known_snapshot(*command.keys())
@@ -69,8 +69,9 @@ async def create(state: CreateTable, context: Context) -> Outcome[CreateTable]:
         return Done(state, {"table_id": bearer.table_id, "name": info.full_name})
     if is_of_another(state, context):  # a dropped one: its regions are on their nodes still
         raise Corrupt(table_id=info.table_id, reason="a new table has the id of another")
-    if left := hindered(route, context.ports.placement.nodes()):
-        return await _elsewhere(state, left, context)
+    left = hindered(route, context.answering_nodes())
+    if left and (moved := await _elsewhere(state, left, context)) is not None:
+        return moved
     made = route
     if route.format < COPIES_FORMAT:
         answers = await order_all(
@@ -84,24 +85,37 @@ async def create(state: CreateTable, context: Context) -> Outcome[CreateTable]:
     return Done(state, {"table_id": info.table_id, "name": info.full_name}, txn)
 
 
-def _answered_or_dead(route: TableRoute, context: Context) -> Suffices:
-    """Every leader has answered, or is dead by now: then the regions are placed on others."""
+def _answered_or_dead(route: TableRoute, context: Context) -> Suffices | None:
+    """Every leader has answered, or never will: then its regions are placed on other nodes. None
+    for one leader, which is waited for as long as an order may take: so a small create costs no
+    task."""
     leaders = {region.leader for region in route.region_routes}
+    if len(leaders) == 1:
+        return None
 
     def suffices(answers: NodeAnswers) -> bool:
-        return not (leaders - answers.keys()) & context.alive_nodes()
+        return not (leaders - answers.keys()) & context.answering_nodes()
 
     return suffices
 
 
 async def _elsewhere(
     state: CreateTable, left: Sequence[RegionRoute], context: Context
-) -> Outcome[CreateTable]:
-    """The regions *left* are to be made on other nodes. Living ones delete what they have made of
-    them; not by an order to drop, behind which a node takes the region no more."""
+) -> Goto[CreateTable] | None:
+    """The regions *left* are to be made on other nodes. Those that answer delete what they have
+    made of them; not by an order to drop, behind which a node takes the region no more. None: no
+    other node can take them, and the nodes that do not answer live, and may answer again.
+
+    Raises Unavailable("node-not-eligible").
+    """
     info, route = state.info, state.route
-    changed = elsewhere(info, route, context.ports.applied(), context.ports.placement.nodes())
-    here = living(targets_of(info, left), context.alive_nodes())
+    try:
+        changed = elsewhere(info, route, context.ports.applied(), context.ports.placement.nodes())
+    except Unavailable:
+        if hindered(route, context.alive_nodes()):
+            raise
+        return None
+    here = living(targets_of(info, left), context.answering_nodes())
     (await order_copies(context, here, close_copy)).must_all_succeed()
     await delete_copies(context, here, discard_copy)
     return Goto("create", state.model_copy(update={"route": changed}))

@@ -114,6 +114,7 @@ def _homes(
         home = min(
             free,
             key=lambda node: (
+                not node.answers,
                 zones[node.zone],
                 zone_rank(node.zone, rules.nodes.preferred_zones),
                 -group.get(node.node_id, 0),

@@ -72,11 +72,11 @@ async def make_regions(
 
 
 async def drop_new_regions(context: Context, tables: Sequence[NewTable]) -> None:
-    """Drops all copies on living nodes. A node that cannot be reached is told by the answers to its
-    heartbeats when it is back."""
-    alive = context.alive_nodes()
+    """Drops all copies on nodes that answer. Another is told by the answers to its heartbeats, when
+    it is back."""
+    able = context.answering_nodes()
     for targets in _rounds(tables):
-        answers = await order_copies(context, living(targets, alive), drop_copy)
+        answers = await order_copies(context, living(targets, able), drop_copy)
         answers.must_all_succeed()
 
 
@@ -115,13 +115,13 @@ def _must_exist(
 def _is_decided(
     context: Context, targets: Sequence[CopyTarget], results: CopyResults, *, by_leader: bool
 ) -> bool:
-    """Whether all regions exist, or the copies that these lack are on nodes which are dead by
-    now."""
+    """Whether all regions exist, or the copies that these lack are on nodes which are dead by now,
+    or answer no orders."""
     missing = _missing(targets, results)
     lacking = _lacking(targets, missing, by_leader=by_leader)
-    alive = context.alive_nodes() if lacking else ()
+    able = context.answering_nodes() if lacking else ()
     return not any(
-        target.region.region_id in lacking and _id(target) in missing and target.node in alive
+        target.region.region_id in lacking and _id(target) in missing and target.node in able
         for target in targets
     )
 

@@ -1,7 +1,7 @@
-"""Routes of regions that begin empty: on which nodes, and on which others once a node has died
-before they were made. Pure."""
+"""Routes of regions that begin empty: on which nodes, and on which others where a node has died
+before they were made, or answers no orders. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from keys.catalog.catalog import Catalog
@@ -39,14 +39,13 @@ def table_route(table_id: int, homes: tuple[Homes, ...]) -> TableRoute:
     return route.model_copy(update={"format": COPIES_FORMAT}) if has_copies else route
 
 
-def hindered(route: TableRoute, nodes: Iterable[NodeView]) -> tuple[RegionRoute, ...]:
-    """The new regions that cannot be made where they are placed: the leader is dead, or so many
-    copies are that the others are no majority (docs/protocols.md P5.8)."""
-    alive = {node.node_id for node in nodes if node.alive}
+def hindered(route: TableRoute, able: Collection[str]) -> tuple[RegionRoute, ...]:
+    """The new regions that cannot be made where they are placed: the leader's node is not *able* to
+    make it, or so many are not that the others are no majority (docs/protocols.md P5.8)."""
 
     def can_be_made(region: RegionRoute) -> bool:
-        living = sum(node in alive for node in region.nodes)
-        return region.leader in alive and living >= majority(len(region.nodes))
+        count = sum(node in able for node in region.nodes)
+        return region.leader in able and count >= majority(len(region.nodes))
 
     return tuple(region for region in route.region_routes if not can_be_made(region))
 
@@ -54,12 +53,13 @@ def hindered(route: TableRoute, nodes: Iterable[NodeView]) -> tuple[RegionRoute,
 def elsewhere(
     info: TableInfo, route: TableRoute, catalog: Catalog, nodes: Sequence[NodeView]
 ) -> TableRoute:
-    """The route of a new table whose regions are `hindered`: these begin at the next epoch, in new
-    roots, led by a living copy where those are a majority; else on nodes that are chosen anew.
-    Raises as `place_regions`."""
+    """The route of a new table of which regions are `hindered`, by nodes that are dead or answer no
+    orders: these begin at the next epoch, in new roots, led by one of the copies on other nodes
+    where those are a majority; else on nodes that are chosen anew. Raises as `place_regions`."""
     zones = catalog.placing.placement_of(info).preferred_zones
-    views = {node.node_id: node for node in nodes}
-    left = {region.region_id for region in hindered(route, nodes)}
+    views = {node.node_id: replace(node, alive=node.takes_orders) for node in nodes}
+    able = {node.node_id for node in nodes if node.takes_orders}
+    left = {region.region_id for region in hindered(route, able)}
     homes = dict[str, Homes]()
     rest = list[RegionRoute]()
     for region in route.region_routes:

@@ -29,10 +29,11 @@ HELD_MS = 500
 class ShiftedClock(SystemClock):
     """The machine's clock, which tests can move ahead."""
 
+    wall_ahead_ms = 0
+    """The error of the wall clock alone."""
+
     def __init__(self) -> None:
         self.ahead_ms = 0
-        self.wall_ahead_ms = 0
-        """The error of the wall clock alone."""
         self.holds = False
         """Makes sleeps of half a second (`HELD_MS`) or longer never end. Work that would follow
         them is not done, so a slow machine asks the store no more than a fast one."""

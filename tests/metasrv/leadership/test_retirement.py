@@ -31,7 +31,9 @@ async def test_given_a_wall_clock_a_month_ahead_then_a_node_that_died_now_is_mer
         assert states == [NodeState.DEAD, NodeState.DEAD, NodeState.OFFLINE, None]
 
 
-async def test_given_a_new_process_that_is_never_heard_then_its_node_is_silent_as_before() -> None:
+async def test_given_a_new_process_that_is_never_heard_then_it_is_silent_since_it_registered() -> (
+    None
+):
     async with leader(nodes=2) as one:
         one.term.nodes.heartbeat(beat("dn-2"))
         states = [await passed(one, HOUR_MS)]
@@ -39,7 +41,7 @@ async def test_given_a_new_process_that_is_never_heard_then_its_node_is_silent_a
         await one.term.nodes.register(registration("dn-2", incarnation="i-2"))
         states.append(await passed(one, MINUTE_MS))
 
-        assert states == [NodeState.OFFLINE, NodeState.OFFLINE]
+        assert states == [NodeState.OFFLINE, NodeState.DEAD]
 
 
 async def test_given_a_new_leader_whose_wall_clock_is_ahead_then_it_removes_none_at_once() -> None:

@@ -9,11 +9,13 @@ import pytest
 from keys.model.cluster import DATANODE, NodeKey
 from keys.model.records import ProcedureOutcome
 from keys.model.tables import TableInfoKey
+from metasrv.nodes.status import KEPT_MS
 from procedures.kinds.batch.batch import CommandBatch
 from procedures.kinds.batch.members import Change
 from procedures.kinds.failover.decommission_node import DecommissionNode
 from procedures.kinds.registry import KINDS
 from procedures.kinds.tables.create_table import CreateTable
+from procedures.ports import NodeView
 from tests.fakes.cluster import Cluster
 from tests.fakes.wire import NodeWire
 from tests.procedures.harness.agree import history_of
@@ -125,12 +127,85 @@ def test_given_a_node_that_falls_before_it_answers_then_another_takes_its_region
         assert ended.outcome is ProcedureOutcome.SUCCEEDED
         assert [beat.step for beat in ended.last.timeline] == ["create", "create"]
         assert cluster.clock.mono_ms() - began_ms < 15_000
-        served = {
-            (node.node_id, held.epoch)
-            for node in cluster.plane.nodes.values()
-            for held in node.serving.values()
-        }
-        assert served == {("dn-3", 2), ("dn-2", 1)}
+        assert served(cluster) == {("dn-3", 2), ("dn-2", 1)}
+
+    run(main, 1)
+
+
+def served(cluster: Cluster) -> set[tuple[str, int]]:
+    """Nodes and epochs of regions that they lead."""
+    nodes = cluster.plane.nodes.values()
+    return {(node.node_id, held.epoch) for node in nodes for held in node.serving.values()}
+
+
+def view_of(cluster: Cluster, name: str) -> NodeView:
+    assert cluster.leader.book is not None
+    (view,) = (view for view in cluster.leader.book.nodes() if view.node_id == name)
+    return view
+
+
+def test_given_a_node_whose_heartbeats_come_and_that_answers_no_order_then_another_is_taken() -> (
+    None
+):
+    """One direction of its network is cut."""
+
+    async def main(loop: SimLoop) -> None:
+        cluster = Cluster(loop, KINDS)
+        await with_schema(cluster, await cluster.bootstrap())
+        await cluster.started()
+        cluster.plane.nodes["dn-1"].silent = True
+        began_ms = cluster.clock.mono_ms()
+
+        ended = await finish(cluster, "create_table", NEW, {})
+
+        assert ended.outcome is ProcedureOutcome.SUCCEEDED
+        assert cluster.clock.mono_ms() - began_ms < 40_000
+        assert served(cluster) == {("dn-3", 2), ("dn-2", 1)}
+        view = view_of(cluster, "dn-1")
+        assert (view.alive, view.answers) == (True, False)
+        cluster.plane.nodes["dn-1"].silent = False
+        await cluster.clock.sleep_ms(KEPT_MS)
+        assert view_of(cluster, "dn-1").answers, "it is tried again"
+
+    run(main, 1)
+
+
+def test_given_no_node_that_answers_when_they_do_again_then_the_table_is_made_once() -> None:
+    """The network of the leader is cut for a while."""
+
+    async def main(loop: SimLoop) -> None:
+        cluster = Cluster(loop, KINDS)
+        await with_schema(cluster, await cluster.bootstrap())
+        await cluster.started()
+        for node in cluster.plane.nodes.values():
+            node.silent = True
+        procedure = await start(cluster, "create_table", NEW)
+        await cluster.clock.sleep_ms(40_000)
+        for node in cluster.plane.nodes.values():
+            node.silent = False
+
+        assert await over(cluster, procedure) is ProcedureOutcome.SUCCEEDED
+        held = [region for node in cluster.plane.nodes.values() for region in node.serving]
+        assert sorted(held) == [region.region_id for region in NEW.route.region_routes]
+
+    run(main, 1)
+
+
+def test_given_no_node_that_ever_answers_when_the_deadline_passes_then_it_is_undone() -> None:
+    """The nodes are told by the answers to their heartbeats."""
+
+    async def main(loop: SimLoop) -> None:
+        cluster = Cluster(loop, KINDS)
+        await with_schema(cluster, await cluster.bootstrap())
+        await cluster.started()
+        for node in cluster.plane.nodes.values():
+            node.silent = True
+        began_ms = cluster.clock.mono_ms()
+
+        ended = await finish(cluster, "create_table", NEW, {})
+
+        assert ended.outcome is ProcedureOutcome.ROLLED_BACK
+        assert cluster.clock.mono_ms() - began_ms < 120_000, "no poison after ten minutes"
 
     run(main, 1)
 
