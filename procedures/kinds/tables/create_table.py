@@ -33,6 +33,7 @@ from procedures.steps.copies.copy_orders import (
 )
 from procedures.steps.copies.new_regions import NewTable, drop_new_regions, make_regions
 from procedures.steps.copies.new_routes import elsewhere, hindered
+from procedures.steps.region_cleanup import outwait_leases
 from procedures.steps.region_orders import NodeAnswers, Suffices, create_order, order_all
 from procedures.tenant_claim import TenantClaim
 
@@ -103,8 +104,9 @@ async def _elsewhere(
     state: CreateTable, left: Sequence[RegionRoute], context: Context
 ) -> Goto[CreateTable] | None:
     """The regions *left* are to be made on other nodes. Those that answer delete what they have
-    made of them; not by an order to drop, behind which a node takes the region no more. None: no
-    other node can take them, and the nodes that do not answer live, and may answer again.
+    made of them; not by an order to drop, behind which a node takes the region no more. The order
+    to create brings a lease, which is waited out at the others. None: no other node can take them,
+    and the nodes that do not answer live, and may answer again.
 
     Raises Unavailable("node-not-eligible").
     """
@@ -115,9 +117,12 @@ async def _elsewhere(
         if hindered(route, context.alive_nodes()):
             raise
         return None
-    here = living(targets_of(info, left), context.answering_nodes())
+    able, targets = context.answering_nodes(), list(targets_of(info, left))
+    here = living(targets, able)
     (await order_copies(context, here, close_copy)).must_all_succeed()
     await delete_copies(context, here, discard_copy)
+    silent = {region.leader for region in left} - able
+    await outwait_leases(context, sorted(silent), [region.region_id for region in left])
     return Goto("create", state.model_copy(update={"route": changed}))
 
 

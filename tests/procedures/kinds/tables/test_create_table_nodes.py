@@ -126,7 +126,7 @@ def test_given_a_node_that_falls_before_it_answers_then_another_takes_its_region
 
         assert ended.outcome is ProcedureOutcome.SUCCEEDED
         assert [beat.step for beat in ended.last.timeline] == ["create", "create"]
-        assert cluster.clock.mono_ms() - began_ms < 15_000
+        assert cluster.clock.mono_ms() - began_ms < 25_000
         assert served(cluster) == {("dn-3", 2), ("dn-2", 1)}
 
     run(main, 1)
@@ -159,7 +159,7 @@ def test_given_a_node_whose_heartbeats_come_and_that_answers_no_order_then_anoth
         ended = await finish(cluster, "create_table", NEW, {})
 
         assert ended.outcome is ProcedureOutcome.SUCCEEDED
-        assert cluster.clock.mono_ms() - began_ms < 40_000
+        assert cluster.clock.mono_ms() - began_ms < 50_000
         assert served(cluster) == {("dn-3", 2), ("dn-2", 1)}
         view = view_of(cluster, "dn-1")
         assert (view.alive, view.answers) == (True, False)
