@@ -13,7 +13,7 @@ from tests.sim.runs import Processes
 
 pytestmark = [pytest.mark.sim, pytest.mark.timeout(900)]
 
-LIVES = [Life(seed, LARGE_BATCHES) for seed in (2, 3, 4, 5, 1048)]
+LIVES = [Life(seed, LARGE_BATCHES) for seed in (2, 3, 4, 5, 6, 7, 1048)]
 """The last found that the check blamed keys of a large version whose update was deleted."""
 LEAST = {FLIPPED: 20, LEFT: 3, LOOKED: 500, CUT: 200, TOLD: 200}
 """Counts without which the lives would prove little."""
