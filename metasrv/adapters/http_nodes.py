@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import urlencode
 
@@ -12,7 +13,7 @@ from keys.model.tables import RegionState
 from metasrv.adapters.order_queue import OrderLane, OrderQueue, QueuedOrders, lane_of, tell
 from metasrv.nodes.copy_addresses import with_addresses
 from metasrv.nodes.node_liveness import NodeLiveness
-from metasrv_base.errors import MetaError, NotLeader, Refused, Unavailable, Unknown
+from metasrv_base.errors import MetaError, NotFound, NotLeader, Refused, Unavailable, Unknown
 from metasrv_base.token import OwnToken
 from metasrv_base.wire.http.client import HttpClient
 from metasrv_base.wire.node.adoption import Inventory
@@ -119,12 +120,13 @@ class HttpNodes:
 
     def _note(self, node: str, sent_ms: int, error: MetaError | None) -> None:
         """Notes whether a node has answered. One that answers that it is not ready takes no orders
-        either."""
-        entry = self.book.entry(node)
-        if isinstance(error, Unavailable | Unknown):
-            entry.has_not_answered(sent_ms, self.book.clock.mono_ms())
-        else:
-            entry.has_answered()
+        either; of one that was removed meanwhile there is nothing to note."""
+        with suppress(NotFound):
+            entry = self.book.entry(node)
+            if isinstance(error, Unavailable | Unknown):
+                entry.has_not_answered(sent_ms, self.book.clock.mono_ms())
+            else:
+                entry.has_answered()
 
     async def _post(self, node: str, members: Sequence[QueuedOrders]) -> None:
         orders = [

@@ -102,6 +102,13 @@ def test_given_a_node_that_has_only_died_before_the_table_is_published_then_it_i
     assert is_stored(cluster, TableInfoKey(1090))
 
 
+async def with_nodes(loop: SimLoop) -> Cluster:
+    cluster = Cluster(loop, KINDS)
+    await with_schema(cluster, await cluster.bootstrap())
+    await cluster.started()
+    return cluster
+
+
 @pytest.mark.parametrize("is_hung", [False, True])
 def test_given_a_node_that_falls_before_it_answers_then_another_takes_its_region_in_seconds(
     is_hung: bool, monkeypatch: pytest.MonkeyPatch
@@ -115,9 +122,7 @@ def test_given_a_node_that_falls_before_it_answers_then_another_takes_its_region
         return await sound(wire, request)
 
     async def main(loop: SimLoop) -> None:
-        cluster = Cluster(loop, KINDS)
-        await with_schema(cluster, await cluster.bootstrap())
-        await cluster.started()
+        cluster = await with_nodes(loop)
         monkeypatch.setattr(NodeWire, "handle_async_request", hanging)
         cluster.plane.nodes["dn-1"].die()
         began_ms = cluster.clock.mono_ms()
@@ -150,9 +155,7 @@ def test_given_a_node_whose_heartbeats_come_and_that_answers_no_order_then_anoth
     """One direction of its network is cut."""
 
     async def main(loop: SimLoop) -> None:
-        cluster = Cluster(loop, KINDS)
-        await with_schema(cluster, await cluster.bootstrap())
-        await cluster.started()
+        cluster = await with_nodes(loop)
         cluster.plane.nodes["dn-1"].silent = True
         began_ms = cluster.clock.mono_ms()
 
@@ -174,9 +177,7 @@ def test_given_no_node_that_answers_when_they_do_again_then_the_table_is_made_on
     """The network of the leader is cut for a while."""
 
     async def main(loop: SimLoop) -> None:
-        cluster = Cluster(loop, KINDS)
-        await with_schema(cluster, await cluster.bootstrap())
-        await cluster.started()
+        cluster = await with_nodes(loop)
         for node in cluster.plane.nodes.values():
             node.silent = True
         procedure = await start(cluster, "create_table", NEW)
@@ -191,13 +192,38 @@ def test_given_no_node_that_answers_when_they_do_again_then_the_table_is_made_on
     run(main, 1)
 
 
+def test_given_a_node_that_is_removed_while_it_is_ordered_then_its_leader_s_term_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sound = NodeWire.handle_async_request
+
+    async def main(loop: SimLoop) -> None:
+        cluster = await with_nodes(loop)
+        leader, book = cluster.leader, cluster.leader.book
+        assert book is not None
+
+        async def removing(wire: NodeWire, request: httpx.Request) -> httpx.Response:
+            if request.url.host == "dn-1":
+                book._entries.pop("dn-1", None)
+                raise httpx.ReadTimeout("test")
+            return await sound(wire, request)
+
+        monkeypatch.setattr(NodeWire, "handle_async_request", removing)
+
+        ended = await finish(cluster, "create_table", NEW, {})
+
+        assert ended.outcome is ProcedureOutcome.SUCCEEDED
+        assert cluster.leader is leader
+        assert {node for node, _ in served(cluster)} == {"dn-2", "dn-3"}
+
+    run(main, 1)
+
+
 def test_given_no_node_that_ever_answers_when_the_deadline_passes_then_it_is_undone() -> None:
     """The nodes are told by the answers to their heartbeats."""
 
     async def main(loop: SimLoop) -> None:
-        cluster = Cluster(loop, KINDS)
-        await with_schema(cluster, await cluster.bootstrap())
-        await cluster.started()
+        cluster = await with_nodes(loop)
         for node in cluster.plane.nodes.values():
             node.silent = True
         began_ms = cluster.clock.mono_ms()
@@ -214,9 +240,7 @@ def test_given_a_batch_of_which_a_node_dies_first_then_it_is_undone_and_says_so(
     """Its commands may be in parts. Sent again, it is placed on nodes that live."""
 
     async def main(loop: SimLoop) -> None:
-        cluster = Cluster(loop, KINDS)
-        await with_schema(cluster, await cluster.bootstrap())
-        await cluster.started()
+        cluster = await with_nodes(loop)
         cluster.plane.nodes["dn-1"].die()
         began_ms = cluster.clock.mono_ms()
         state = NEW.model_dump(mode="json")
