@@ -76,6 +76,9 @@ class Region:
             opened.history,
         )
         log.borrowed_sequence = opened.borrowed_sequence
+        self.unlogged_ms = opened.statements.latest_ms
+        """The latest time of a statement that was applied before this opening, and that its log may
+        lack; 0: there is none."""
         self.reader = RegionReader(serving, content)
         self.maintenance = RegionMaintenance(
             serving, manifest, content, log, opened.statement_files

@@ -2,8 +2,9 @@
 
 Little-endian: magic, format, the number of parts; then each part's header with its crc32, and its
 payloads. A header names the region, the root of the copy that is meant, the leader's epoch, its
-common sequence and the history of its log, then the schemas (length, crc32) and the groups
-(type, epoch, sequence, length, crc32) whose payloads follow in this order, byte for byte as logged.
+common sequence, the time of the latest statement that its log may lack (milliseconds, -1: it is not
+said) and the history of the log, then the schemas (length, crc32) and the groups (type, epoch,
+sequence, length, crc32) whose payloads follow in this order, byte for byte as logged.
 """
 
 import struct
@@ -21,7 +22,7 @@ from dataplane.region.log.logged_group import schema_ids
 from metasrv_base.errors import Refused
 
 MAGIC = b"MSAPP\n"
-FORMAT = 2
+FORMAT = 3
 PARTS_MAX = 1_024
 RUNS_MAX = 4_096
 GROUPS_MAX = 65_536
@@ -31,7 +32,7 @@ TYPES = frozenset({RecordType.GROUP, RecordType.CHANGE})
 """Types of records that are sent to copies."""
 
 _BODY = struct.Struct("<6sHI")
-_PART = struct.Struct("<QQQQQQHIII")
+_PART = struct.Struct("<QQQqQQQHIII")
 _RUN = struct.Struct("<QQ")
 _SCHEMA = struct.Struct("<II")
 _RECORD = struct.Struct("<BQQII")
@@ -74,9 +75,10 @@ def _encoded(part: AppendPart) -> Iterator[bytes]:
     history = records.history
     schemas = {schema.id: schema.encode() for g in records.groups for schema in g.schemas}
     counts = (len(history.runs), len(schemas), len(records.groups))
+    unlogged_ms = -1 if records.unlogged_ms is None else records.unlogged_ms
     head = [
         _PART.pack(
-            *(part.region_id, records.epoch, records.common),
+            *(part.region_id, records.epoch, records.common, unlogged_ms),
             *(*history.base, history.end, len(root), *counts),
         ),
         root,
@@ -136,7 +138,7 @@ class _BodyReader:
 
 def _decoded(reader: _BodyReader) -> AppendPart:
     start = reader.offset
-    region_id, epoch, common, *rest = reader.fields(_PART)
+    region_id, epoch, common, unlogged_ms, *rest = reader.fields(_PART)
     base_epoch, base_sequence, end, root_bytes, runs, schemas, groups = rest
     if root_bytes > ROOT_BYTES_MAX or runs > RUNS_MAX or schemas > SCHEMAS_MAX:
         raise _damaged("more than its format allows")
@@ -151,7 +153,8 @@ def _decoded(reader: _BodyReader) -> AppendPart:
     by_id = {schema.id: schema for schema in stored}
     positioned = [_record(reader, _RecordHead(*fields), by_id) for fields in record_heads]
     history = LogHistory(LogPosition(base_epoch, base_sequence), tuple(run_list), end)
-    records = StreamedRecords(epoch, history, common, positioned)
+    said_ms = None if unlogged_ms < 0 else unlogged_ms
+    records = StreamedRecords(epoch, history, common, positioned, said_ms)
     return AppendPart(region_id, root.decode(), records)
 
 

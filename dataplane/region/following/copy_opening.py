@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from dataplane.log.records import LogPosition
-from dataplane.region.copies.history import LogHistory
+from dataplane.region.copies.history import START, LogHistory
 from dataplane.region.disk.lost import lost_if_missing
 from dataplane.region.engine.opening import OpenedRegion, source_logs
 from dataplane.region.engine.replay import Replay
@@ -58,14 +58,18 @@ class OpenedCopy:
     """Segments whose records are in no file, oldest first."""
 
 
-def open_copy(region_place: RegionPlace, region_id: int, epoch: int, cut: int | None) -> OpenedCopy:
+def open_copy(
+    region_place: RegionPlace, order: OpenOrder, cut: int | None, unlogged_ms: int | None = None
+) -> OpenedCopy:
     """Opens an epoch with the records up to the sequence *cut*; None: with all there are, as a copy
     does that is promoted. Repeated, it does the same again in an opening of its own.
+
+    *unlogged_ms*: the latest time of a statement that the leader's log may lack. A copy whose own
+    log goes back to the first record has all others, so it has forgotten none that is later.
 
     Raises Conflict `stale-epoch` behind a higher fence, Unavailable `region-lost` where storage is
     gone, Corrupt for damage.
     """
-    order = OpenOrder(region_id, epoch)
     claim = claim_roots(region_place, order)
     mine = claim.mine.of
     with stale_before_wrong(region_place.disk, region_place.root, mine):
@@ -79,6 +83,8 @@ def open_copy(region_place: RegionPlace, region_id: int, epoch: int, cut: int | 
             unopened.callback(replay.give_up)
             for listed in base.statement_files:
                 replay.add_statements(read_statements(region_place.disk, source.root, listed))
+            if unlogged_ms is not None and history.base == START:
+                replay.statements.forgotten_ms = unlogged_ms
             statements = StatementFiles(region_place.disk, region_place.root, mine)
             unopened.callback(statements.close)
             manifest = base.model_copy(

@@ -32,7 +32,7 @@ from dataplane.region.log.log_writer import LogWriter, PositionedRecord
 from dataplane.region.log.logged_change import PositionedChange
 from dataplane.region.log.logged_files import LoggedFiles
 from dataplane.region.manifests.manifest import Manifest, SealedEntry
-from dataplane.region.place import RegionPlace
+from dataplane.region.place import OpenOrder, RegionPlace
 from metasrv_base.errors import Unavailable
 
 NEEDS_FILES = "the log of its leader does not reach back to this copy, which fetches its files"
@@ -51,6 +51,9 @@ class StreamedRecords:
     """The sequence up to which every copy that it requires has its records."""
     groups: Sequence[PositionedRecord]
     """Groups and changes, in order."""
+    unlogged_ms: int | None = None
+    """The latest time of an applied statement that the leader's log may lack, from its first
+    record on; None: it is not said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +121,8 @@ class CopyRegion:
 
         A learner does not know which statements were applied before it was made: records of an
         emptied region do not say so, and a learner may have lacked some in the roots that it
-        replaces. If it leads later, it refuses those that were sent before."""
+        replaces. Until its leader says so (`StreamedRecords.unlogged_ms`), all that were sent
+        before count as forgotten."""
         opened = create_or_open(region_place, spec, epoch, replaces, forgets=is_learner)
         opened.share.set(0)
         opened.statement_share.set(0)
@@ -247,7 +251,8 @@ class CopyRegion:
             assert common is not None, "the leader's log reaches back to this one"
             cut = common
         self.close()
-        opened = open_copy(self.place, self.region_id, records.epoch, cut.sequence)
+        order = OpenOrder(self.region_id, records.epoch)
+        opened = open_copy(self.place, order, cut.sequence, records.unlogged_ms)
         self._view = CopyView.opened(records.epoch, opened.opened.history)
         self._opened = _Following(self.place, opened.opened, opened.sealed)
 

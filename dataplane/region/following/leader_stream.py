@@ -47,7 +47,8 @@ class LeaderStream:
         durable = self.view.durable_at(copy)
         groups = () if durable == NOTHING else self._groups_after(copy, durable)
         return StreamedRecords(
-            self.view.epoch, self._region.log_history, self.view.common, tuple(groups)
+            *(self.view.epoch, self._region.log_history, self.view.common, tuple(groups)),
+            unlogged_ms=self._region.unlogged_ms,
         )
 
     def let_go(self) -> None:

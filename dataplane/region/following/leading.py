@@ -81,7 +81,7 @@ def lead(region_place: RegionPlace, order: OpenOrder) -> LedOpening:
     manifest = find_own_source(region_place, order.region_id).manifest
     if manifest.epoch == order.epoch:
         raise needs_another_epoch(order.region_id, order.epoch)
-    opened = open_copy(region_place, order.region_id, order.epoch, None)
+    opened = open_copy(region_place, OpenOrder(order.region_id, order.epoch), None)
     history = opened.opened.history
     pending = PendingRecords(region_place, opened.sealed)
     own = OwnLog(history.end, history.base.sequence)

@@ -36,6 +36,11 @@ class StatementWindow:
     def age_ms_max(self) -> int:
         return self.window_ms + self.drift_ms
 
+    def latest_ms(self, now_ms: int) -> int:
+        """The latest time of a statement that any node may have applied until now: the clock of its
+        sender may be ahead of that node's, and that one of ours."""
+        return now_ms + 2 * self.drift_ms
+
 
 class StatementMemory:
     """One thread judges and adds; another may forget at the same time."""
@@ -53,6 +58,11 @@ class StatementMemory:
     @property
     def size_bytes(self) -> int:
         return sum(table.size_bytes for table in self.tables)
+
+    @property
+    def latest_ms(self) -> int:
+        """The latest time of a statement that is remembered or forgotten; 0: there is none."""
+        return max(self.forgotten_ms, *(table.latest_ms for table in self.tables), 0)
 
     def find(self, statement_id: str) -> Remembered | None:
         return self._find(digest_of(statement_id))

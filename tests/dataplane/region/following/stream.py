@@ -26,7 +26,7 @@ def sent(
     end = history.end if upto is None else upto
     tail = LogTail(region.place.disk, region.place.root, REGION_ID)
     groups = tail.after(region.manifest, after, end, bytes_max)
-    return StreamedRecords(region.opening.epoch, history, common, groups)
+    return StreamedRecords(region.opening.epoch, history, common, groups, region.unlogged_ms)
 
 
 def promoted(copy: CopyRegion, epoch: int) -> Contents:

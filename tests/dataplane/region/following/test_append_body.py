@@ -1,5 +1,7 @@
 """The body of a request to append: what is decoded is what was encoded, or it is refused."""
 
+from dataclasses import replace
+
 import pytest
 
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
@@ -13,9 +15,9 @@ def parts() -> list[AppendPart]:
     region = leader(MemoryDisk(MemoryStore()))
     for number in range(3):
         write(region, f"s-{number}", {f"k{number}".encode(): (number, "x")})
-    hello = sent(region, 3, common=1)
+    hello = replace(sent(region, 3, common=1), unlogged_ms=None)
     return [
-        AppendPart(REGION_ID, B, sent(region, 0, common=2)),
+        AppendPart(REGION_ID, B, replace(sent(region, 0, common=2), unlogged_ms=1 << 41)),
         AppendPart(REGION_ID + 1, C, hello),
     ]
 
@@ -26,7 +28,8 @@ def plain(part: AppendPart) -> tuple[object, ...]:
         (group.position, bytes(group.payload), [schema.encode() for schema in group.schemas])
         for group in records.groups
     ]
-    return part.region_id, part.root, records.epoch, records.history, records.common, groups
+    head = (records.epoch, records.history, records.common, records.unlogged_ms)
+    return part.region_id, part.root, *head, groups
 
 
 def test_given_parts_when_encoded_then_they_are_decoded_byte_for_byte() -> None:

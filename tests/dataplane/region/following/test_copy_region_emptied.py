@@ -52,17 +52,54 @@ def test_given_a_learner_that_leads_later_then_it_refuses_statements_of_before(
     disk: MemoryDisk,
 ) -> None:
     clock = FakeClock()
-    sent_ms = clock.wall_ms()
-    clock.advance(5)
     CopyRegion.create(place(disk, D, clock), SPEC, 2, is_learner=True).close()
+    sent_ms = clock.wall_ms() + 10_000
+    clock.advance(10_000)
     region = lead(place(disk, D, clock), order(3)).region
 
     with pytest.raises(Conflict) as caught:
         write(region, "s-0", OLD, sent_ms=sent_ms)
 
     assert caught.value.code == "statement-too-old"
-    clock.advance(5)
+    clock.advance(1)
     write(region, "s-2", OLD, sent_ms=clock.wall_ms())
+
+
+def test_given_a_learner_of_a_new_region_when_told_then_it_has_forgotten_nothing() -> None:
+    clock, disk = FakeClock(), MemoryDisk(MemoryStore())
+    sent_ms = clock.wall_ms()
+    region = lead_new(place(disk, A, clock), SPEC, 1).region
+    clock.advance(5)
+    write(region, "s-1", OLD, sent_ms=sent_ms)
+    learner = CopyRegion.create(place(disk, B, clock), SPEC, 1, is_learner=True)
+    learner.take(sent(region, 0, common=1))
+    learner.close()
+
+    promoted = lead(place(disk, B, clock), order(2))
+    promoted.count()
+
+    assert write(promoted.region, "s-1", OLD).repeated
+    assert not write(promoted.region, "s-2", {b"late": (2, None)}, sent_ms=sent_ms).repeated
+
+
+def test_given_a_learner_of_an_emptied_region_when_told_then_it_refuses_what_its_log_may_lack(
+    disk: MemoryDisk,
+) -> None:
+    clock = FakeClock()
+    emptied = lead_new(place(disk, C, clock), SPEC, 2, [A]).region
+    clock.advance(5)
+    sent_ms = clock.wall_ms()
+    clock.advance(5)
+    learner = CopyRegion.create(place(disk, D, clock), SPEC, 2, is_learner=True)
+    learner.take(sent(emptied, 0, common=0))
+    learner.close()
+
+    region = lead(place(disk, D, clock), order(3)).region
+
+    with pytest.raises(Conflict) as caught:
+        write(region, "s-1", OLD, sent_ms=FakeClock().wall_ms())
+    assert (caught.value.code, caught.value.facts["is_forgotten"]) == ("statement-too-old", True)
+    assert not write(region, "s-2", OLD, sent_ms=sent_ms).repeated
 
 
 def test_given_a_copy_that_is_left_when_its_old_leader_sends_on_then_it_takes_nothing(
