@@ -210,19 +210,19 @@ class Catalog:
         return {name: self.tables[table_id].info.full_name for name, table_id in users.items()}
 
     def partition_groups(self, info: TableInfo) -> Groups:
-        """The groups that regions of a table belong to, by their leaders. A table in `default` has
-        none."""
+        """The groups that regions of a table belong to, by their leaders, its own included. A table
+        in `default` has none."""
         return groups_of(self._grouped_with(info))
 
     def copy_groups(self, info: TableInfo) -> Groups:
-        """The same groups, by the copies beside the leaders."""
+        """The same groups, by all copies."""
         return copy_groups_of(self._grouped_with(info))
 
     def _grouped_with(self, info: TableInfo) -> Iterator[TableRoute]:
         if info.tablespace_id is None:
             return iter(())
         others = self.placing.grouped_in(info.tablespace_id)
-        return (self.tables[other].route for other in others if other != info.table_id)
+        return (self.tables[other].route for other in others)
 
     # The entries, one function each -----------------------------------------------------------
 

@@ -1,8 +1,11 @@
 """Placement of regions: a pure function of the nodes' facts; a refusal gives a reason for every
 node."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+
+from immutables import Map
 
 from keys.model.placing.placements import NodeFilter, PlacementInfo
 from metasrv_base.engines import LSM
@@ -39,6 +42,20 @@ class NodeRules:
 
 
 ANY_RULES = NodeRules()
+NOWHERE: Mapping[str, int] = Map()
+
+
+@frozen
+class Beside:
+    """The regions beside which one is placed; none for one of the tablespace `default`."""
+
+    group: Mapping[str, int] = NOWHERE
+    """Node -> regions of its partition group there."""
+    tablespace: Mapping[str, int] = NOWHERE
+    """Node -> regions of its tablespace there."""
+
+
+ALONE = Beside()
 
 
 def zone_rank(zone: str, preferred_zones: Sequence[str]) -> int:
@@ -86,52 +103,33 @@ def unmet(node: NodeView, node_filter: NodeFilter) -> str | None:
     return None
 
 
+def preference(
+    node: NodeView, rules: NodeRules, beside: Beside = ALONE, new: int = 0
+) -> tuple[int, int, int, int, int]:
+    """Sorts nodes that can take a region, the best first: one in the best of the preferred zones;
+    with most of its partition group; that takes the fewest *new* regions with it; with the fewest
+    of its tablespace; with the fewest in all.
+
+    Were it the fewest in all at once, a node that has just come back empty would take every region
+    of the next tables.
+    """
+    return (
+        zone_rank(node.zone, rules.preferred_zones),
+        -beside.group.get(node.node_id, 0),
+        new,
+        beside.tablespace.get(node.node_id, 0),
+        node.regions,
+    )
+
+
 def place(
     nodes: Iterable[NodeView],
     count: int,
     excluded: Collection[str] = (),
     rules: NodeRules = ANY_RULES,
 ) -> tuple[NodeView, ...]:
-    """A node for each of *count* regions: in the best of the preferred zones with a node that can
-    take it, the one with fewest of them, then with fewest in all, then in the emptiest zone. Nodes
-    that answer no orders come last. Were
-    it the fewest in all at once, a node that has just come back empty would take every region of
-    the next tables.
-
-    Deterministic: ties go by node id. Raises Unavailable("node-not-eligible") with the reason of
-    every node if none can take a region; it may be sent again when a node is back. So does one that
-    is full before all of them are placed.
-    """
-    reasons = {node.node_id: rules.why_not(node, excluded) for node in nodes}
-    able = {node.node_id: node for node in nodes if reasons[node.node_id] is None}
-    ranks = {name: zone_rank(node.zone, rules.preferred_zones) for name, node in able.items()}
-    load = {name: node.regions for name, node in able.items()}
-    region_counts = dict.fromkeys(able, 0)
-    in_zone: dict[str, int] = {}
-    chosen = []
-    for _ in range(count):
-        if not able:
-            reasons = reasons or {"cluster": "no node registered"}
-            raise Unavailable("node-not-eligible", reasons=reasons)
-        name = min(
-            able,
-            key=lambda name: (
-                not able[name].answers,
-                ranks[name],
-                region_counts[name],
-                load[name],
-                in_zone.get(able[name].zone, 0),
-                name,
-            ),
-        )
-        load[name] += 1
-        region_counts[name] += 1
-        in_zone[able[name].zone] = in_zone.get(able[name].zone, 0) + 1
-        chosen.append(able[name])
-        if load[name] >= NODE_REGIONS_MAX:
-            reasons[name] = _full(load[name])
-            del able[name]
-    return tuple(chosen)
+    """A node for each of *count* regions of no partition group. Raises as `place_in_groups`."""
+    return place_in_groups(nodes, [{}] * count, excluded, rules)
 
 
 def place_in_groups(
@@ -139,44 +137,44 @@ def place_in_groups(
     groups: Sequence[Mapping[str, int]],
     excluded: Collection[str] = (),
     rules: NodeRules = ANY_RULES,
+    tablespace: Mapping[str, int] = NOWHERE,
 ) -> tuple[NodeView, ...]:
-    """A node for each region of *groups*: of those that lead regions of its group and can take it,
-    the one with most of them, unless a node in a better zone can take it too. Other regions as
-    `place`. Deterministic; raises as `place`.
+    """A node for each region of *groups*, by `preference`, and of nodes alike one in the emptiest
+    zone. Nodes that answer no orders come last.
+
+    Deterministic: ties go by node id. Raises Unavailable("node-not-eligible") with the reason of
+    every node if none can take a region; it may be sent again when a node is back. So does one that
+    is full before all of them are placed.
 
     *groups*: for each region, node -> regions of its group that it leads; empty: it has no group.
+    *tablespace*: node -> regions of their tablespace that it leads.
     """
-    views = {node.node_id: node for node in nodes}
-    chosen = list[str | None]()
+    reasons = {node.node_id: rules.why_not(node, excluded) for node in nodes}
+    views = {node.node_id: node for node in nodes if reasons[node.node_id] is None}
+    able, chosen = dict(views), list[NodeView]()
+    new, in_zone = Counter[str](), Counter[str]()
     for group in groups:
-        best = _best_rank(views.values(), excluded, rules) if group else 0
-        beside = sorted(group.keys() & views.keys(), key=lambda name: (-group[name], name))
-        free = (
-            name
-            for name in beside
-            if views[name].answers
-            and zone_rank(views[name].zone, rules.preferred_zones) <= best
-            and rules.why_not(views[name], excluded) is None
+        if not able:
+            reasons = reasons or {"cluster": "no node registered"}
+            raise Unavailable("node-not-eligible", reasons=reasons)
+        beside = Beside(group, tablespace)
+        best = min(
+            able.values(),
+            key=lambda node: (
+                not node.answers,
+                *preference(node, rules, beside, new[node.node_id]),
+                in_zone[node.zone],
+                node.node_id,
+            ),
         )
-        name = next(free, None)
-        if name is not None:
-            views[name] = replace(views[name], regions=views[name].regions + 1)
-        chosen.append(name)
-    alone = chosen.count(None)
-    others = iter(place(views.values(), alone, excluded, rules) if alone else ())
-    return tuple(next(others) if name is None else views[name] for name in chosen)
-
-
-def _best_rank(nodes: Iterable[NodeView], excluded: Collection[str], rules: NodeRules) -> int:
-    """The rank of the best preferred zone with a node that can take a region."""
-    if not rules.preferred_zones:
-        return 0
-    ranks = (
-        zone_rank(node.zone, rules.preferred_zones)
-        for node in nodes
-        if rules.why_not(node, excluded) is None
-    )
-    return min(ranks, default=len(rules.preferred_zones))
+        name = best.node_id
+        chosen.append(views[name])
+        new[name] += name not in group
+        in_zone[best.zone] += 1
+        able[name] = replace(best, regions=best.regions + 1)
+        if able[name].regions >= NODE_REGIONS_MAX:
+            reasons[name] = _full(able.pop(name).regions)
+    return tuple(chosen)
 
 
 def _full(regions: int) -> str:

@@ -23,10 +23,17 @@ def groups_of(routes: Iterable[TableRoute]) -> Groups:
 
 
 def copy_groups_of(routes: Iterable[TableRoute]) -> Groups:
-    """The same of copies beside the leaders."""
+    """The same by all copies, the leaders' included."""
     groups: dict[int, Counter[str]] = {}
     for route in islice(routes, TABLES_LOOKED_AT):
         for region in route.region_routes:
-            if region.copies:
-                groups.setdefault(region.number, Counter()).update(region.other_nodes)
+            groups.setdefault(region.number, Counter()).update(region.nodes)
     return groups
+
+
+def counts_of(groups: Groups) -> Counter[str]:
+    """Node -> regions of all *groups* there."""
+    counts = Counter[str]()
+    for group in groups.values():
+        counts.update(group)
+    return counts

@@ -42,6 +42,7 @@ from procedures.kinds.moves.drain_node import DRAIN_NODE
 from procedures.kinds.moves.move_copy import MOVE_COPY
 from procedures.machine import Kind, ProcedureState
 from procedures.ports import NodeView
+from procedures.steps.copies.neighbours import Neighbours
 
 EVERY_MS = 10_000
 SOON_MS = 500
@@ -136,7 +137,7 @@ class CopyKeeper:
         versions = {
             need.copied.region.region_id: need.copied.region.copies_version for need in needs
         }
-        planned = plan_copies(needs, survey.nodes)
+        planned = plan_copies(needs, survey.nodes, Neighbours(catalog.copy_groups))
         for work in planned:
             await self._submit(work, versions[work.region_id])
         begun = {work.region_id for work in planned}

@@ -18,7 +18,8 @@ from procedures.kinds.copies.add_copy import AddCopy
 from procedures.kinds.copies.remove_copy import RemoveCopy
 from procedures.ports import NodeView
 from procedures.steps.copies.copy_placing import one_more
-from procedures.steps.placing import ANY_RULES, NodeRules, unmet, zone_rank
+from procedures.steps.copies.neighbours import Neighbours
+from procedures.steps.placing import ANY_RULES, Beside, NodeRules, unmet, zone_rank
 
 PLANNED_MAX = 32  # procedures of one plan
 LEARNERS_MAX = 4
@@ -152,9 +153,11 @@ def _going(copied: CopiedRegion, nodes: CopyNodes, makes_room: bool) -> RegionCo
     return min(filter(may_go, region.copies), key=rank, default=None)
 
 
-def plan_copies(needs: Iterable[Need], nodes: CopyNodes) -> tuple[CopyWork, ...]:
+def plan_copies(
+    needs: Iterable[Need], nodes: CopyNodes, neighbours: Neighbours
+) -> tuple[CopyWork, ...]:
     """The procedures to submit now, the most urgent first, at most PLANNED_MAX. A region for which
-    no node has room waits."""
+    no node has room waits. *neighbours*: by all copies; those that are chosen are added."""
     views, learners = dict(nodes.views), Counter(nodes.learners)
     planned: list[CopyWork] = []
     for need in sorted(needs, key=lambda need: need.urgency):
@@ -163,23 +166,29 @@ def plan_copies(needs: Iterable[Need], nodes: CopyNodes) -> tuple[CopyWork, ...]
         if need.surplus is not None:
             planned.append(_removal(need, need.surplus, nodes))
             continue
-        addition = _addition(need, list(views.values()), learners)
+        copied = need.copied
+        beside = neighbours.beside(copied.info, copied.region.number)
+        addition = _addition(need, list(views.values()), learners, beside)
         if addition is None:
             continue
         chosen = addition.node
         views[chosen] = replace(views[chosen], regions=views[chosen].regions + 1)
-        learners[chosen] += addition.replaces is None
+        if addition.replaces is None:
+            learners[chosen] += 1
+            neighbours.note(copied.info, copied.region.number, chosen)
         planned.append(addition)
     return tuple(planned)
 
 
-def _addition(need: Need, views: Sequence[NodeView], learners: Mapping[str, int]) -> AddCopy | None:
-    """One more copy, in a zone that has none of them, where there is one; else one that is made
-    anew in its place. None: no node has room."""
+def _addition(
+    need: Need, views: Sequence[NodeView], learners: Mapping[str, int], beside: Beside
+) -> AddCopy | None:
+    """One more copy, where `one_more` says; else one that is made anew in its place. None: no node
+    has room."""
     copied, replaced = need.copied, need.unmade
     if need.missing:
         full = {node for node, count in learners.items() if count >= LEARNERS_MAX}
-        node = one_more(copied.region.nodes, views, full, copied.rules)
+        node = one_more(copied.region.nodes, views, full, copied.rules, beside)
         if node is not None:
             return _copy_on(copied, node, None)
     if replaced is None:

@@ -33,6 +33,7 @@ from procedures.kinds.failover.switch_leader import SWITCH_LEADER, SwitchLeader
 from procedures.kinds.moves.copy_move import MoveCopy, destination_of
 from procedures.kinds.moves.move_copy import MOVE_COPY
 from procedures.ports import NodeView
+from procedures.steps.copies.neighbours import Neighbours
 from procedures.steps.placing import NodeRules
 
 Planned = Callable[[CatalogTable, RegionRoute, tuple[NodeView, ...]], Leaving]
@@ -77,7 +78,7 @@ async def add_copy(
             table_id=table.info.table_id,
             name=table.info.full_name,
             region_id=region.region_id,
-            node=_home(copied, nodes, request.node),
+            node=_home(copied, nodes, request.node, _neighbours(state)),
             reason=request.reason,
         )
         return Leaving(ADD_COPY, change)
@@ -85,7 +86,12 @@ async def add_copy(
     return await _changed(state, context, region_id, planned)
 
 
-def _home(copied: CopiedRegion, nodes: tuple[NodeView, ...], node: str | None) -> str:
+def _home(
+    copied: CopiedRegion,
+    nodes: tuple[NodeView, ...],
+    node: str | None,
+    neighbours: Neighbours,
+) -> str:
     """The node that gets a copy. Raises Conflict("node-not-eligible") with the reasons."""
     region = copied.region
     reasons = {
@@ -98,7 +104,7 @@ def _home(copied: CopiedRegion, nodes: tuple[NodeView, ...], node: str | None) -
     if node is None:
         views = {view.node_id: view for view in nodes}
         need = Need(copied, len(region.in_sync), missing=1)
-        for work in plan_copies((need,), CopyNodes(views)):
+        for work in plan_copies((need,), CopyNodes(views), neighbours):
             return work.node
     else:
         reasons.setdefault(node, "not registered")
@@ -147,7 +153,7 @@ async def move_copy(
         if to_node not in region.nodes:
             must_take_one_more(table.info, region, region.copies)
             copied = CopiedRegion(table.info, region, _rules_of(state, table.info))
-            to_node = _home(copied, nodes, to_node)
+            to_node = _home(copied, nodes, to_node, _neighbours(state))
         assert to_node is not None
         destination_of(table.info, region, root, to_node)
         change = MoveCopy(
@@ -162,6 +168,10 @@ async def move_copy(
         return Leaving(MOVE_COPY, change)
 
     return await _changed(state, context, region_id, planned)
+
+
+def _neighbours(state: ServerState) -> Neighbours:
+    return Neighbours(state.follower.catalog.copy_groups)
 
 
 def _rules_of(state: ServerState, info: TableInfo) -> NodeRules:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from keys.catalog.tables.partition_groups import Groups
+from keys.catalog.tables.partition_groups import Groups, counts_of
 from keys.model.placing.placements import NodeFilter
 from keys.model.tables import CopyRole, RegionCopy, RegionRoute, RegionState, TableRoute
 from metasrv_base.engines import LSM, is_volatile
@@ -113,7 +113,8 @@ def reroute_plan(
     ]
     excluded = _excluded(alone, nodes, target)
     groups = [target.groups.get(region.number, {}) for region in alone]
-    chosen = place_in_groups(nodes, groups, excluded, target.rules)
+    tablespace = counts_of(target.groups)
+    chosen = place_in_groups(nodes, groups, excluded, target.rules, tablespace)
     moved = [_onto(region, node) for region, node in zip(alone, chosen, strict=True)]
     plan = {rerouted.region.region_id: rerouted for rerouted in (*promoted, *moved) if rerouted}
     if leaving and not plan:

@@ -7,7 +7,7 @@ of the set, and no other, may lead it next (docs/protocols.md P4.5).
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from keys.catalog.tables.partition_groups import Groups
+from keys.catalog.tables.partition_groups import Groups, counts_of
 from keys.model.tables import CopyRole, RegionCopy, RegionRoute, RegionState
 from metasrv_base.errors import Unavailable
 from procedures.ports import NodeView
@@ -79,7 +79,7 @@ def cut_plan(
     gone = [region for region in regions if region.leader not in alive]
     alone = [region for region in gone if len(region.in_sync) == 1]
     groups = [homes.groups.get(region.number, {}) for region in alone]
-    chosen = place_in_groups(nodes, groups, (), homes.rules)
+    chosen = place_in_groups(nodes, groups, (), homes.rules, counts_of(homes.groups))
     leaders = {region.region_id: node for region, node in zip(alone, chosen, strict=True)}
     for region in gone:
         if region.region_id not in leaders:

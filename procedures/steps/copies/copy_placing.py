@@ -13,12 +13,14 @@ from metasrv_base.errors import Unavailable
 from metasrv_base.values.frozen import frozen
 from procedures.ports import NodeView
 from procedures.steps.placing import (
+    ALONE,
     ANY_RULES,
     NODE_REGIONS_MAX,
+    NOWHERE,
+    Beside,
     NodeRules,
-    place,
+    preference,
     region_root,
-    zone_rank,
 )
 
 Homes = tuple[NodeView, ...]
@@ -35,7 +37,9 @@ class CopyRules:
     """Preferred zones go before others among those with as few copies of a region: leaders come
     back to a zone only if it has a copy."""
     groups: Groups = field(default_factory=dict)
-    """Partition groups of the regions, by copies beside the leaders."""
+    """Partition groups of the regions, by all copies."""
+    tablespace: Mapping[str, int] = NOWHERE
+    """Node -> regions of their tablespace of which it has a copy."""
 
 
 def new_copies(region_id: str, epoch: int, nodes: Iterable[NodeView]) -> tuple[RegionCopy, ...]:
@@ -53,18 +57,17 @@ def place_copies(
 ) -> tuple[Homes, ...]:
     """The nodes of each region that one of *leaders* leads.
 
-    A zone that has no copy of the region goes before one that has, and then a preferred zone before
-    others; in it, a node with copies of the region's partition group before others, then the one
-    with fewest new copies, then with fewest in all. Deterministic: ties go by node id. Raises
-    Unavailable("node-not-eligible") with the reason of every node that takes none if too few are
-    left.
+    A zone that has no copy of the region goes before one that has, and then it is as `preference`
+    says. Deterministic: ties go by node id. Raises Unavailable("node-not-eligible") with the reason
+    of every node that takes none if too few are left.
     """
     nodes = tuple(nodes)
     able = {node.node_id: node for node in nodes if rules.nodes.why_not(node) is None}
     leader_counts = Counter(leader.node_id for leader in leaders)
     placed = []
     for number, leader in enumerate(leaders):
-        homes = _homes(able, leader_counts, leader, rules, rules.groups.get(number, {}))
+        beside = Beside(rules.groups.get(number, NOWHERE), rules.tablespace)
+        homes = _homes(able, leader_counts, leader, rules, beside)
         if len(homes) < rules.replicas:
             raise _too_few(nodes, homes, rules)
         placed.append(homes)
@@ -76,20 +79,25 @@ def one_more(
     views: Iterable[NodeView],
     excluded: Collection[str],
     rules: NodeRules,
+    beside: Beside = ALONE,
 ) -> str | None:
     """The node for one more copy of a region with copies on the nodes *holding*: in a zone that has
-    none of them, where there is one, and of these in a preferred one. None: no node may take it."""
+    none of them, where there is one, and of these by `preference`. None: no node may take it."""
     views = tuple(views)
     zones = {view.zone for view in views if view.node_id in holding and view.alive}
-    near = {view.node_id for view in views if view.zone in zones}
     unable = {*holding, *excluded}
-    for left_out in (unable | near, unable):
-        try:
-            (chosen,) = place(views, 1, left_out, rules)
-        except Unavailable:
-            continue
-        return chosen.node_id
-    return None
+    able = (view for view in views if rules.why_not(view, unable) is None)
+    best = min(
+        able,
+        key=lambda view: (
+            view.zone in zones,
+            not view.answers,
+            *preference(view, rules, beside),
+            view.node_id,
+        ),
+        default=None,
+    )
+    return None if best is None else best.node_id
 
 
 def _homes(
@@ -97,7 +105,7 @@ def _homes(
     leader_counts: Counter[str],
     leader: NodeView,
     rules: CopyRules,
-    group: Mapping[str, int],
+    beside: Beside,
 ) -> Homes:
     """The nodes of one region, fewer if no more can take it. It adds to *leader_counts*, the new
     copies of each node."""
@@ -116,10 +124,7 @@ def _homes(
             key=lambda node: (
                 not node.answers,
                 zones[node.zone],
-                zone_rank(node.zone, rules.nodes.preferred_zones),
-                -group.get(node.node_id, 0),
-                leader_counts[node.node_id],
-                node.regions,
+                *preference(node, rules.nodes, beside, leader_counts[node.node_id]),
                 node.node_id,
             ),
         )

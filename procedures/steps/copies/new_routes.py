@@ -5,12 +5,19 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from keys.catalog.catalog import Catalog
+from keys.catalog.tables.partition_groups import counts_of
 from keys.model.tables import COPIES_FORMAT, RegionRoute, RegionState, TableInfo, TableRoute
 from metasrv_base.ids import TableId, region_id
 from procedures.ports import NodeView
 from procedures.quorum import majority
 from procedures.steps.copies.copy_placing import CopyRules, Homes, new_copies, place_copies
-from procedures.steps.placing import NodeRules, place_in_groups, region_root, zone_rank
+from procedures.steps.placing import (
+    NOWHERE,
+    NodeRules,
+    place_in_groups,
+    region_root,
+    zone_rank,
+)
 
 FIRST_EPOCH = 1
 
@@ -23,12 +30,13 @@ def place_regions(
     numbers = tuple(numbers)
     rules = NodeRules.of(catalog.placing.placement_of(info), info.engine)
     groups = catalog.partition_groups(info)
-    leaders = place_in_groups(nodes, [groups.get(number, {}) for number in numbers], (), rules)
+    led = [groups.get(number, NOWHERE) for number in numbers]
+    leaders = place_in_groups(nodes, led, (), rules, counts_of(groups))
     if info.replicas == 1:
         return tuple([(leader,) for leader in leaders])
     beside = catalog.copy_groups(info)
-    own = {position: beside.get(number, {}) for position, number in enumerate(numbers)}
-    return place_copies(nodes, leaders, CopyRules(info.replicas, rules, own))
+    own = {position: beside.get(number, NOWHERE) for position, number in enumerate(numbers)}
+    return place_copies(nodes, leaders, CopyRules(info.replicas, rules, own, counts_of(beside)))
 
 
 def table_route(table_id: int, homes: tuple[Homes, ...]) -> TableRoute:

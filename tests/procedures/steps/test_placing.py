@@ -167,3 +167,15 @@ def test_given_a_group_on_a_node_that_is_full_or_cordoned_then_its_region_goes_b
 
     assert [one.node_id for one in place_in_groups(full, beside)] == ["dn-1", "dn-3"]
     assert [one.node_id for one in place_in_groups(cordoned, beside)] == ["dn-2", "dn-3"]
+
+
+def test_given_a_tablespace_then_regions_without_a_group_go_where_it_has_fewest() -> None:
+    """Those that are placed together are spread first."""
+    nodes = (node("dn-1", 0), node("dn-2", 9), node("dn-3", 5))
+    tablespace = {"dn-1": 2, "dn-3": 1}
+
+    chosen = place_in_groups(nodes, [{}] * 4, tablespace=tablespace)
+    grouped = place_in_groups(nodes, [{"dn-1": 1}, {}], tablespace=tablespace)
+
+    assert [one.node_id for one in chosen] == ["dn-2", "dn-3", "dn-1", "dn-2"]
+    assert [one.node_id for one in grouped] == ["dn-1", "dn-2"], "the group goes first"

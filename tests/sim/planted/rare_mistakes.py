@@ -66,6 +66,7 @@ def _any_node(
     groups: Sequence[Mapping[str, int]],
     excluded: Collection[str] = (),
     rules: NodeRules = ANY_RULES,
+    *_: object,
 ) -> tuple[NodeView, ...]:
     """A failover that prefers any node to a wait."""
     return place_in_groups(nodes, groups, excluded, NodeRules(rules.engine))

@@ -10,6 +10,7 @@ from metasrv.leadership.copies.copy_plan import CopiedRegion, CopyNodes, CopyWor
 from procedures.kinds.copies.add_copy import AddCopy
 from procedures.ports import NodeView
 from procedures.steps.copies.copy_routes import copy_root, without_copy
+from procedures.steps.copies.neighbours import Neighbours
 from procedures.steps.placing import NodeRules
 from tests.procedures.harness.copies.copied_tables import copied, copied_info
 from tests.procedures.harness.tables import table_route
@@ -32,6 +33,11 @@ def view(name: str, zone: str = "", regions: int = 0, **facts: bool) -> NodeView
 
 def nodes_of(*views: NodeView, offline: Iterable[str] = ()) -> CopyNodes:
     return CopyNodes({each.node_id: each for each in views}, frozenset(offline))
+
+
+def no_neighbours() -> Neighbours:
+    """Those of a cluster without tablespaces."""
+    return Neighbours(Catalog().copy_groups)
 
 
 def region_of(

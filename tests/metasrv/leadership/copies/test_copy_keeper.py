@@ -78,6 +78,33 @@ async def test_given_a_node_that_is_dead_for_the_time_then_its_copy_is_made_else
         assert region_now(server, region) == now, "the learner catches up"
 
 
+async def test_given_a_partition_group_then_a_missing_copy_is_made_where_it_is() -> None:
+    """dn-3 has no region at all."""
+    async with leader(nodes=3) as server:
+        await server.client.post("/v1/catalogs/main/tablespaces", json={"name": "orders"})
+        for name in ("a", "b"):
+            await server.make(name, tablespace="orders", replicas=2)
+        _, region = _regions(server)
+        (beside,) = region.other_nodes
+        remove = f"/v1/regions/{region.region_id}/copies/{beside}/remove"
+        body = {"reason": "its disk is slow", "force": True}
+        gone = await server.client.post(remove, json=body, headers={"prefer": "wait=60"})
+        assert gone.status_code == 200, gone.text
+
+        server.clock.ahead_ms += 60_000
+        for node in NODES[:3]:
+            here = [stat for each in _regions(server) for stat in report(each, node)]
+            server.term.nodes.heartbeat(beat(node, server.clock.mono_ms(), here))
+        await looked(server, keeper_of(server))
+
+        assert roles(region_now(server, region)) == {beside: "learner"}
+
+
+def _regions(server: Server) -> list[RegionRoute]:
+    tables = server.state.follower.catalog.tables.values()
+    return [region for table in tables for region in table.route.region_routes]
+
+
 def test_given_copies_on_their_way_then_looks_come_soon_and_take_a_tenth_of_the_time() -> None:
     assert pause_ms(5_000, is_busy=False) == EVERY_MS
     assert pause_ms(10, is_busy=True) == SOON_MS

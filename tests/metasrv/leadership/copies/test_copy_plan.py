@@ -20,6 +20,7 @@ from tests.metasrv.leadership.copies.copied_regions import (
     IN_SYNC,
     LEARNER,
     carried_out,
+    no_neighbours,
     nodes_of,
     region_of,
     roles,
@@ -31,7 +32,7 @@ FOUR = tuple(view(f"dn-{number}") for number in range(1, 5))
 
 def planned(*regions: CopiedRegion, nodes: CopyNodes, unmade: str = "") -> tuple[CopyWork, ...]:
     needs = [need_of(region, nodes, {unmade}) for region in regions]
-    return plan_copies([need for need in needs if need is not None], nodes)
+    return plan_copies([need for need in needs if need is not None], nodes, no_neighbours())
 
 
 def words(work: CopyWork) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from procedures.kinds.copies.add_copy import AddCopy
 from tests.metasrv.leadership.copies.copied_regions import (
     IN_SYNC,
     LEARNER,
+    no_neighbours,
     nodes_of,
     region_of,
     view,
@@ -30,7 +31,7 @@ def additions(
 ) -> list[tuple[str, str | None, bool]]:
     """Node, replaced root and whether that is given up, of each addition that is planned."""
     need = need_of(copied, nodes, {unmade}, given_up)
-    planned = plan_copies(() if need is None else (need,), nodes)
+    planned = plan_copies(() if need is None else (need,), nodes, no_neighbours())
     assert all(isinstance(work, AddCopy) for work in planned)
     return [
         (work.node, work.replaces, work.gives_up) for work in planned if isinstance(work, AddCopy)

@@ -47,6 +47,25 @@ async def test_given_a_copy_of_the_set_when_removed_by_force_then_gone_and_added
         assert in_sync.root not in now.roots, "a copy that comes back has another root"
 
 
+async def test_given_a_partition_group_when_a_copy_is_added_then_it_comes_to_its_node() -> None:
+    """The third node has no region at all."""
+    async with leader(nodes=3) as server:
+        await server.client.post("/v1/catalogs/main/tablespaces", json={"name": "orders"})
+        for name in ("a", "b"):
+            await server.make(name, tablespace="orders", replicas=2)
+        tables = server.state.follower.catalog.tables.values()
+        first, second = (table.route.region_routes[0] for table in tables)
+        assert first.nodes == second.nodes
+
+        (beside,) = second.other_nodes
+        gone = await change(server, second, f"copies/{beside}/remove", force=True)
+        assert gone.status_code == 200, gone.text
+        added = await change(server, second, "copies")
+
+        assert added.status_code == 200, added.text
+        assert roles(region_now(server, second)) == {beside: "learner"}
+
+
 @pytest.mark.parametrize("node", ["dn-1", "dn-2", "dn-3", "dn-9", None])
 async def test_given_no_node_that_may_get_a_copy_when_added_then_refused_with_reasons(
     node: str | None,

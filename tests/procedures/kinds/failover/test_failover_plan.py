@@ -319,3 +319,15 @@ def test_given_a_dead_leader_and_a_copy_that_is_lost_then_the_region_waits_and_s
         replaced(region, DEAD, lost("dn-2", region))
 
     assert raised.value.facts["reasons"] == {"dn-1": "not alive", "dn-2": "its copy is lost"}
+
+
+def test_given_only_copies_when_nobody_has_their_group_then_by_their_tablespace() -> None:
+    route = table_route(TABLE, ("dn-1",))
+    (number,) = (region.number for region in route.region_routes)
+    nodes = [view("dn-1", alive=False), view("dn-2"), view("dn-3", regions=9)]
+    groups = {number: {"dn-1": 1}, number + 1: {"dn-2": 1}}
+
+    (usual,) = reroute_plan(route, nodes, DrainTarget("dn-1", region_ids(TABLE, 1)))
+    (plan,) = reroute_plan(route, nodes, DrainTarget("dn-1", region_ids(TABLE, 1), groups=groups))
+
+    assert (usual.region.leader, plan.region.leader) == ("dn-2", "dn-3")

@@ -28,7 +28,9 @@ def without(*lost: str) -> Place:
     """The product's own, with parts of the filter lost on their way."""
     left = FILTER.model_copy(update=dict.fromkeys(lost, ()))
 
-    def place(nodes: Any, groups: Any, excluded: Any, rules: NodeRules) -> tuple[NodeView, ...]:
+    def place(
+        nodes: Any, groups: Any, excluded: Any, rules: NodeRules, *_: object
+    ) -> tuple[NodeView, ...]:
         return placing.place_in_groups(nodes, groups, excluded, NodeRules(rules.engine, left))
 
     return place

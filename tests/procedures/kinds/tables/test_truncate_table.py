@@ -248,6 +248,8 @@ def test_given_partition_groups_when_leaders_are_gone_then_each_region_goes_to_i
     cuts = cut_plan(regions, nodes, again=False, homes=NewHomes(groups=groups))
 
     assert [one.region.leader for one in cuts] == ["dn-4", "dn-3", "dn-4"]
+    (alone,) = cut_plan(regions[:1], nodes, again=False, homes=NewHomes(groups={1: {"dn-2": 1}}))
+    assert alone.region.leader == "dn-3", "its tablespace has none there"
 
 
 def test_given_nobody_alive_when_cut_then_it_is_not_begun() -> None:

@@ -55,6 +55,18 @@ def test_given_a_partition_group_when_placed_then_copies_go_where_those_of_the_g
     assert names(of_three) == ["dn-1", "dn-4", "dn-3"], "another zone goes before the group"
 
 
+def test_given_a_tablespace_when_placed_then_copies_without_a_group_go_where_it_has_fewest() -> (
+    None
+):
+    nodes = (node("dn-1"), node("dn-2"), node("dn-3", regions=50))
+    tablespace = {"dn-1": 1, "dn-2": 1}
+
+    (usual,) = place_copies(nodes, nodes[:1], CopyRules(2))
+    (spread,) = place_copies(nodes, nodes[:1], CopyRules(2, tablespace=tablespace))
+
+    assert (names(usual), names(spread)) == (["dn-1", "dn-2"], ["dn-1", "dn-3"])
+
+
 def test_given_a_filter_when_placed_then_copies_meet_it_too() -> None:
     ssd = NodeFilter(labels=(LabelCondition(label="disk", values=("ssd",)),))
     nodes = (
