@@ -26,7 +26,7 @@ from metasrv_base.wire.problem.problems import FieldError, refuse
 from procedures.kinds.failover.failover_node import FAILOVER_NODE, FailoverNode
 from procedures.kinds.failover.failover_table import FAILOVER_TABLE, FailoverTable
 from procedures.kinds.moves.drain_node import DRAIN_NODE, DrainNode, DroppedTables
-from procedures.kinds.moves.drain_plan import copied_tables
+from procedures.kinds.moves.leaving_copies import copied_tables
 from procedures.machine import Kind, ProcedureState
 from procedures.ports import NodeView
 from procedures.steps.placing import why_not

@@ -18,7 +18,7 @@ from keys.model.placing.placements import DEFAULT_PLACEMENT_ID, DEFAULT_PROFILE,
 from metasrv_base.concurrency.turns import Turns, slices
 from metasrv_base.engines import is_volatile
 from metasrv_base.errors import Conflict
-from procedures.kinds.moves.drain_plan import leaving, member_left
+from procedures.kinds.moves.leaving_copies import leaving, member_left
 from procedures.ports import NodeView
 from procedures.steps.placing import why_not
 

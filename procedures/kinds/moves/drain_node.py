@@ -27,15 +27,15 @@ from keys.model.records import Lock, ProcedureOutcome, Resource
 from metasrv_base.concurrency.turns import by_turns
 from procedures.context import Context
 from procedures.kinds.failover.failover_node import FAILOVER_NODE, FailoverNode
+from procedures.kinds.moves.arrivals import DrainRules
 from procedures.kinds.moves.copy_move import MoveCopy
 from procedures.kinds.moves.drain_plan import (
-    DrainRules,
     dropped_moves_due,
     dropped_on,
     left,
     moves_due,
-    tables_on,
 )
+from procedures.kinds.moves.leaving_copies import LeavingGroups, leaving_groups, tables_on
 from procedures.kinds.moves.move_copy import MOVE_COPY
 from procedures.kinds.moves.move_dropped import MOVE_DROPPED
 from procedures.kinds.tables.purge_table import PURGE_TABLE, PurgeTable
@@ -81,12 +81,14 @@ class DrainNode(ProcedureState):
 
 
 async def move(state: DrainNode, context: Context) -> Outcome[DrainNode]:
-    """Has children move the copies, each region once in a round, some at a time."""
+    """Has children move the copies, each region once in a round, some at a time: those of one
+    partition group after each other."""
     if state.rounds:
         await rest_before_again(context, state.rounds)
     begun: dict[str, tuple[str, str]] = {}
+    groups = await by_turns(leaving_groups(context.ports.applied(), state.node))
     while True:
-        for change in await _due(state, context, begun):
+        for change in await _due(state, context, begun, groups):
             child = child_id(context.procedure, state.rounds, int(change.region_id))
             begun[change.region_id] = child, change.to_node
             await context.children.submit(child, MOVE_COPY.name, change.model_dump(mode="json"))
@@ -101,15 +103,18 @@ async def move(state: DrainNode, context: Context) -> Outcome[DrainNode]:
 
 
 async def _due(
-    state: DrainNode, context: Context, begun: Mapping[str, tuple[str, str]]
+    state: DrainNode,
+    context: Context,
+    begun: Mapping[str, tuple[str, str]],
+    groups: LeavingGroups,
 ) -> list[MoveCopy]:
     """The moves to begin now; none while as many are under way as may be."""
     living = set(await context.children.under_way())
-    arriving = [node for child, node in begun.values() if child in living]
-    going = {region: node for region, (_, node) in begun.items()}
-    rules = DrainRules(state.node, state.targets, going, arriving)
+    arriving = {region: node for region, (child, node) in begun.items() if child in living}
+    rules = DrainRules(state.node, state.targets, arriving, arriving)
     nodes = context.ports.placement.nodes()
-    return await by_turns(moves_due(context.ports.applied(), nodes, rules, state.reason))
+    due = moves_due(context.ports.applied(), nodes, rules, groups, state.reason)
+    return await by_turns(due)
 
 
 async def _left(state: DrainNode, context: Context) -> list[str]:
@@ -167,9 +172,8 @@ async def _moved(state: DrainNode, context: Context) -> list[str]:
     begun: dict[str, tuple[str, str]] = {}
     while True:
         living = set(await context.children.under_way())
-        arriving = [node for child, node in begun.values() if child in living]
-        going = {region: node for region, (_, node) in begun.items()}
-        rules = DrainRules(state.node, state.targets, going, arriving)
+        arriving = {region: node for region, (child, node) in begun.items() if child in living}
+        rules = DrainRules(state.node, state.targets, begun, arriving)
         nodes = context.ports.placement.nodes()
         due = dropped_moves_due(context.ports.applied(), nodes, rules, state.reason)
         for change in await by_turns(due):

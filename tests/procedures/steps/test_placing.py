@@ -170,7 +170,7 @@ def test_given_a_group_on_a_node_that_is_full_or_cordoned_then_its_region_goes_b
 
 
 def test_given_a_tablespace_then_regions_without_a_group_go_where_it_has_fewest() -> None:
-    """Those that are placed together are spread first."""
+    """Regions that are placed together are spread first."""
     nodes = (node("dn-1", 0), node("dn-2", 9), node("dn-3", 5))
     tablespace = {"dn-1": 2, "dn-3": 1}
 

@@ -36,7 +36,7 @@ def nodes_of(*views: NodeView, offline: Iterable[str] = ()) -> CopyNodes:
 
 
 def no_neighbours() -> Neighbours:
-    """Those of a cluster without tablespaces."""
+    """The neighbours in a cluster without tablespaces."""
     return Neighbours(Catalog().copy_groups)
 
 

@@ -99,7 +99,7 @@ def test_given_the_default_tablespace_then_the_node_with_fewest_regions_takes_it
 
 
 def test_given_a_node_that_had_a_whole_group_then_it_is_made_anew_on_one_other() -> None:
-    """What is chosen counts at once; what the node takes no more of goes elsewhere, and does not
+    """A choice counts at once; a copy that the node does not take now goes elsewhere, and does not
     wait."""
     tables = [table(1_024 + number, ALONE, ALONE) for number in range(3)]
     views = (view("dn-1"), view("dn-2"), view("dn-3"), view("dn-4"))

@@ -2,16 +2,20 @@
 
 import pytest
 
+from keys.commit.change import change
+from keys.model.log import TablespaceCreated
+from keys.model.placing.tablespaces import TablespaceInfo, TablespaceKey
 from keys.model.records import ClientRequirements, ProcedureHistory, ProcedureOutcome
 from keys.store.kv import Compare
 from procedures.engine.control import Command, Control
 from procedures.engine.submit import SubmitRequest
+from procedures.kinds.moves.arrivals import ARRIVALS_MAX
 from procedures.kinds.moves.drain_node import DRAIN_NODE, DrainNode, DroppedTables
-from procedures.kinds.moves.drain_plan import ARRIVALS_MAX
 from procedures.kinds.moves.move_copy import MOVE_COPY
 from procedures.kinds.tables.purge_table import PURGE_TABLE, PurgeTable
 from procedures.kinds.tables.undrop_table import UNDROP_TABLE, UndropTable
 from tests.fakes.cluster import Cluster
+from tests.keys.commit.changes import absent
 from tests.procedures.harness.copies.copied_tables import (
     IN_SYNC,
     copied_info,
@@ -83,6 +87,47 @@ def test_given_many_regions_when_drained_then_few_copies_arrive_at_a_node_at_onc
         assert end.result is not None
         assert (end.result["moves"], end.result["left"]) == (REGIONS, [])
         assert nodes_of(cluster) == {"dn-2", "dn-3"}
+
+    run(main, 1)
+
+
+async def with_a_group(cluster: Cluster, fence: Compare) -> None:
+    """Region 0 of each of seven tables is on dn-1 alone, and has regions of a tablespace beside it
+    on dn-3, which has more regions than dn-2."""
+    cluster.plane.add(*NODES)
+    await reserve_ids(cluster, fence, 1100)
+    await put_schema(cluster, fence, "sales")
+    space = TablespaceInfo(tablespace_id=1_099, catalog="main", name="space", created_at_ms=0)
+    await cluster.change(
+        fence, change(absent(TablespaceKey("main", "space")), TablespaceCreated(info=space))
+    )
+    for number in range(REGIONS + 1):
+        table = TABLE + number
+        info = copied_info(table, f"t{number}", 1, replicas=1)
+        grouped = info.model_copy(update={"tablespace_id": space.tablespace_id})
+        leader = "dn-1" if number < REGIONS else "dn-3"
+        await put_copied_table(cluster, fence, grouped, copied_route(table, (leader,), ((),)))
+
+
+def test_given_a_partition_group_when_drained_then_its_members_end_on_one_node() -> None:
+    """A few at once: the next of the group begins when one has ended."""
+
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_a_group, {})
+        procedure = await submitted(cluster)
+        await cluster.clock.sleep_ms(30_000)
+        assert moving(cluster) == ARRIVALS_MAX, "dn-2 would have room for the others"
+
+        for number in range(REGIONS):
+            cluster.plane.joining |= set(region_ids(TABLE + number, 1))
+        end = await ended(cluster, procedure)
+
+        assert end.result is not None
+        assert (end.result["moves"], end.result["left"]) == (REGIONS, [])
+        assert cluster.leader.ports is not None
+        tables = cluster.leader.ports.applied().tables.values()
+        leaders = [table.route.region_routes[0].leader for table in tables]
+        assert leaders == ["dn-3"] * (REGIONS + 1)
 
     run(main, 1)
 

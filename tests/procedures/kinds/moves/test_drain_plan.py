@@ -10,13 +10,9 @@ from keys.model.placing.tablespaces import TablespaceInfo
 from keys.model.tables import CopyRole, RegionCopy, RegionState, TableInfo, TableRoute
 from metasrv_base.concurrency.turns import at_once
 from metasrv_base.engines import MEMORY
-from procedures.kinds.moves.drain_plan import (
-    ARRIVALS_MAX,
-    DrainRules,
-    dropped_moves_due,
-    left,
-    moves_due,
-)
+from procedures.kinds.moves.arrivals import ARRIVALS_MAX, DrainRules
+from procedures.kinds.moves.drain_plan import dropped_moves_due, left, moves_due
+from procedures.kinds.moves.leaving_copies import leaving_groups
 from procedures.ports import NodeView
 from tests.metasrv.leadership.copies.copied_regions import view
 from tests.metasrv.nodes.catalogs import catalog_of
@@ -40,8 +36,9 @@ def led(table: int, *leaders: str, **fields: object) -> tuple[TableInfo, TableRo
 
 def planned(catalog: Catalog, begun: Begun = NOTHING_BEGUN) -> dict[str, str]:
     """Region -> its new node, of the moves from dn-1 that begin now, beside those that have."""
-    rules = DrainRules("dn-1", (), begun, list(begun.values()))
-    moves = at_once(moves_due(catalog, (view("dn-1"), *OTHERS), rules, "test"))
+    rules = DrainRules("dn-1", (), begun, begun)
+    groups = at_once(leaving_groups(catalog, "dn-1"))
+    moves = at_once(moves_due(catalog, (view("dn-1"), *OTHERS), rules, groups, "test"))
     return {move.region_id: move.to_node for move in moves}
 
 
@@ -147,7 +144,7 @@ def dropped(*tables: tuple[TableInfo, TableRoute]) -> Catalog:
 
 def planned_dropped(catalog: Catalog, *others: NodeView) -> dict[str, str]:
     """The same of regions of dropped tables."""
-    rules = DrainRules("dn-1", (), {}, [])
+    rules = DrainRules("dn-1", (), {}, {})
     views = (view("dn-1"), *(others or OTHERS))
     moves = at_once(dropped_moves_due(catalog, views, rules, "test"))
     return {move.region_id: move.to_node for move in moves}
