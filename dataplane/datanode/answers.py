@@ -2,14 +2,23 @@
 metasrv_base/wire."""
 
 from metasrv_base.wire.model import WireModel
+from metasrv_base.wire.node.copies import CopyStanding
 from metasrv_base.wire.node.copy_sessions import FetchBody
 from metasrv_base.wire.node.nodes import RegionStat
 
 
 class RegionBody(WireModel):
-    """One region as this node has it."""
+    """One region as this node has it: what its heartbeats report of it, `stat`, and what they do
+    not, since it changes without a change of the region."""
 
     stat: RegionStat
+    role: CopyStanding | None
+    """The copy of this node, as it was told last: it leads, is in the set, or is to catch up; null:
+    the region has no such copy any more."""
+    takes_writes: bool
+    """Whether a write that comes now is ordered, if there is room for it. False at copies, and at a
+    leader that is opening or stopped, has no lease, no promise of a copy or too few copies, waits
+    for a group that hangs, or hands its region over."""
     root: str
     schema_floor: int
     schema_version: int

@@ -14,10 +14,10 @@ from dataplane.datanode.promises.promise_desk import PromiseDesk
 from dataplane.datanode.regions.leases import RegionLeases
 from dataplane.datanode.regions.regions import NodeRegionSet
 from dataplane.datanode.regions.rows import RowService
-from dataplane.datanode.regions.slot import Slot, is_reported, stat_of
+from dataplane.datanode.regions.slot import Slot, is_reported, standing_of, stat_of
 from dataplane.datanode.regions.store import schema_of
 from metasrv_base.clock import Clock
-from metasrv_base.errors import NotFound, Unavailable
+from metasrv_base.errors import MetaError, NotFound, Unavailable
 from metasrv_base.wire.node.copy_sessions import FetchBody
 from metasrv_base.wire.node.orders import OrderRequest, OrderResponse
 
@@ -74,6 +74,8 @@ class DatanodeService:
         schema = slot.owner.region.schema if slot.owner is not None else schema_of(slot.order)
         return RegionBody(
             stat=stat_of(slot),
+            role=standing_of(slot),
+            takes_writes=self._takes_writes(slot),
             root=slot.order.root,
             schema_floor=schema.floor,
             schema_version=schema.version,
@@ -82,6 +84,17 @@ class DatanodeService:
             groups=slot.owner.groups if slot.owner is not None else 0,
             fetch=_fetch_body(slot),
         )
+
+    def _takes_writes(self, slot: Slot) -> bool:
+        """Whether a write that comes now is ordered, if there is room for it."""
+        if slot.owner is None or slot.state != "open":
+            return False
+        try:
+            self.regions.must_order(slot)
+            slot.owner.must_take_writes()
+        except MetaError:
+            return False
+        return not self.regions.hand_overs.is_held(slot.region_id)
 
 
 def _fetch_body(slot: Slot) -> FetchBody | None:

@@ -188,9 +188,21 @@ class Node:
 
     def stats(self) -> list[dict[str, Any]]:
         """The node's statistics of each of its regions."""
+        return [region["stat"] for region in self.bodies()]
+
+    def bodies(self) -> list[dict[str, Any]]:
+        """The node's regions, each as it shows it."""
         answer = self.http.get(self.url + "/node/v1/regions")
         assert answer.status_code == 200, answer.text
-        return [region["stat"] for region in answer.json()["regions"]]
+        bodies: list[dict[str, Any]] = answer.json()["regions"]
+        return bodies
+
+    def body(self, region: int) -> dict[str, Any]:
+        """One of its regions."""
+        answer = self.http.get(f"{self.url}/node/v1/regions/{region}")
+        assert answer.status_code == 200, answer.text
+        shown: dict[str, Any] = answer.json()
+        return shown
 
     def scan(self, region: int, **body: Any) -> Rows:
         answer = self.post(region, "scan", **body)

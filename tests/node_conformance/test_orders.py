@@ -36,6 +36,24 @@ def test_given_regions_when_the_node_is_asked_then_it_says_state_epoch_and_row_v
     assert str(region) not in {stat["region_id"] for stat in node.stats()}
 
 
+def test_given_a_region_when_the_node_is_asked_then_it_says_its_role_and_if_it_takes_writes(
+    node: Node,
+) -> None:
+    """A lease that nobody renews is over, and nothing is written any more."""
+    region = node.created()
+    assert (node.body(region)["role"], node.body(region)["takes_writes"]) == ("leader", True)
+
+    node.metasrv.told.grants_all = False
+    other = node.created(lease=node.metasrv.lease_for(node.node_id, lease_ms=1))
+    (body,) = (body for body in node.bodies() if body["stat"]["region_id"] == str(other))
+    assert (body["role"], body["takes_writes"]) == ("leader", False)
+
+    node.metasrv.told.grants_all = True
+    heard = len(node.metasrv.heard)
+    node.metasrv.wait_for(lambda: len(node.metasrv.heard) >= heard + 3)
+    assert node.body(other)["takes_writes"]
+
+
 def test_given_many_creates_in_one_request_when_answered_then_each_has_its_result(
     node: Node,
 ) -> None:

@@ -143,7 +143,7 @@ class HandOvers:
         hold = self._holds.get(region_id)
         if hold is not None:
             await self._waits.until(
-                ("held", region_id), lambda: not self._is_held(region_id), hold.until_ms
+                ("held", region_id), lambda: not self.is_held(region_id), hold.until_ms
             )
         await self._until_it_leads(region_id, epoch, self._rights.may_begin_to_write)
 
@@ -165,7 +165,7 @@ class HandOvers:
             facts |= {"leader": leader.node, "address": addresses(copies).get(leader)}
         raise Conflict("stale-epoch", region_id=str(region_id), **facts)
 
-    def _is_held(self, region_id: int) -> bool:
+    def is_held(self, region_id: int) -> bool:
         """Until this node follows the next leader, whom the writers are then told of."""
         hold, slot = self._holds.get(region_id), self._slot_of(region_id)
         if hold is None:

@@ -104,10 +104,8 @@ class RegionOwner:
     async def write(self, header: BatchHeader, rows: pa.RecordBatch) -> Applied:
         """Durable when it returns. Unavailable: not attempted. Unknown: perhaps done; the same
         statement sent again, here or to the next leader, tells."""
-        self.must_serve()
-        self._must_not_stall()
+        self.must_take_writes()
         self._must_have_room(rows)
-        self._must_have_turn()
         write = Write(header, rows, asyncio.get_running_loop().create_future())
         try:
             self._queue.put_nowait(write)
@@ -117,6 +115,12 @@ class RegionOwner:
             return await write.answer
         finally:
             del write, rows  # an error holds this frame, and the answer holds the error
+
+    def must_take_writes(self) -> None:
+        """Raises what a write is answered that comes now, however small."""
+        self.must_serve()
+        self._must_not_stall()
+        self._must_have_turn()
 
     def _must_not_stall(self) -> None:
         """Raises Unavailable while copies, or the disk, have kept a group for too long."""

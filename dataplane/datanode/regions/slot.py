@@ -12,6 +12,7 @@ from dataplane.region.copies.leader_silence import FollowedHere
 from dataplane.region.copies.promises import CopyHere
 from dataplane.region.disk.lost import is_lost
 from metasrv_base.errors import Conflict, Unavailable
+from metasrv_base.wire.node.copies import CopyStanding
 from metasrv_base.wire.node.nodes import HEARTBEAT_REGIONS_MAX, RegionStat
 from metasrv_base.wire.node.orders import (
     CloseRegion,
@@ -94,10 +95,10 @@ def followed_here(slots: Iterable[Slot]) -> Iterator[FollowedHere]:
     """The copies of this node that are in the sets of their regions, as it was told last."""
     for slot in slots:
         copies = slot.order.copies
-        if slot.followed is not None and copies is not None:
-            standing = {copy.root: copy.role for copy in copies.members}
-            if standing.get(slot.order.root) == "in-sync":
-                yield FollowedHere(slot.region_id, slot.epoch, leader_of(copies).node)
+        if slot.followed is None or copies is None:
+            continue
+        if standing_of(slot) == "in-sync":
+            yield FollowedHere(slot.region_id, slot.epoch, leader_of(copies).node)
 
 
 def copy_of(slot: Slot | None) -> CopyHere | None:
@@ -154,6 +155,15 @@ def stat_of(slot: Slot) -> RegionStat:
         root=slot.order.root,
         copies_version=slot.known_version,
     )
+
+
+def standing_of(slot: Slot) -> CopyStanding | None:
+    """The copy of this node, by its last order; None: the region has no such copy any more."""
+    if slot.order.role == "leader":
+        return "leader"
+    copies = slot.order.copies
+    members = () if copies is None else copies.members
+    return next((copy.role for copy in members if copy.root == slot.order.root), None)
 
 
 def is_here(order: ServeOrder, again: ServeOrder, *, any_epoch: bool = False) -> bool:
