@@ -1,4 +1,4 @@
-"""What real nodes say of their copies: the role of each, and whether the region takes writes."""
+"""Answers of real nodes about their copies: the role, and whether the region takes writes."""
 
 import shutil
 from pathlib import Path

@@ -1,12 +1,14 @@
-"""The memory that a leader holds for its copies, while these have all records."""
+"""The memory of a leader for its copies, while these have all records, and a fault of memory."""
 
 import pytest
 
 from dataplane.datanode.copies.led_region import LeaderClocks, LedRegion
 from dataplane.region.copies.leader_view import NOTHING, CopyName
 from dataplane.region.following import leader_stream
-from dataplane.region.following.leading import lead_new
+from dataplane.region.following.leading import LedOpening, lead_new
+from metasrv_base.errors import MetaError, Unavailable
 from metasrv_base.wire.node.copies import OrderedCopy, RegionCopies
+from tests.dataplane.datanode.copies.fetch_bench import copies
 from tests.dataplane.region.rig import SPEC, A, B, C, batch, header, place
 
 SECOND, THIRD = CopyName("dn-2", B), CopyName("dn-3", C)
@@ -95,3 +97,21 @@ def test_given_a_learner_that_catches_up_from_the_log_then_its_segment_is_kept_t
 
     assert bench.segments == set()
     assert bench.kept == []
+
+
+async def test_given_a_fault_when_the_opening_is_counted_then_the_region_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(self: LedOpening) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(LedOpening, "count", fail)
+    clocks, ends = LeaderClocks(lambda: 0, lambda: True), list[MetaError]()
+    led = LedRegion(lead_new(place(), SPEC, 1), copies(), clocks, lambda _: None)
+    led.on_end = ends.append
+
+    await led.run()
+
+    assert ends == [led.ended]
+    with pytest.raises(Unavailable):
+        led.must_be_readable()

@@ -46,7 +46,7 @@ class Metasrv:
 async def test_given_many_regions_when_asked_then_one_request_and_first_where_a_group_waits() -> (
     None
 ):
-    """What has no room in the request is asked for at the next one."""
+    """A change that has no room in the request is asked for at the next one."""
     regions = [Led(number, is_waiting=number == CHANGES_MAX) for number in range(CHANGES_MAX + 1)]
     metasrv = Metasrv()
     changes = SetChanges(lambda: cast(list[LedRegion], regions), metasrv, FakeClock())
