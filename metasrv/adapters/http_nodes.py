@@ -10,12 +10,13 @@ import httpx
 
 from keys.catalog.catalog import Catalog
 from keys.model.tables import RegionState
+from metasrv.adapters.in_flight import NodeGoneError, RequestsInFlight
 from metasrv.adapters.order_queue import OrderLane, OrderQueue, QueuedOrders, lane_of, tell
 from metasrv.nodes.copy_addresses import with_addresses
 from metasrv.nodes.node_liveness import NodeLiveness
 from metasrv_base.errors import MetaError, NotFound, NotLeader, Refused, Unavailable, Unknown
 from metasrv_base.token import OwnToken
-from metasrv_base.wire.http.client import HttpClient
+from metasrv_base.wire.http.client import HttpAnswer, HttpClient
 from metasrv_base.wire.node.adoption import Inventory
 from metasrv_base.wire.node.copy_sessions import FetchBody, FetchingRegion
 from metasrv_base.wire.node.inputs import Borrowed, Snapshot
@@ -57,6 +58,10 @@ class HttpNodes:
     TLS."""
     _clients: dict[str, HttpClient] = field(default_factory=dict)
     """Clients by address."""
+    _in_flight: RequestsInFlight = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._in_flight = RequestsInFlight(self.book)
 
     async def send(
         self, node: str, orders: Sequence[Order], *, sender: Sender
@@ -77,6 +82,7 @@ class HttpNodes:
         """Sends orders until the term's task group ends. Orders that then wait were not sent."""
         try:
             async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._in_flight.watch())
                 while True:
                     line = await self._due.get()
                     if line.is_due:
@@ -120,7 +126,9 @@ class HttpNodes:
 
     def _note(self, node: str, sent_ms: int, error: MetaError | None) -> None:
         """Notes whether a node has answered. One that answers that it is not ready takes no orders
-        either; of one that was removed meanwhile there is nothing to note."""
+        either; of one that was removed meanwhile, or is gone, there is nothing to note."""
+        if isinstance(error, NodeGoneError):
+            return
         with suppress(NotFound):
             entry = self.book.entry(node)
             if isinstance(error, Unavailable | Unknown):
@@ -137,42 +145,41 @@ class HttpNodes:
         request = OrderRequest(
             cluster_id=self.cluster_id, node_id=node, term=self.term, orders=orders
         )
-        answer = await self._client(self.book.entry(node).node.address).request(
-            "POST",
-            "/node/v1/orders",
-            deadline_ms=ORDER_DEADLINE_MS,
-            json=request,
-            repeatable=True,
-        )
+        async with self._in_flight.to(node):
+            answer = await self._client(self.book.entry(node).node.address).request(
+                "POST",
+                "/node/v1/orders",
+                deadline_ms=ORDER_DEADLINE_MS,
+                json=request,
+                repeatable=True,
+            )
         tell(members, [order.number for order in orders], answer.body(OrderResponse).results)
 
     async def borrowed(self, node: str, region_id: str) -> Borrowed:
-        client = self._client(self.book.entry(node).node.address)
-        path = f"/node/v1/regions/{region_id}/borrowed"
-        answer = await client.request("GET", path, deadline_ms=READ_DEADLINE_MS)
+        answer = await self._read(node, f"/node/v1/regions/{region_id}/borrowed")
         return answer.body(Borrowed)
 
     async def snapshot(
         self, node: str, region_id: str, mark: str, *, whole: bool = False
     ) -> Snapshot:
-        client = self._client(self.book.entry(node).node.address)
         query = urlencode({"mark": mark} | ({"all": "true"} if whole else {}))
         path = f"/node/v1/regions/{region_id}/snapshot?{query}"
-        answer = await client.request("GET", path, deadline_ms=ORDER_DEADLINE_MS)
+        answer = await self._read(node, path, ORDER_DEADLINE_MS)
         return answer.body(Snapshot)
 
     async def fetched(self, node: str, region_id: str) -> FetchBody | None:
-        client = self._client(self.book.entry(node).node.address)
-        path = f"/node/v1/regions/{region_id}"
-        answer = await client.request("GET", path, deadline_ms=READ_DEADLINE_MS)
+        answer = await self._read(node, f"/node/v1/regions/{region_id}")
         return answer.body(FetchingRegion).fetch
 
     async def inventory(self, node: str, region_id: int) -> Inventory:
-        client = self._client(self.book.entry(node).node.address)
         query = urlencode({"first": str(region_id), "last": str(region_id)})
-        path = f"/node/v1/inventory?{query}"
-        answer = await client.request("GET", path, deadline_ms=READ_DEADLINE_MS)
+        answer = await self._read(node, f"/node/v1/inventory?{query}")
         return answer.body(Inventory)
+
+    async def _read(self, node: str, path: str, deadline_ms: int = READ_DEADLINE_MS) -> HttpAnswer:
+        async with self._in_flight.to(node):
+            client = self._client(self.book.entry(node).node.address)
+            return await client.request("GET", path, deadline_ms=deadline_ms)
 
     async def close(self) -> None:
         for client in self._clients.values():
