@@ -69,7 +69,7 @@ async def purge_dropped(term: Term, now_ms: int) -> int:
         return 0
     records = [entry.held.record for _, entry in term.manager.living()]
     under_way = {record.resource.id for record in records if record.kind == PURGE_TABLE.name}
-    away = {node.node_id for node in term.ports.placement.nodes() if not node.alive}
+    away = {node.node_id for node in term.ports.placement.nodes() if not node.takes_orders}
     retention = DropRetention(now_ms, term.settings.values.drop_retention_ms)
     submitted = 0
     for table in await by_turns(due(book.follower.catalog, retention, away, UNDER_WAY_MAX)):

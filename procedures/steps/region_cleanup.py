@@ -4,7 +4,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from keys.model.tables import RegionRoute, TableInfo, TableInfoKey, TableRouteKey
 from procedures.context import Context
-from procedures.steps.region_orders import MakeOrder, discard_order, order_all, unserved
+from procedures.steps.region_orders import (
+    MakeOrder,
+    answered_by_all_that_do,
+    discard_order,
+    order_all,
+    unserved,
+)
 
 
 def leader_is_gone(context: Context, regions: Iterable[RegionRoute]) -> bool:
@@ -73,11 +79,13 @@ async def delete_roots(
     context: Context, info: TableInfo, claims: Iterable[RegionRoute], make: MakeOrder
 ) -> list[str]:
     """Orders each leader to delete the root of its region, and returns the folders that stay: the
-    leader is gone, or will not delete a folder that is not the region's alone."""
-    alive = context.alive_nodes()
+    leader is gone or answers no orders, or will not delete a folder that is not the region's
+    alone."""
+    able = context.answering_nodes()
     claims = list(claims)
-    here = [region for region in claims if region.leader in alive]
-    answers = await order_all(context, info, here, make)
+    here = [region for region in claims if region.leader in able]
+    decided = answered_by_all_that_do(context, {region.leader for region in here})
+    answers = await order_all(context, info, here, make, decided)
     kept = answers.kept()
     answers.without(kept).must_all_succeed()
-    return [claim.root for claim in claims if claim.leader not in alive or claim.region_id in kept]
+    return [claim.root for claim in claims if claim.leader not in able or claim.region_id in kept]

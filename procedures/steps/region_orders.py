@@ -251,6 +251,15 @@ Suffices = Callable[[NodeAnswers], bool]
 only until then; it may carry out its orders later."""
 
 
+def answered_by_all_that_do(context: Context, nodes: Collection[str]) -> Suffices:
+    """Every one of *nodes* has answered, or is dead or answers no orders by now."""
+
+    def suffices(answers: NodeAnswers) -> bool:
+        return not ({*nodes} - answers.keys()) & context.answering_nodes()
+
+    return suffices
+
+
 async def order_all(
     context: Context,
     info: TableInfo,

@@ -34,7 +34,12 @@ from procedures.steps.copies.copy_orders import (
 from procedures.steps.copies.new_regions import NewTable, drop_new_regions, make_regions
 from procedures.steps.copies.new_routes import elsewhere, hindered
 from procedures.steps.region_cleanup import outwait_leases
-from procedures.steps.region_orders import NodeAnswers, Suffices, create_order, order_all
+from procedures.steps.region_orders import (
+    Suffices,
+    answered_by_all_that_do,
+    create_order,
+    order_all,
+)
 from procedures.tenant_claim import TenantClaim
 
 
@@ -91,13 +96,7 @@ def _answered_or_dead(route: TableRoute, context: Context) -> Suffices | None:
     for one leader, which is waited for as long as an order may take: so a small create costs no
     task."""
     leaders = {region.leader for region in route.region_routes}
-    if len(leaders) == 1:
-        return None
-
-    def suffices(answers: NodeAnswers) -> bool:
-        return not (leaders - answers.keys()) & context.answering_nodes()
-
-    return suffices
+    return answered_by_all_that_do(context, leaders) if len(leaders) > 1 else None
 
 
 async def _elsewhere(

@@ -21,7 +21,14 @@ from procedures.context import Context
 from procedures.elements.transition_notes import hidden
 from procedures.locking.locks import exclusive, route_key, table_key, whole_table
 from procedures.machine import Back, Done, Goto, Kind, Outcome, ProcedureState, Step
-from procedures.steps.copies.copy_orders import close_copy, living, order_copies, targets_of
+from procedures.steps.copies.copy_orders import (
+    answered_by_all_that_do,
+    close_copy,
+    living,
+    order_copies,
+    targets_of,
+)
+from procedures.steps.region_cleanup import outwait_leases
 from procedures.steps.requirements import ends_if_missing
 
 WAIT_MS = 600_000
@@ -80,9 +87,9 @@ async def remove(state: DropTable, context: Context) -> Outcome[DropTable]:
 
 
 async def close(state: DropTable, context: Context) -> Outcome[DropTable]:
-    """Orders the nodes to close the regions. A node that cannot be reached loses its leases soon,
-    and the answer to its next heartbeat tells it to close them. In a restored cluster the table is
-    purged; its nodes had closed their regions."""
+    """Orders the nodes to close the regions. A node that is dead loses its leases soon, those of
+    one that answers no orders are waited out, and the answer to its next heartbeat tells it to
+    close them. In a restored cluster the table is purged; its nodes had closed their regions."""
     info, route = state.info, state.route
     if info is None or route is None:
         info_key, key = RemovedTableInfoKey(state.table_id), RemovedTableRouteKey(state.table_id)
@@ -91,9 +98,14 @@ async def close(state: DropTable, context: Context) -> Outcome[DropTable]:
         if removed is None:
             return Done(state, {"table_id": state.table_id, "name": resource(state).name})
         info, route = removed.info, snapshot.must(key).route
-    targets = living(targets_of(info, route.region_routes), context.alive_nodes())
-    answers = await order_copies(context, targets, close_copy)
+    able = context.answering_nodes()
+    targets = living(targets_of(info, route.region_routes), able)
+    decided = answered_by_all_that_do(context, targets)
+    answers = await order_copies(context, targets, close_copy, decided)
     answers.must_all_succeed()
+    led = [region for region in route.region_routes if region.leader not in able]
+    silent = {region.leader for region in led} & context.alive_nodes()
+    await outwait_leases(context, sorted(silent), [region.region_id for region in led])
     return Done(state, {"table_id": state.table_id, "name": info.full_name})
 
 
@@ -117,7 +129,7 @@ DROP_TABLE = Kind(
             ends_if_missing(hide, resource), to=frozenset({"remove"}), undo=show, ends=True
         ),
         "remove": Step(remove, to=frozenset({"close"}), waits=True),
-        "close": Step(close),
+        "close": Step(close, waits=True),
     },
     no_return="remove",
     locks=locks,

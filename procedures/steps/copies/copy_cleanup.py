@@ -6,6 +6,7 @@ from keys.model.tables import TableInfoKey, TableRouteKey
 from procedures.context import Context
 from procedures.steps.copies.copy_orders import (
     CopyTarget,
+    answered_by_all_that_do,
     close_copy,
     delete_copies,
     discard_copy,
@@ -35,13 +36,14 @@ async def discard_copies(context: Context, table_id: int, copies_left: Iterable[
     info, route = snapshot.must(info_key), snapshot.must(key)
     regions = {region.region_id: region for region in route.region_routes}
     everywhere = [CopyTarget(info, regions[region], node, "") for region, node in roots]
-    await _close_learners(context, everywhere)
-    stays = list[str]()
+    able = context.answering_nodes()
+    await _close_learners(context, living(everywhere, able))
+    stays = [root for (_, node), some in roots.items() if node not in able for root in some]
     for position in range(max(map(len, roots.values()))):
         targets = [
             CopyTarget(info, regions[region_id], node, some[position])
             for (region_id, node), some in roots.items()
-            if position < len(some)
+            if position < len(some) and node in able
         ]
         stays += await delete_copies(context, targets, discard_copy)
     return stays
@@ -51,5 +53,5 @@ async def _close_learners(context: Context, targets: Iterable[CopyTarget]) -> No
     """A learner may be one that has not done the order which began it anew, and that follows in its
     old folder still. The others are opened again by the answers to their heartbeats."""
     learners = [target for target in targets if target.node not in target.region.in_sync]
-    here = living(learners, context.alive_nodes())
-    (await order_copies(context, here, close_copy)).must_all_succeed()
+    decided = answered_by_all_that_do(context, learners)
+    (await order_copies(context, learners, close_copy, decided)).must_all_succeed()

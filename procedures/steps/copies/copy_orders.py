@@ -67,6 +67,16 @@ def in_any_case(_: CopyResults) -> bool:
     return True
 
 
+def answered_by_all_that_do(context: Context, targets: Collection[CopyTarget]) -> CopiesSuffice:
+    """All have answered whose nodes are not dead, and do not answer no orders, by now."""
+
+    def suffices(results: CopyResults) -> bool:
+        nodes = {target.node for target in targets if target.name not in results}
+        return not nodes & context.answering_nodes()
+
+    return suffices
+
+
 def targets_of(info: TableInfo, regions: Iterable[RegionRoute]) -> Iterator[CopyTarget]:
     """All copies of *regions*, the leader's first."""
     for region in regions:
@@ -241,10 +251,10 @@ async def delete_copies(
     context: Context, targets: Iterable[CopyTarget], make: MakeCopyOrder
 ) -> list[str]:
     """Orders each node to delete its copy, by *make*, and returns the folders that stay: the node
-    is gone, or will not delete a folder that is not the region's alone."""
+    is gone or answers no orders, or will not delete a folder that is not the region's alone."""
     targets = list(targets)
-    here = living(targets, context.alive_nodes())
-    answers = await order_copies(context, here, make)
+    here = living(targets, context.answering_nodes())
+    answers = await order_copies(context, here, make, answered_by_all_that_do(context, here))
     kept = answers.kept()
     answers.without(kept).must_all_succeed()
     reached = {target.name for target in here} - kept

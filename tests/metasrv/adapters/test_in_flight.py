@@ -49,8 +49,8 @@ async def sent(nodes: HttpNodes, place: int) -> tuple[OrderResult, ...] | MetaEr
 
 
 def waited(change: Change) -> tuple[list[tuple[OrderResult, ...] | MetaError], NodeBehind]:
-    """What is known, some seconds after *change*, of an order that the node does not answer before;
-    and, once it answers, of another."""
+    """The outcomes of an order that the node does not answer before *change*, if it has one some
+    seconds after that, and of another, which it answers at once."""
     ends: list[tuple[list[tuple[OrderResult, ...] | MetaError], NodeBehind]] = []
 
     async def main(loop: SimLoop) -> None:
@@ -61,12 +61,12 @@ def waited(change: Change) -> tuple[list[tuple[OrderResult, ...] | MetaError], N
             await node.came.wait()
             await change(nodes)
             over, _ = await asyncio.wait([first], timeout=WAITED_S)
-            known = [await task for task in over]
+            outcomes = [await task for task in over]
             node.gate.set()
             await first
             if change is not is_removed:
-                known.append(await sent(nodes, 1))
-            ends.append((known, node))
+                outcomes.append(await sent(nodes, 1))
+            ends.append((outcomes, node))
 
     run(main, 1)
     return ends[0]
