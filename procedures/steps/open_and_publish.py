@@ -17,6 +17,7 @@ from procedures.steps.copies.copy_orders import tell_copies
 from procedures.steps.region_orders import (
     NodeAnswers,
     OrderAnswers,
+    answered_by_all_that_do,
     is_gone,
     open_order,
     order_all,
@@ -93,9 +94,9 @@ async def grant(context: Context, table_id: int, region_ids: Collection[str]) ->
     regions = [region for region in named if region.region_id not in away]
     promised = {region.region_id for region in regions if len(region.in_sync) > 1}
     leased = {region.leader for region in regions if region.region_id not in promised}
-    answers = await order_all(
-        context, info, regions, open_order, lambda some: leased <= some.keys()
-    )
+    decided = answered_by_all_that_do(context, leased)
+    answers = await order_all(context, info, regions, open_order, decided)
+    leased &= context.answering_nodes()
     failed = answers.failed()
     lost = {id for id in failed if info.is_volatile and failed[id] == "region-lost"}
     silent = {node: error for node, error in answers.silent.items() if node in leased}

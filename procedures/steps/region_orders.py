@@ -307,6 +307,7 @@ async def ask_nodes(
 
 async def order_one(context: Context, node: str, order: Order) -> None:
     """Sends one order to one node. Raises the error that the node answers."""
-    (result,) = await context.ports.nodes.send(node, [order], sender=context.sender)
+    with context.waiting_for("node", node):
+        (result,) = await context.ports.nodes.send(node, [order], sender=context.sender)
     if result.error is not None:
         raise node_error(result.error.code, result.error.facts)

@@ -1,7 +1,7 @@
 """Selection of the regions to move and of their new nodes: a pure function of route and nodes."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from keys.catalog.tables.partition_groups import Groups, counts_of
 from keys.model.placing.placements import NodeFilter
@@ -39,6 +39,8 @@ class Rerouted:
     is_leased: bool = False
     """The new leader is an eligible copy: the one before was alone in its set, and served by its
     lease, which is waited for."""
+    was_hung: bool = False
+    """The leader before lived, was to open the region, and answered no orders."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,9 @@ class DrainTarget:
     """Partition groups of the regions of the table."""
     former: Collection[FormerLeader] = ()
     """Leaders that were replaced by copies which have not served yet."""
+    passed_over: Collection[str] = ()
+    """Nodes that a region has left because they answered no orders: no other one that hangs is left
+    for them, so each is tried once."""
     is_forced: bool = False
     """An operator says that the leaders are gone: nothing waits for them."""
     preferred_zones: Sequence[str] = ()
@@ -75,13 +80,29 @@ class DrainTarget:
 def reroute_plan(
     route: TableRoute | None, nodes: Sequence[NodeView], target: DrainTarget
 ) -> tuple[Rerouted, ...]:
-    """The wanted regions that the source, or a node that is not alive, still leads. A restored
-    region whose root nobody has verified stays: that root may be an old one.
+    """The wanted regions that the source, or a node that is not alive, still leads, and those that
+    were to open at one that answers no orders. A restored region whose root nobody has verified
+    stays: that root may be an old one.
 
     Raises Unavailable("node-not-eligible") with the reason of every node if there is no room.
     """
     if route is None:
         return ()
+    hung = _hung(route, nodes, target.moving)
+    around = _around_hung(route, nodes, target, hung) if hung else ()
+    moved = {rerouted.region.region_id for rerouted in around}
+    rest = replace(target, region_ids={*target.region_ids} - moved) if moved else target
+    try:
+        return (*around, *_reroute_plan(route, nodes, rest))
+    except Unavailable:
+        if not around:
+            raise
+        return around
+
+
+def _reroute_plan(
+    route: TableRoute, nodes: Sequence[NodeView], target: DrainTarget
+) -> tuple[Rerouted, ...]:
     alive = {node.node_id for node in nodes if node.alive}
     complaining = {node.node_id for node in nodes if node.restarted or node.lost}
     leaving = [
@@ -123,6 +144,31 @@ def reroute_plan(
         }
         raise Unavailable("node-not-eligible", reasons=reasons)
     return tuple(plan[region.region_id] for region in leaving if region.region_id in plan)
+
+
+def _hung(route: TableRoute, nodes: Sequence[NodeView], moving: Collection[str]) -> frozenset[str]:
+    """Ids of those of *moving* that are to open at a node which lives and answers no orders. The
+    answers to its heartbeats open no region that was not announced."""
+    if not moving:
+        return frozenset()
+    hung = {node.node_id for node in nodes if node.alive and not node.answers}
+    regions = [region for region in route.region_routes if region.region_id in moving]
+    opening = [region for region in regions if region.state is RegionState.OPENING]
+    return frozenset(region.region_id for region in opening if region.leader in hung)
+
+
+def _around_hung(
+    route: TableRoute, nodes: Sequence[NodeView], target: DrainTarget, hung: Collection[str]
+) -> tuple[Rerouted, ...]:
+    """The regions *hung* under nodes that answer orders, as if their leaders were dead: none of
+    them serves before it is announced. Those that no such node can take stay where they are."""
+    away = {node.node_id for node in nodes if not node.answers} | {*target.passed_over}
+    able = [replace(node, alive=node.alive and node.node_id not in away) for node in nodes]
+    try:
+        plan = _reroute_plan(route, able, replace(target, region_ids=hung))
+    except Unavailable:
+        return ()
+    return tuple(replace(rerouted, was_hung=True) for rerouted in plan)
 
 
 def _why_not(region: RegionRoute, node: str, alive: Collection[str]) -> str:
@@ -197,9 +243,9 @@ def _promoted(
     region: RegionRoute, nodes: Sequence[NodeView], target: DrainTarget
 ) -> Rerouted | None:
     """The region under the copy of its set that leads next; None: no node of them is alive and has
-    its files, and the region stays. Wanted targets and nodes that are not cordoned go first, then
-    those in the best of the preferred zones, then those where most of the region's partition group
-    is led, then the least loaded.
+    its files, and the region stays. Nodes that answer orders go first, then wanted targets, then
+    nodes that are not cordoned, then those in the best of the preferred zones, then those where
+    most of the region's partition group is led, then the least loaded.
 
     The former leader stays as a learner with its root: it cuts back to what the new leader has. If
     it lives, and needs a new epoch, it leads again where no other node of the set is alive.
@@ -223,10 +269,11 @@ def _best(
     views = {node.node_id: node for node in nodes}
     group = target.groups.get(number, {})
 
-    def rank(copy: RegionCopy) -> tuple[bool, bool, int, int, int, str]:
+    def rank(copy: RegionCopy) -> tuple[bool, bool, bool, int, int, int, str]:
         view, is_unwanted = views[copy.node], copy.node not in target.targets
         in_zone = zone_rank(view.zone, target.preferred_zones)
         return (
+            not view.answers,
             is_unwanted,
             view.cordoned,
             in_zone,

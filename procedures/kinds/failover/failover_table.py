@@ -66,13 +66,13 @@ class FailoverTable(ProcedureState):
     leavings: tuple[str, ...] = ()
     """`region_id root` pairs: folders to delete once nothing borrows them."""
     promoted: tuple[str, ...] = Field(default=(), exclude_if=not_)
-    """Regions of `moving` that a copy of their set leads now: no lease is waited for, and nothing
-    is moved."""
+    """Regions of `moving` that a copy of their set leads now: no lease to wait for, and no move."""
     leased: tuple[str, ...] = Field(default=(), exclude_if=not_)
     """Regions of `promoted` whose leader before was alone in its set: its lease is waited for."""
     former: tuple[FormerLeader, ...] = Field(default=(), exclude_if=not_)
-    """Leaders that were replaced by copies which have not served yet: they lead again if those are
-    lost."""
+    """Leaders replaced by copies which have not served yet: they lead again if those are lost."""
+    passed_over: tuple[str, ...] = Field(default=(), exclude_if=not_)
+    """Nodes that were to lead regions next, lived, and answered no orders: each is left once."""
     to_move: tuple[str, ...] = ()
     """Regions whose borrowed input Spark has not brought over yet."""
     adoption: Adoption | None = None
@@ -126,6 +126,7 @@ async def reroute(state: FailoverTable, context: Context) -> Outcome[FailoverTab
             "promoted": tuple(sorted(promoted)),
             "leased": tuple(sorted(leased)),
             "former": _former(state, snapshot, plan),
+            "passed_over": (*state.passed_over, *sorted({r.led_by for r in plan if r.was_hung})),
             "to_move": tuple(region_id for region_id in moving if region_id not in promoted),
             "adoption": None,
         }
@@ -142,6 +143,7 @@ def _plan(state: FailoverTable, context: Context, snapshot: Snapshot) -> tuple[R
         *(state.source, state.region_ids, state.targets, state.moving, engine),
         former=state.former,
         is_forced=state.force,
+        passed_over=state.passed_over,
     )
     if info is not None:
         catalog = context.ports.applied()
@@ -169,8 +171,7 @@ def _former(
 
 
 def _leased(state: FailoverTable) -> tuple[str, ...]:
-    """Regions whose old leaders may serve by leases: with another copy in their sets they do
-    not."""
+    """Regions whose old leaders may serve by leases: those without another copy in their sets."""
     promised = {*state.promoted} - {*state.leased}
     return tuple(region for region in state.moving if region not in promised)
 

@@ -55,7 +55,9 @@ def _why_not(copy: RegionCopy, views: Mapping[str, NodeView], choice: LeaderChoi
         return "it is to lead nothing"
     if copy.role is not CopyRole.IN_SYNC:
         return "its copy is not in sync"
-    return "not alive" if view is None or not view.alive else None
+    if view is None or not view.alive:
+        return "not alive"
+    return None if view.answers else "it answers no orders"
 
 
 def must_be_in_set(region: RegionRoute, node: str, root: str) -> RegionCopy:

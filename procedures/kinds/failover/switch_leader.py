@@ -10,6 +10,7 @@ the route decides. Until the transaction the leader leads on, whatever happens: 
 on by an order, or after HOLD_MS.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from operator import is_
 
@@ -39,6 +40,7 @@ from procedures.kinds.failover.failover_plan import (
 from procedures.kinds.failover.next_leader import LeaderChoice, led_by, must_be_in_set, next_leader
 from procedures.locking.locks import route_key, shared
 from procedures.machine import AdmissionLane, Back, Done, Goto, Kind, Outcome, ProcedureState, Step
+from procedures.ports import NodeView
 from procedures.steps.copies.copy_orders import (
     CopyTarget,
     answered,
@@ -104,7 +106,7 @@ async def prepare(state: SwitchLeader, context: Context) -> Outcome[SwitchLeader
     _must_be_led(region, state)
     target = _target(state, info, region)
     in_set = [each for each in targets_of(info, [region]) if each.node in region.in_sync]
-    here = living(in_set, context.alive_nodes())
+    here = living(in_set, context.answering_nodes() | {target.node})
     answers = await order_copies(context, here, prepare_copy, answered(target))
     if target.name not in answers.results or target.name in answers.failed():
         facts = {"copies": answers.failed(), "nodes": sorted(answers.silent)}
@@ -115,13 +117,14 @@ async def prepare(state: SwitchLeader, context: Context) -> Outcome[SwitchLeader
 async def switch(state: SwitchLeader, context: Context) -> Outcome[SwitchLeader]:
     """Has the leader hold writes until the next one has its log, and names that one in the route.
 
-    Raises Conflict where the copy has left the set or the leader has changed, Unavailable where the
-    copy lacks records: then writes go on.
+    Raises Conflict where the copy has left the set, or the leader has changed, is dead or answers
+    no orders; Unavailable where the copy lacks records: then writes go on.
     """
     info, region = await _region(state, context)
     _must_be_led(region, state)
     target = _target(state, info, region)
     must_be_in_set(region, target.node, target.root)
+    _must_answer(region, context)
     await order_one(context, region.leader, hold_writes(target))
     info_key, key = TableInfoKey(state.table_id), TableRouteKey(state.table_id)
     snapshot = await context.snapshot(info_key, key)
@@ -145,15 +148,16 @@ async def resume(state: SwitchLeader, context: Context) -> Back | None:
         return None
     if region.epoch == state.epoch:
         target = CopyTarget(info, region, region.leader, region.root)
-        here = living([target], context.alive_nodes())
+        here = living([target], context.answering_nodes())
         await order_copies(context, here, resume_writes, in_any_case)
     return None
 
 
 async def open_region(state: SwitchLeader, context: Context) -> Outcome[SwitchLeader]:
     """Orders the new leader to open and the others to follow it, all at once, and says in the route
-    that it is open. Names another copy where the node of the new leader has died, has started
-    again since it opened, or has lost its disk, and ends where a failover has done so.
+    that it is open. Names another copy where the node of the new leader has died, answers no
+    orders, has started again since it opened, or has lost its disk, and ends where a failover has
+    done so.
 
     Raises Unavailable until the leader has opened.
     """
@@ -164,11 +168,12 @@ async def open_region(state: SwitchLeader, context: Context) -> Outcome[SwitchLe
     if region.epoch != state.epoch + 1:
         return Done(state, _result(region, is_switched=False))
     alive, nodes = context.alive_nodes(), context.ports.placement.nodes()
-    if region.leader not in alive or needs_epoch(region, nodes):
+    if region.leader not in alive or needs_epoch(region, nodes) or _is_hung(region, nodes):
         reports = [node.lost for node in nodes if node.node_id == region.leader]
         is_lost = any(region.region_id in lost for lost in reports)
         return _elsewhere(state, context, snapshot, route, is_lost=is_lost)
-    targets = living(targets_of(info, [region]), alive)
+    able = context.answering_nodes() | {region.leader}
+    targets = living(targets_of(info, [region]), able)
     answers = await order_copies(context, targets, open_copy, answered(targets[0]))
     is_lost = answers.failed().get(region.region_id) == "region-lost"
     if is_lost and living_members(region, nodes):
@@ -181,6 +186,14 @@ async def open_region(state: SwitchLeader, context: Context) -> Outcome[SwitchLe
     opened = region.model_copy(update={"state": RegionState.OPEN})
     txn = change(snapshot, route_changed(route, (opened,)))
     return Done(state, _result(opened, is_switched=True), txn)
+
+
+def _is_hung(region: RegionRoute, nodes: Sequence[NodeView]) -> bool:
+    """Whether the node that is to lead next answers no orders, and one of another copy of the set
+    does. The region serves nobody before it is open."""
+    able = {node.node_id for node in nodes if node.takes_orders}
+    others = {copy.node for copy in living_members(region, nodes)}
+    return region.state is RegionState.OPENING and region.leader not in able and bool(others & able)
 
 
 def _elsewhere(
@@ -227,6 +240,14 @@ def _must_be_led(region: RegionRoute, state: SwitchLeader) -> None:
     if region.epoch != state.epoch:
         facts = {"epoch": state.epoch, "current_epoch": region.epoch}
         raise Conflict("stale-epoch", region_id=region.region_id, **facts)
+
+
+def _must_answer(region: RegionRoute, context: Context) -> None:
+    """A leader that hangs cannot hold writes; a failover chooses the one after a dead leader."""
+    if region.leader not in context.answering_nodes():
+        is_alive = region.leader in context.alive_nodes()
+        reasons = {region.leader: "it answers no orders" if is_alive else "not alive"}
+        raise Conflict("node-not-eligible", region_id=region.region_id, reasons=reasons)
 
 
 def _must_be_movable(info: TableInfo, region: RegionRoute) -> None:

@@ -202,11 +202,11 @@ async def takes_writes(context: Context, info: TableInfo, region: RegionRoute) -
 
 
 async def tell_copies(context: Context, info: TableInfo, regions: Iterable[RegionRoute]) -> None:
-    """Tells the copies of *regions*, on living nodes, which leader and epoch they follow. What they
-    answer changes nothing: the leader requires them, and a copy that was not reached is told by the
-    answers to its heartbeats."""
+    """Tells the copies of *regions*, on nodes that answer orders, which leader and epoch they
+    follow. What they answer changes nothing: the leader requires them, and a copy that was not
+    reached is told by the answers to its heartbeats."""
     copies = [target for target in targets_of(info, regions) if not target.is_leader]
-    await order_copies(context, living(copies, context.alive_nodes()), open_copy, in_any_case)
+    await order_copies(context, living(copies, context.answering_nodes()), open_copy, in_any_case)
 
 
 async def tell_leader(context: Context, info: TableInfo, region: RegionRoute) -> None:
@@ -244,7 +244,7 @@ async def tell_leaders(context: Context, info: TableInfo, regions: Iterable[Regi
         for region in regions
         if region.needs_copies_format and region.state is RegionState.OPEN
     ]
-    await order_copies(context, living(leaders, context.alive_nodes()), open_copy, in_any_case)
+    await order_copies(context, living(leaders, context.answering_nodes()), open_copy, in_any_case)
 
 
 async def delete_copies(

@@ -1,9 +1,6 @@
 """Tables that are dropped, and purged, while a node takes requests and answers none: its heartbeats
 come, and nobody waits for it longer than for an order."""
 
-import asyncio
-
-import httpx
 import pytest
 
 from keys.model.records import ProcedureOutcome
@@ -12,7 +9,7 @@ from keys.store.kv import Compare
 from procedures.kinds.tables.create_table import CreateTable
 from procedures.kinds.tables.purge_table import PurgeTable
 from tests.fakes.cluster import Cluster
-from tests.fakes.wire import NodeWire, Sent
+from tests.fakes.hanging import HungNodes, hang
 from tests.procedures.harness.ends import TABLE
 from tests.procedures.harness.scenarios import with_table
 from tests.procedures.harness.tables import put_table, region_ids, table_info, table_route
@@ -26,17 +23,8 @@ HUNG = "dn-1"
 
 
 @pytest.fixture
-def hung(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """Nodes that answer nothing."""
-    arrives, nodes = NodeWire._arrives, {HUNG}
-
-    async def hangs(wire: NodeWire, sent: Sent) -> httpx.Response:
-        if sent.node in nodes:
-            await asyncio.Event().wait()
-        return await arrives(wire, sent)
-
-    monkeypatch.setattr(NodeWire, "_arrives", hangs)
-    return nodes
+def hung(monkeypatch: pytest.MonkeyPatch) -> HungNodes:
+    return hang(monkeypatch, HUNG)
 
 
 def leased_ms(cluster: Cluster) -> int:
@@ -68,7 +56,7 @@ async def purged(cluster: Cluster) -> list[str]:
 
 
 def test_given_a_node_that_answers_no_order_when_its_table_is_dropped_then_heartbeats_close_it(
-    hung: set[str],
+    hung: HungNodes,
 ) -> None:
     async def main(loop: SimLoop) -> None:
         cluster = await begun(loop, with_table, {})
@@ -78,7 +66,7 @@ def test_given_a_node_that_answers_no_order_when_its_table_is_dropped_then_heart
         assert leased_ms(cluster) == 0, "no statement is taken any more"
         await cluster.clock.sleep_ms(BACK_MS)
         assert served(cluster) == []
-        hung.clear()
+        await hung.wake()
         await cluster.clock.sleep_ms(BACK_MS)
         assert served(cluster) == []
 
@@ -86,7 +74,7 @@ def test_given_a_node_that_answers_no_order_when_its_table_is_dropped_then_heart
 
 
 def test_given_a_node_that_is_known_to_answer_no_orders_then_only_its_leases_are_waited_for(
-    hung: set[str],
+    hung: HungNodes,
 ) -> None:
     async def main(loop: SimLoop) -> None:
         cluster = await begun(loop, with_table, {})
@@ -102,7 +90,7 @@ def test_given_a_node_that_is_known_to_answer_no_orders_then_only_its_leases_are
 
 
 def test_given_a_node_that_answers_no_order_when_its_table_is_purged_then_it_drops_it_later(
-    hung: set[str],
+    hung: HungNodes,
 ) -> None:
     """No region of a purged table comes back, and what it has is told of."""
 
@@ -116,7 +104,7 @@ def test_given_a_node_that_answers_no_order_when_its_table_is_purged_then_it_dro
         first, second, _ = region_ids(TABLE, 3)
         assert sorted(left) == [f"/disks/dn-1/regions/{region}-1" for region in (first, second)]
         assert cluster.clock.mono_ms() - began_ms < 45_000
-        hung.clear()
+        await hung.wake()
         await cluster.clock.sleep_ms(BACK_MS)
         assert served(cluster) == []
         assert set(left) >= set(cluster.plane.storage.folders), "nothing else is left"
@@ -125,7 +113,7 @@ def test_given_a_node_that_answers_no_order_when_its_table_is_purged_then_it_dro
 
 
 def test_given_many_drops_that_wait_for_a_node_when_another_table_is_made_then_it_waits_not(
-    hung: set[str],
+    hung: HungNodes,
 ) -> None:
     """They take no places of the admission limit."""
     many = range(1050, 1062)
