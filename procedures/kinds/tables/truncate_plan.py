@@ -5,7 +5,7 @@ of the set, and no other, may lead it next (docs/protocols.md P4.5).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from keys.catalog.tables.partition_groups import Groups, counts_of
 from keys.model.tables import CopyRole, RegionCopy, RegionRoute, RegionState
@@ -70,11 +70,22 @@ def cut_plan(
     again: bool,
     homes: NewHomes = ANYWHERE,
 ) -> tuple[Cut, ...]:
-    """All of *regions*; *again*: only those whose leader is gone, before it was announced.
+    """All of *regions*; *again*: only those whose leader is gone, before it was announced. One that
+    answers no orders is gone if other nodes can take its regions.
 
     Raises Unavailable("node-not-eligible") with the reason of every node if there is no room, or if
     no copy of the set of a region is alive.
     """
+    able = [replace(node, alive=node.takes_orders) for node in nodes]
+    try:
+        return _cut_plan(regions, able, again=again, homes=homes)
+    except Unavailable:
+        return _cut_plan(regions, nodes, again=again, homes=homes)
+
+
+def _cut_plan(
+    regions: Sequence[RegionRoute], nodes: Sequence[NodeView], *, again: bool, homes: NewHomes
+) -> tuple[Cut, ...]:
     alive = {node.node_id: node for node in nodes if node.alive}
     gone = [region for region in regions if region.leader not in alive]
     alone = [region for region in gone if len(region.in_sync) == 1]

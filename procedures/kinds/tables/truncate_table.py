@@ -1,10 +1,11 @@
 """truncate_table: every region begins anew in an empty root; rows from before never come back.
 
 `cut` gives each region the next epoch and an empty root, on the node that leads it, or on another
-one if that is gone. The leader closes the old region, and makes the empty one behind fences in the
-old roots; leases of nodes that are gone are waited for. When no node serves old rows any more, one
-transaction sets all regions to `open`. The old folders are deleted last. Copies begin anew beside
-their leader. The leader's answer suffices: a copy that does not answer becomes a learner.
+one if that is gone or answers no orders. The leader closes the old region, and makes the empty one
+behind fences in the old roots; leases of other nodes are waited for. When no node serves old rows
+any more, one transaction sets all regions to `open`. The old folders are deleted last. Copies begin
+anew beside their leader. The leader's answer suffices: a copy that does not answer becomes a
+learner.
 """
 
 from collections import defaultdict
@@ -17,6 +18,7 @@ from keys.commit.txn import Txn
 from keys.model.records import Lock, Resource
 from keys.model.tables import (
     RegionState,
+    TableInfo,
     TableInfoKey,
     TableNameKey,
     TableRoute,
@@ -24,7 +26,7 @@ from keys.model.tables import (
 )
 from metasrv_base.wire.node.orders import CreateRegion
 from procedures.context import Context
-from procedures.kinds.tables.truncate_plan import NewHomes, cut_plan
+from procedures.kinds.tables.truncate_plan import Cut, NewHomes, cut_plan
 from procedures.locking.locks import whole_table
 from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Step
 from procedures.steps.copies.copy_cleanup import discard_copies, roots_of_copies
@@ -64,11 +66,7 @@ async def cut(state: TruncateTable, context: Context) -> Outcome[TruncateTable]:
         require_same_table(context.client, name, snapshot.get(name))
         require_version(context.client, snapshot.must(info_key))
     route = snapshot.must(key)
-    info, catalog = snapshot.must(info_key), context.ports.applied()
-    rules = NodeRules.of(catalog.placing.placement_of(info), info.engine)
-    homes = NewHomes(rules, catalog.partition_groups(info))
-    nodes = context.ports.placement.nodes()
-    cuts = cut_plan(route.region_routes, nodes, again=again, homes=homes)
+    cuts = _cuts(snapshot.must(info_key), route, context, again=again)
     changed = tuple(region_cut.region for region_cut in cuts)
     txn = change(snapshot, route_changed(route, changed)) if changed else Txn()
     gone = {
@@ -92,6 +90,13 @@ async def cut(state: TruncateTable, context: Context) -> Outcome[TruncateTable]:
     return Goto("outwait" if new.led_by else "create", new, txn)
 
 
+def _cuts(info: TableInfo, route: TableRoute, context: Context, *, again: bool) -> tuple[Cut, ...]:
+    catalog = context.ports.applied()
+    rules = NodeRules.of(catalog.placing.placement_of(info), info.engine)
+    homes = NewHomes(rules, catalog.partition_groups(info))
+    return cut_plan(route.region_routes, context.ports.placement.nodes(), again=again, homes=homes)
+
+
 async def outwait(state: TruncateTable, context: Context) -> Outcome[TruncateTable]:
     """Waits for the leases of leaders that are gone; the other leaders close by the order to
     create."""
@@ -105,8 +110,8 @@ async def create(state: TruncateTable, context: Context) -> Outcome[TruncateTabl
     a part of the old rows."""
     info_key, key = TableInfoKey(state.table_id), TableRouteKey(state.table_id)
     snapshot = await context.snapshot(info_key, key)
-    route = snapshot.must(key)
-    if leader_is_gone(context, route.region_routes):
+    info, route = snapshot.must(info_key), snapshot.must(key)
+    if leader_is_gone(context, route.region_routes) or _cuts(info, route, context, again=True):
         return Goto("cut", state)
     left = defaultdict(list, roots_left(state.leavings))
     copies_left = roots_of_copies(state.copies_left)
@@ -116,7 +121,7 @@ async def create(state: TruncateTable, context: Context) -> Outcome[TruncateTabl
         own = copies_left.get((region_id, target.node), [])
         return create_copy(target, [*left[region_id], *own] if target.is_leader else own)
 
-    table = NewTable(snapshot.must(info_key), route)
+    table = NewTable(info, route)
     (made,) = await make_regions(context, [table], empty, by_leader=True)
     update = {"state": RegionState.OPEN, "announced": True}
     changed = tuple(region.model_copy(update=update) for region in made.region_routes)
