@@ -12,7 +12,7 @@ from tests.fakes.wire import NodeWire, Sent, silently
 
 @dataclass
 class HungNodes:
-    """What has hung, and has taken what was sent to it."""
+    """Nodes that hang, and the requests that they have taken."""
 
     nodes: set[str]
     only: bytes = b""

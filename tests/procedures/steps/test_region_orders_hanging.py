@@ -1,12 +1,9 @@
 """A node takes requests and answers none, while its heartbeats are heard: what does not need its
 answer goes on without it, and ends as it ends otherwise."""
 
-import asyncio
-
-import httpx
 import pytest
 
-from tests.fakes.wire import NodeWire, Sent
+from tests.fakes.hanging import hang
 from tests.procedures.harness.copies.copied_scenarios import COPIED_SCENARIOS, MOVED
 from tests.procedures.harness.copies.copied_tables import with_copied_table_and_dead_node
 from tests.procedures.harness.ends import TABLE
@@ -37,17 +34,6 @@ def lived(scenario: Scenario) -> tuple[str | None, int]:
     return ends[0]
 
 
-def hang(node: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    arrives = NodeWire._arrives
-
-    async def hangs(wire: NodeWire, sent: Sent) -> httpx.Response:
-        if (sent.node, sent.method) == (node, "POST"):
-            await asyncio.Event().wait()
-        return await arrives(wire, sent)
-
-    monkeypatch.setattr(NodeWire, "_arrives", hangs)
-
-
 @pytest.mark.parametrize(
     ("name", "node", "rounds"),
     [
@@ -67,7 +53,7 @@ def test_given_a_node_that_answers_nothing_when_it_is_not_needed_then_it_is_wait
 ) -> None:
     outcome, took_ms = lived(SCENARIOS[name])
 
-    hang(node, monkeypatch)
+    hang(monkeypatch, node)
     with_it, longer_ms = lived(SCENARIOS[name])
 
     assert with_it == outcome
@@ -77,7 +63,7 @@ def test_given_a_node_that_answers_nothing_when_it_is_not_needed_then_it_is_wait
 def test_given_a_next_leader_that_answers_nothing_then_the_other_regions_of_the_table_open(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    hang("dn-2", monkeypatch)
+    hang(monkeypatch, "dn-2")
     states = list[str]()
 
     async def main(loop: SimLoop) -> None:
