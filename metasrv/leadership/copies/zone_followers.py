@@ -48,10 +48,10 @@ class ZoneFacts:
         return len(zones) if view is None else zone_rank(view.zone, zones)
 
     def may_lead(self, node: str, region: RegionRoute, rules: NodeRules) -> bool:
-        """Whether the node lives, nobody wants its leaders elsewhere, and it has the region's
-        files."""
+        """Whether the node lives and answers orders, nobody wants its leaders elsewhere, and it has
+        the region's files."""
         view = self.views.get(node)
-        if view is None or not view.alive or view.cordoned or node in self.leaving:
+        if view is None or not view.takes_orders or view.cordoned or node in self.leaving:
             return False
         return region.region_id not in view.lost and unmet(view, rules.node_filter) is None
 
@@ -162,6 +162,6 @@ def _switches(catalog: Catalog, table_id: int, facts: ZoneFacts) -> Iterator[Swi
 def _is_served(region: RegionRoute, facts: ZoneFacts) -> bool:
     """Whether its leader serves it, as far as is known. Otherwise a failover is about to choose."""
     leader = facts.views.get(region.leader)
-    if leader is None or not leader.alive or region.unverified or region.borrows:
+    if leader is None or not leader.takes_orders or region.unverified or region.borrows:
         return False
     return region.state is RegionState.OPEN and not needs_another(region, (*facts.views.values(),))

@@ -123,6 +123,7 @@ def test_given_the_default_placement_when_it_prefers_a_zone_then_its_tables_foll
     ("facts", "target"),
     [
         ({"alive": False}, "dn-2"),
+        ({"answers": False}, "dn-2"),
         ({"cordoned": True}, "dn-2"),
         ({"zone": "dn-4"}, "dn-2"),
         ({"regions": 99}, "dn-3"),
@@ -146,6 +147,7 @@ def test_given_a_copy_that_may_not_lead_then_nothing_is_switched() -> None:
     assert targets(of) == ["dn-3"]
     assert targets(of, leaving=("dn-3",)) == [], "it is drained"
     assert targets(of, changed(cordoned=True)) == []
+    assert targets(of, changed(answers=False)) == []
     assert targets(of, changed(lost={region: 1})) == []
     assert targets(of, busy=(region,)) == []
     assert targets(of, tried={region: "dn-3"}) == [], "it was switched there a moment ago"
@@ -163,6 +165,7 @@ def test_given_a_region_that_is_not_served_then_it_is_left_to_the_failover() -> 
     assert targets(with_region(of, borrows=("/disks/dn-9/r",))) == []
     assert targets(with_region(of, unverified=True)) == []
     assert targets(of, (replace(VIEWS[0], alive=False), *VIEWS[1:])) == []
+    assert targets(of, (replace(VIEWS[0], answers=False), *VIEWS[1:])) == [], "it holds no writes"
     assert targets(of, (replace(VIEWS[0], restarted={region: 1}), *VIEWS[1:])) == []
     assert targets(of, (replace(VIEWS[0], restarted={region: 0}), *VIEWS[1:])) == ["dn-3"]
 

@@ -89,6 +89,20 @@ async def test_given_a_node_that_is_away_when_the_time_is_over_then_its_table_wa
         assert await after(one, 1_000) == 1
 
 
+async def test_given_a_node_that_answers_no_orders_when_the_time_is_over_then_its_table_waits() -> (
+    None
+):
+    async with leader(nodes=1) as one:
+        await dropped(one)
+        pass_ms(one, 8 * DAY_MS)
+        now_ms, entry = one.clock.mono_ms(), one.term.nodes.entry("dn-1")
+
+        entry.has_not_answered(now_ms - 30_000, now_ms)
+        assert await purge_dropped(one.term, one.clock.wall_ms()) == 0
+        entry.has_answered()
+        assert await purge_dropped(one.term, one.clock.wall_ms()) == 1
+
+
 async def test_given_a_new_leader_when_it_has_not_waited_then_it_purges_nothing() -> None:
     async with leader(nodes=1) as one:
         await dropped(one)
