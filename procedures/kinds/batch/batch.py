@@ -25,7 +25,7 @@ from keys.value import is_none
 from metasrv_base.concurrency.fanout import fan_out
 from metasrv_base.concurrency.turns import Turns, at_once, by_turns, slices
 from metasrv_base.elements.graphs import TABLE
-from metasrv_base.errors import Conflict
+from metasrv_base.errors import Conflict, Unavailable
 from metasrv_base.wire.api.batches import BatchBody
 from procedures.commands.in_order import BatchCommand, planned
 from procedures.commands.table_commands import CreateTableCommand
@@ -46,7 +46,7 @@ from procedures.kinds.tables.rename_table import RenameTable
 from procedures.locking.locks import distinct
 from procedures.machine import Done, Goto, Kind, Outcome, ProcedureState, Staging, Step
 from procedures.steps.copies.new_regions import NewTable, drop_new_regions, make_regions
-from procedures.steps.copies.new_routes import hindered
+from procedures.steps.copies.new_routes import elsewhere, hindered
 from procedures.steps.paged_children import at_most, child_id, rest_before_again
 from procedures.tenant_claim import TenantClaim
 
@@ -216,7 +216,8 @@ async def _with_regions(
     """Makes the regions of new tables. Returns the commands with the routes that are published, the
     same ones where those are as planned; and all of these routes.
 
-    Raises Conflict `node-not-eligible` where a node has died on which they were placed."""
+    Raises Conflict `node-not-eligible` where a node on which they were placed has died, or
+    answers no orders."""
     tables = _created(state)
     _must_be_placed(tables, context)
     routes = await make_regions(context, tables)
@@ -231,15 +232,35 @@ async def _with_regions(
 
 
 def _must_be_placed(tables: Iterable[NewTable], context: Context) -> None:
-    """Sent again, the batch is placed on nodes that live: its commands may be in parts, which do
-    not change."""
-    alive = context.alive_nodes()
+    """Sent again, the batch is placed on nodes that live and answer orders: its commands may be in
+    parts, which do not change."""
+    alive, able = context.alive_nodes(), context.answering_nodes()
     for table in tables:
-        for region in hindered(table.route, alive):
-            dead = [node for node in region.nodes if node not in alive]
-            reasons = dict.fromkeys(dead, "it has died since a new region was placed on it")
+        left = hindered(table.route, alive)
+        if not left and _can_be_elsewhere(table, context):
+            left = hindered(table.route, able)
+        for region in left:
+            reasons = {
+                node: "it answers no orders"
+                if node in alive
+                else "it has died since a new region was placed on it"
+                for node in region.nodes
+                if node not in able
+            }
             facts = {"table": table.info.full_name, "region_id": region.region_id}
             raise Conflict("node-not-eligible", reasons=reasons, **facts)
+
+
+def _can_be_elsewhere(table: NewTable, context: Context) -> bool:
+    """Whether its regions that cannot be made can be placed on other nodes. If they cannot, the
+    nodes that answer no orders may answer again."""
+    if not hindered(table.route, context.answering_nodes()):
+        return False
+    try:
+        elsewhere(table.info, table.route, context.ports.applied(), context.ports.placement.nodes())
+    except Unavailable:
+        return False
+    return True
 
 
 def _publishing(routes: Mapping[int, TableRoute], command: BatchCommand) -> BatchCommand:

@@ -17,6 +17,7 @@ from procedures.kinds.registry import KINDS
 from procedures.kinds.tables.create_table import CreateTable
 from procedures.ports import NodeView
 from tests.fakes.cluster import Cluster
+from tests.fakes.hanging import hang
 from tests.fakes.wire import NodeWire
 from tests.procedures.harness.agree import history_of
 from tests.procedures.harness.ends import TABLE
@@ -254,6 +255,52 @@ def test_given_a_batch_of_which_a_node_dies_first_then_it_is_undone_and_says_so(
         assert "dn-1" in ended.last.error.facts["reasons"]
         assert cluster.clock.mono_ms() - began_ms < 15_000
         assert not any(node.serving for node in cluster.plane.nodes.values())
+
+    run(main, 1)
+
+
+def test_given_a_batch_of_which_a_node_answers_no_orders_then_it_is_undone_and_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The answers to its heartbeats drop the region that it makes."""
+    hung = hang(monkeypatch, "dn-1")
+
+    async def main(loop: SimLoop) -> None:
+        cluster = await with_nodes(loop)
+        began_ms = cluster.clock.mono_ms()
+        state = NEW.model_dump(mode="json")
+
+        batch = CommandBatch(members=(Change(kind="create_table", state=state),))
+        ended = await finish(cluster, "batch", batch, {})
+
+        assert ended.outcome is ProcedureOutcome.ROLLED_BACK
+        assert ended.last.error is not None
+        assert ended.last.error.code == "node-not-eligible"
+        assert ended.last.error.facts["reasons"] == {"dn-1": "it answers no orders"}
+        assert cluster.clock.mono_ms() - began_ms < 40_000
+        await hung.wake()
+        await cluster.clock.sleep_ms(20_000)
+        assert not any(node.serving for node in cluster.plane.nodes.values())
+
+    run(main, 1)
+
+
+def test_given_a_batch_when_no_node_answers_for_a_while_then_it_happens_once_they_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hung = hang(monkeypatch, "dn-1", "dn-2")
+
+    async def main(loop: SimLoop) -> None:
+        cluster = await with_nodes(loop)
+        batch = CommandBatch(
+            members=(Change(kind="create_table", state=NEW.model_dump(mode="json")),)
+        )
+        cluster.plane.nodes["dn-3"].die()
+        procedure = await start(cluster, "batch", batch)
+        await cluster.clock.sleep_ms(60_000)
+        await hung.wake()
+
+        assert await over(cluster, procedure) is ProcedureOutcome.SUCCEEDED
 
     run(main, 1)
 
