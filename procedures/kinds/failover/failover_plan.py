@@ -67,6 +67,8 @@ class DrainTarget:
     passed_over: Collection[str] = ()
     """Nodes that a region has left because they answered no orders: no other one that hangs is left
     for them, so each is tried once."""
+    is_patient: bool = False
+    """A node that is known to answer no orders may answer again, and has not been ordered yet."""
     is_forced: bool = False
     """An operator says that the leaders are gone: nothing waits for them."""
     preferred_zones: Sequence[str] = ()
@@ -88,7 +90,7 @@ def reroute_plan(
     """
     if route is None:
         return ()
-    hung = _hung(route, nodes, target.moving)
+    hung = _hung(route, nodes, () if target.is_patient else target.moving)
     around = _around_hung(route, nodes, target, hung) if hung else ()
     moved = {rerouted.region.region_id for rerouted in around}
     rest = replace(target, region_ids={*target.region_ids} - moved) if moved else target
@@ -243,7 +245,7 @@ def _promoted(
     region: RegionRoute, nodes: Sequence[NodeView], target: DrainTarget
 ) -> Rerouted | None:
     """The region under the copy of its set that leads next; None: no node of them is alive and has
-    its files, and the region stays. Nodes that answer orders go first, then wanted targets, then
+    its files, and the region stays. Wanted targets go first, then nodes that answer orders, then
     nodes that are not cordoned, then those in the best of the preferred zones, then those where
     most of the region's partition group is led, then the least loaded.
 
@@ -273,8 +275,8 @@ def _best(
         view, is_unwanted = views[copy.node], copy.node not in target.targets
         in_zone = zone_rank(view.zone, target.preferred_zones)
         return (
-            not view.answers,
             is_unwanted,
+            not view.answers,
             view.cordoned,
             in_zone,
             -group.get(copy.node, 0),

@@ -135,8 +135,7 @@ async def reroute(state: FailoverTable, context: Context) -> Outcome[FailoverTab
 
 
 def _plan(state: FailoverTable, context: Context, snapshot: Snapshot) -> tuple[Rerouted, ...]:
-    """The regions that can be rerouted now. *snapshot*: of TableInfo and route. Raises as
-    `reroute_plan`."""
+    """The regions to reroute now. *snapshot*: of TableInfo and route. Raises as `reroute_plan`."""
     info = snapshot.get(TableInfoKey(state.table_id))
     engine = LSM if info is None else info.engine
     target = DrainTarget(
@@ -144,6 +143,7 @@ def _plan(state: FailoverTable, context: Context, snapshot: Snapshot) -> tuple[R
         former=state.former,
         is_forced=state.force,
         passed_over=state.passed_over,
+        is_patient=context.step == "open" and context.live.attempt == 1,
     )
     if info is not None:
         catalog = context.ports.applied()

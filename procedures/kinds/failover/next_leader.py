@@ -24,9 +24,9 @@ class LeaderChoice:
 def next_leader(
     region: RegionRoute, nodes: Sequence[NodeView], choice: LeaderChoice, group: Mapping[str, int]
 ) -> RegionCopy:
-    """The copy of the set that leads next: the wanted one; else, of those on nodes that are not
-    cordoned, one in the best of the preferred zones, then one where more of its partition *group*
-    is led, then the least loaded.
+    """The copy of the set that leads next: the wanted one; else, of those on nodes that answer
+    orders and are not cordoned, one in the best of the preferred zones, then one where more of its
+    partition *group* is led, then the least loaded.
 
     Raises Conflict("node-not-eligible") with the reason of each copy that may not.
     """
@@ -39,10 +39,11 @@ def next_leader(
         reasons = {node: reason for node, reason in reasons.items() if reason is not None}
         raise Conflict("node-not-eligible", region_id=region.region_id, reasons=reasons)
 
-    def rank(copy: RegionCopy) -> tuple[bool, int, int, int, str]:
+    def rank(copy: RegionCopy) -> tuple[bool, bool, int, int, int, str]:
         view = views[copy.node]
         in_zone = zone_rank(view.zone, choice.preferred_zones)
-        return view.cordoned, in_zone, -group.get(copy.node, 0), view.regions, copy.node
+        in_group = -group.get(copy.node, 0)
+        return not view.answers, view.cordoned, in_zone, in_group, view.regions, copy.node
 
     return min(able, key=rank)
 
@@ -55,9 +56,7 @@ def _why_not(copy: RegionCopy, views: Mapping[str, NodeView], choice: LeaderChoi
         return "it is to lead nothing"
     if copy.role is not CopyRole.IN_SYNC:
         return "its copy is not in sync"
-    if view is None or not view.alive:
-        return "not alive"
-    return None if view.answers else "it answers no orders"
+    return "not alive" if view is None or not view.alive else None
 
 
 def must_be_in_set(region: RegionRoute, node: str, root: str) -> RegionCopy:
