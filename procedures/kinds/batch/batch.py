@@ -236,9 +236,9 @@ def _must_be_placed(tables: Iterable[NewTable], context: Context) -> None:
     parts, which do not change."""
     alive, able = context.alive_nodes(), context.answering_nodes()
     for table in tables:
-        left = hindered(table.route, alive)
-        if not left and _can_be_elsewhere(table, context):
-            left = hindered(table.route, able)
+        left = hindered(table.route, able)
+        if left and not hindered(table.route, alive) and not _can_be_elsewhere(table, context):
+            continue
         for region in left:
             reasons = {
                 node: "it answers no orders"
@@ -254,10 +254,9 @@ def _must_be_placed(tables: Iterable[NewTable], context: Context) -> None:
 def _can_be_elsewhere(table: NewTable, context: Context) -> bool:
     """Whether its regions that cannot be made can be placed on other nodes. If they cannot, the
     nodes that answer no orders may answer again."""
-    if not hindered(table.route, context.answering_nodes()):
-        return False
+    catalog, nodes = context.ports.applied(), context.ports.placement.nodes()
     try:
-        elsewhere(table.info, table.route, context.ports.applied(), context.ports.placement.nodes())
+        elsewhere(table.info, table.route, catalog, nodes)
     except Unavailable:
         return False
     return True
