@@ -1,7 +1,6 @@
 """Placement of regions: a pure function of the nodes' facts; a refusal gives a reason for every
 node."""
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -113,11 +112,12 @@ def preference(
     Were it the fewest in all at once, a node that has just come back empty would take every region
     of the next tables.
     """
+    name, zones = node.node_id, rules.preferred_zones
     return (
-        zone_rank(node.zone, rules.preferred_zones),
-        -beside.group.get(node.node_id, 0),
+        zone_rank(node.zone, zones) if zones else 0,
+        -beside.group.get(name, 0),
         new,
-        beside.tablespace.get(node.node_id, 0),
+        beside.tablespace.get(name, 0),
         node.regions,
     )
 
@@ -152,7 +152,7 @@ def place_in_groups(
     reasons = {node.node_id: rules.why_not(node, excluded) for node in nodes}
     views = {node.node_id: node for node in nodes if reasons[node.node_id] is None}
     able, chosen = dict(views), list[NodeView]()
-    new, in_zone = Counter[str](), Counter[str]()
+    new, in_zone = dict.fromkeys(able, 0), {node.zone: 0 for node in able.values()}
     for group in groups:
         if not able:
             reasons = reasons or {"cluster": "no node registered"}
