@@ -13,6 +13,7 @@ from tests.sim.plots.copies.drained import DRAINED, Drained
 from tests.sim.plots.copies.moved_copies import MOVED_COPIES, MovedCopies
 from tests.sim.plots.copies.preferred import PREFERRED, Preferred
 from tests.sim.plots.copies.replicated import REPLICATED, Replicated
+from tests.sim.plots.copies.reshaped_copies import RESHAPED_COPIES, ReshapedCopies
 from tests.sim.plots.copies.restored_copies import RESTORED_COPIES, RestoredCopies
 from tests.sim.plots.large_batches import LARGE_BATCHES, LargeBatches
 from tests.sim.plots.placed import PLACED, Placed
@@ -32,6 +33,7 @@ PLOTS: Mapping[str, type[Plot]] = {
     DRAINED.name: Drained,
     MOVED_COPIES.name: MovedCopies,
     PREFERRED.name: Preferred,
+    RESHAPED_COPIES.name: ReshapedCopies,
     RESTORED.name: Restored,
     RESTORED_COPIES.name: RestoredCopies,
     LARGE_BATCHES.name: LargeBatches,
@@ -42,7 +44,7 @@ LENGTHS: Mapping[str, Length] = {
     for one in (
         *(LONG, SHORT, OUTAGE, QUEUE, SHORT_QUEUE, LONG_QUEUE, LOG, SHORT_LOG),
         *(PLACED, COMPACTED, REPLICATED, MOVED_COPIES, DRAINED, RESTORED, RESTORED_COPIES),
-        *(LARGE_BATCHES, PREFERRED),
+        *(LARGE_BATCHES, PREFERRED, RESHAPED_COPIES),
     )
 }
 """The lengths that `make sim` lives."""

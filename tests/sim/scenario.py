@@ -98,6 +98,8 @@ class Plot:
     """Regions of a table of the SDK's."""
     removes_orphans = True
     """Whether folders that nobody needs go within seconds."""
+    shaped_replicas = 1
+    """Copies of each region of the table that changes its shape."""
 
     def __init__(self, world: World, life: Life) -> None:
         self.world = world
@@ -178,7 +180,7 @@ class Plot:
         """The table that changes its shape, with an index over all of its rows to come."""
         session, regions = self.world.session("alterer"), self.world.random.choice([1, 2])
         is_crowded = regions == 1 and self.world.random.random() < 0.5
-        body = shaped_spec("shaped", regions)
+        body = shaped_spec("shaped", regions, self.shaped_replicas)
         end = await pursued(session, lambda key: session.tables.create(body, idempotency_key=key))
         if end.value is None:
             session.wrong("shaped cannot be made")
@@ -186,7 +188,8 @@ class Plot:
         shaped = Shaped(
             end.value.id, "shaped", session.oracle.rows(end.value.id), regions, is_crowded
         )
-        alterer = Alterer(session, shaped, steered=0.0)
+        alterer = self._alterer(session, shaped)
+        alterer.steered = 0.0
         self.alterers.append(alterer)
         await alterer.index(TOKEN)
         if regions == 1 and not is_crowded:
@@ -195,6 +198,9 @@ class Plot:
             await User(self._line("first"), shaped, 0).fill()
         alterer.steered = STEERED
         return True
+
+    def _alterer(self, session: Session, shaped: Shaped) -> Alterer:
+        return Alterer(session, shaped)
 
     def _owner(self, name: str) -> Owner:
         self.owners.append(Owner(self.world.session(name), has_force=self.world.has_force))
@@ -334,6 +340,9 @@ class Plot:
         session = world.session("judge")
         for known in self.known:
             await read_all(session, session.rows(known.name), must=True)
+        for rows in world.oracle.tables.values():
+            for wrong in rows.taken_back():
+                session.wrong(wrong)
         await self._judge_shaped()
         if self.removes_orphans:
             await self._judge_folders()

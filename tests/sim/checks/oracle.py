@@ -1,7 +1,8 @@
 """Rows that may be read: a single-node model that knows all requests and their answers.
 
-Acknowledged: it is there. Unknown: it may be, from the moment it was sent, for ever. Refused: it is
-not, and never comes. Every write has a value of its own, so that a read names its writer.
+Acknowledged, or read once: it is there. Unknown: it may be, from the moment it was sent, for ever.
+Refused: it is not, and never comes. Every write has a value of its own, so that a read names its
+writer.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,10 +22,17 @@ class Written:
     ended: float = NEVER
     """When it was acknowledged; NEVER: it was not, and a copy may still be on its way."""
     refused: bool = False
+    read: float = NEVER
+    """When it was first known to have been read; from then on it counts as acknowledged."""
 
     @property
     def is_sure(self) -> bool:
         return self.ended < NEVER
+
+    @property
+    def stood(self) -> float:
+        """When a client knew that it stood."""
+        return min(self.ended, self.read)
 
 
 FIRST = Written(None, -2.0, -1.0)
@@ -54,14 +62,29 @@ class Rows:
     def standing(self, key: int, began: float, ended: float) -> Iterator[Written]:
         """The writes that such a read may find."""
         written = [one for one in self._all(key) if not one.refused]
-        last = max((one.began for one in written if one.ended <= began), default=-2.0)
-        return (one for one in written if one.began <= ended and one.ended > last)
+        last = max((one.began for one in written if one.stood <= began), default=-2.0)
+        return (one for one in written if one.began <= ended and one.stood > last)
 
     def wrong(self, key: int, found: Value, began: float, ended: float) -> str | None:
         possible = self.possible(key, began, ended)
         if found in possible:
+            if found is not None and began >= 0:
+                self._note_read(key, found, ended)
             return None
         return f"key {key}: {found!r} was read, right: one of {sorted(map(str, possible))}"
+
+    def taken_back(self) -> Iterator[str]:
+        """Yields what was read of writes that were said not to be done."""
+        for key, written in self.keys.items():
+            for one in written:
+                if one.refused and one.read < NEVER:
+                    yield f"key {key}: {one.value!r} was read at {one.read:.3f} s, and refused"
+
+    def _note_read(self, key: int, value: str, now: float) -> None:
+        """What was read once stays: it was no row that could still be lost."""
+        for one in self.keys.get(key, ()):
+            if one.value == value:
+                one.read = min(one.read, now)
 
     def _all(self, key: int) -> Iterator[Written]:
         yield FIRST

@@ -23,8 +23,9 @@ INDEXES_MAX = 3
 DROPS_MAX = 20
 
 
-def shaped_spec(name: str, regions: int) -> dict[str, Any]:
+def shaped_spec(name: str, regions: int, replicas: int = 1) -> dict[str, Any]:
     return {
+        **({"replicas": replicas} if replicas > 1 else {}),
         "name": name,
         "columns": [
             {"name": "id", "type": "int64", "nullable": False},
@@ -60,7 +61,7 @@ class Alterer:
                 self.has_met_twins = True
                 await self.index(SPARSE, unique=True)
             else:
-                await self._change()
+                await self.change()
 
     async def index(self, *columns: str, unique: bool = False) -> None:
         """Makes one."""
@@ -138,7 +139,7 @@ class Alterer:
         is_due = table.is_crowded and not self.has_met_twins and self.changes > 1
         return is_due and SPARSE in standing(table.columns.values(), self.session.now)
 
-    async def _change(self) -> None:
+    async def change(self) -> None:
         drawn, say = self.session.random.random(), self._operations()
         if drawn < 0.12:
             await self._make_index()

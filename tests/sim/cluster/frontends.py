@@ -8,6 +8,7 @@ from itertools import count
 
 from dataplane.frontend.catalog.catalog import LiveCatalog
 from dataplane.frontend.catalog.feed import Feed, Servers
+from dataplane.frontend.catalog.near_copies import NearCopies
 from dataplane.frontend.http.app import build_app
 from dataplane.frontend.lease.holder import HolderLoop, HolderPorts
 from dataplane.frontend.lease.latency import Latency
@@ -25,6 +26,9 @@ from metasrv_base.wire.http.client import HttpClient
 from tests.fakes.chance import SeededRng
 from tests.sim.cluster.net import Network, Wire
 from tests.sim.loop import SimLoop
+
+LAGGING = "a read of a declared age: "
+"""Before the outcome of a request to a copy."""
 
 
 class Watched(Transactions):
@@ -111,7 +115,10 @@ class Frontend:
         latency = Latency()
         world = HolderPorts(HttpHolderLeader(client), self.clock, feed.reload, feed.learn)
         holder = HolderLoop(self.name, self.url, catalog, transactions, latency, world)
-        regions = RegionClient(catalog, NodePools(wire), rng, holder.check_lease, self.name)
+        near = NearCopies(count=self._count_lagging)
+        regions = RegionClient(
+            catalog, NodePools(wire), rng, holder.check_lease, self.name, near=near
+        )
         statements = Statements(holder, catalog, transactions, self.clock, latency)
         service = self.service = FrontendService.of(statements, regions, FrontendMetrics())
         self.network.listen(self.url, self.node, build_app(service))
@@ -123,6 +130,9 @@ class Frontend:
                 task.cancel()
         self.network.weather.sometimes["a frontend that stopped by its own clock"] += 1
         await holder.sign_off()
+
+    def _count_lagging(self, outcome: str) -> None:
+        self.network.weather.sometimes[LAGGING + outcome] += 1
 
     async def _end_old_scans(self, service: FrontendService) -> None:
         while True:
