@@ -22,6 +22,7 @@ from dataplane.datanode.membership.metasrv import HttpNodeLeader, NodeCopySets
 from dataplane.datanode.metrics import NodeMetrics
 from dataplane.datanode.orders.journal import open_journal
 from dataplane.datanode.orders.orders import OrderExecutor
+from dataplane.datanode.promises.common_positions import NodeCommonPositions
 from dataplane.datanode.promises.promise_asker import PromiseAsker
 from dataplane.datanode.promises.promise_desk import PromiseDesk
 from dataplane.datanode.promises.shared_regions import PromisePorts
@@ -153,7 +154,8 @@ class Datanode:
             heart = HeartbeatLoop(membership, desk, journal, regions, world)
             metrics = NodeMetrics()
             promises = PromisePorts(
-                membership, regions, self.clock, LeaderSilence(), metrics.promised
+                *(membership, regions, self.clock, LeaderSilence(), metrics.promised),
+                NodeCommonPositions(regions),
             )
             sessions = CopySessions(regions.led, membership, self.clock)
             self.service = DatanodeService(
