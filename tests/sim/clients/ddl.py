@@ -189,6 +189,7 @@ class Forgetter:
     done: set[str] = field(default_factory=set)
     refused: set[str] = field(default_factory=set)
     changes: int = 0
+    replicas: int = 1
 
     async def run(self, changes: int) -> None:
         for _ in range(changes):
@@ -202,7 +203,7 @@ class Forgetter:
             answer = await self.session.http.request(
                 "POST",
                 TABLES,
-                json=spec(name, 2),
+                json=spec(name, 2, self.replicas),
                 headers={"prefer": wait},
                 deadline_ms=FORGET_MS,
             )

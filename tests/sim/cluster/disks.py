@@ -6,6 +6,8 @@ from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import pyarrow as pa
+
 from dataplane.region.disk.disk import AppendFile
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
 from metasrv_base.errors import Unavailable
@@ -32,6 +34,8 @@ class Disks:
     lost_roots: set[str] = field(default_factory=set)
     """Roots of copies that were on disks which were lost."""
     watcher: FolderWatcher | None = None
+    inputs: dict[str, pa.Table] = field(default_factory=dict)
+    """Files of users that jobs load, by path."""
 
     def store(self, path: str) -> MemoryStore:
         machine = path.split("/")[1]

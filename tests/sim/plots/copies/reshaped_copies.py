@@ -12,6 +12,7 @@ from dataplane.region.place import RegionLimits
 from keys.model.tables import RegionRoute
 from tests.sim.clients.client import Session
 from tests.sim.clients.ddl import Known, Owner
+from tests.sim.clients.importing import Importer
 from tests.sim.clients.lagging import LaggingReader
 from tests.sim.clients.reshaping import Reshaper
 from tests.sim.clients.shaped import Shaped
@@ -22,7 +23,7 @@ from tests.sim.length import Life
 from tests.sim.plots.copies.copy_faults import COPY_FAULTS
 from tests.sim.plots.copies.drained import Drainer
 from tests.sim.plots.copies.moved_copies import MOVED_COPIES, CopyOperator, MovedCopies
-from tests.sim.plots.copies.replicated import Replicated
+from tests.sim.plots.copies.replicated import COPIES, Replicated
 from tests.sim.scenario import SETTLE_MS_MAX, Plot
 
 FLUSHED_SOON = RegionLimits(memtable_bytes=16 << 10, flush_age_ms=5_000)
@@ -43,6 +44,7 @@ ROUNDS = 2
 LAGGING_READS = 30
 THINK_MS = 5_000
 MOVES = 8
+IMPORTS = 5
 DRAINS = 2
 LOWERED = "a table whose minimum was lowered"
 
@@ -95,6 +97,7 @@ class ReshapedCopies(MovedCopies):
     def _actors(self) -> "list[tuple[str, Coroutine[Any, Any, None]]]":
         world, (alterer,) = self.world, self.alterers
         actors = Plot._actors(self)
+        self.forgetters[0].replicas = COPIES  # the disk of a single copy may be lost
         nodes = tuple(node.name for node in world.nodes)
         for known in (self.shaped, *self.known):
             name = f"operator-{known.name}"
@@ -102,6 +105,9 @@ class ReshapedCopies(MovedCopies):
             actors.append((name, PlacingOperator(owner, known, nodes).run(MOVES)))
         drainer = Drainer(world.session("drainer"), self.shaped)
         actors.append(("drainer", drainer.run(DRAINS)))
+        for known in self.known:
+            importer = Importer(world.session("importer"), known, world.disks, self.length.writers)
+            actors.append(("importer", importer.run(IMPORTS)))
         for number in range(2):
             line = self._line(f"lagging-{number}")
             reader = LaggingReader(line, alterer.table, self.length.users)
