@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from dataplane.region.disk.disk import AppendFile
 from dataplane.region.disk.memory_disk import MemoryDisk, MemoryStore
-from metasrv_base.errors import Unavailable
+from metasrv_base.errors import Unavailable, Unknown
 from tests.sim.loop import SimLoop
 
 
@@ -62,7 +62,11 @@ class ProcessDisk:
     dies_in: int | None = None
     """Operations that change a disk until the process dies; None: it lives on."""
     on_death: Callable[[], None] = lambda: None
+    on_failed_sync: Callable[[], None] = lambda: None
     full: bool = False
+    syncs_fail: int = 0
+    """Syncs of files that fail next, as Linux has it: what they were to write is in the cache
+    alone, and later syncs succeed."""
 
     def _hook(self, operation: str, path: str) -> None:
         if self.loop.is_dead(self.node):
@@ -71,6 +75,10 @@ class ProcessDisk:
             return
         if self.full and operation in ("append", "create"):
             raise Unavailable("storage-full", path=path)
+        if self.syncs_fail and operation in ("sync", "sync_file"):
+            self.syncs_fail -= 1
+            self.on_failed_sync()
+            raise Unknown(path=path)
         if self.dies_in is not None:
             self.dies_in -= 1
             if self.dies_in < 0:

@@ -64,6 +64,8 @@ class Weather:
     doubts: list[Callable[[Sequence[bytes]], bool]] = field(default_factory=list)
     """Each says of the keys that a leader writes whether the answer is to be lost."""
     cut: set[tuple[str, str]] = field(default_factory=set)
+    deaf: set[str] = field(default_factory=set)
+    """Nodes that take no orders, and answer none; all else goes on."""
     compactions: Counter[str] = field(default_factory=Counter)
     """Host -> so many of its next reads at a revision find the store compacted above it."""
     sometimes: Counter[str] = field(default_factory=Counter)
@@ -115,6 +117,7 @@ class Weather:
         self.storm = self.store_storm = self.job_fails = 0.0
         self.is_full = False
         self.cut.clear()
+        self.deaf.clear()
         self.doomed.clear()
         self.compactions.clear()
 

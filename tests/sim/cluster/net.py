@@ -21,6 +21,8 @@ App = Callable[
     [Any, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]
 ]
 
+ORDERS = "/node/v1/orders"
+UNHEARD = "orders of which a node took none"
 SLOW_ANSWERS = 0.02
 HEARD = 0.7
 """The chance of a connection's other end to hear of a death."""
@@ -123,6 +125,9 @@ class Network:
                         self._later(Fate.FINE, _fail, answer, httpx.ReadError("reset"))
 
     def send(self, exchange: Exchange) -> None:
+        if exchange.target in self.weather.deaf and exchange.request.url.path == ORDERS:
+            self.weather.sometimes[UNHEARD] += 1
+            return
         fate = self.weather.fate(exchange.source, exchange.target)
         if fate is Fate.LOST:
             return

@@ -41,7 +41,7 @@ from dataplane.region.files.block_cache import BlockCache
 from dataplane.region.memory.budget import MemoryBudget
 from dataplane.region.place import RegionLimits
 from metasrv_base.engines import LSM
-from metasrv_base.errors import Conflict, Unavailable
+from metasrv_base.errors import Conflict, Unavailable, Unknown
 from metasrv_base.wire.http.client import HttpClient
 from metasrv_base.wire.node.nodes import NodeResources
 from tests.sim.cluster.disks import Disks, ProcessDisk
@@ -58,6 +58,7 @@ RESOURCES = NodeResources(
 
 
 FETCH_BYTES_PER_S = 8 << 20
+FAILED_SYNC = "a sync that failed"
 
 
 class Machine:
@@ -110,7 +111,11 @@ class Datanode:
         self.gave_up = False
         number = next(self._numbers)
         self.node = f"{self.name}#{number}"
-        self.disk = ProcessDisk(self.disks, self.loop, self.node, on_death=self.kill)
+        self.disk = ProcessDisk(
+            *(self.disks, self.loop, self.node),
+            on_death=self.kill,
+            on_failed_sync=lambda: self.network.weather.sometimes.update([FAILED_SYNC]),
+        )
         self.loop.spawn(self.node, self._live(self.disk, f"{self.name}-{number}"))
 
     def kill(self) -> None:
@@ -127,7 +132,7 @@ class Datanode:
     async def _live(self, disk: ProcessDisk, incarnation: str) -> None:
         try:
             await self._run(disk, incarnation)
-        except* (Conflict, Unavailable) as group:  # a newer process has its id; or its disk failed
+        except* (Conflict, Unavailable, Unknown) as group:  # a newer one has its id; its disk failed
             self.loop.trace("gave up", self.node, str(group.exceptions[0]))
             self.kill()
             self.gave_up = True

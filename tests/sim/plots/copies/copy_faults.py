@@ -1,6 +1,7 @@
 """Faults of nodes with copies: lost disks, links cut in one direction, wall clocks that are set."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from keys.model.tables import RegionRoute, TableInfo, TableInfoKey, TableRoute, TableRouteKey
 from keys.store.memory import MemoryKv
@@ -108,6 +109,31 @@ async def clock_is_set(stage: Stage) -> None:
     node = stage.random.choice(stage.nodes)
     node.clock._wall_start_ms += stage.random.randrange(-JUMP_MS_MAX, JUMP_MS_MAX)
     await stage.sleep_ms(1)
+
+
+async def syncs_fail(stage: Stage) -> None:
+    """Some syncs of one node fail; then its process dies, or its machine loses power, or neither,
+    and it goes on with what it has."""
+    random, node = stage.random, stage.random.choice(stage.nodes)
+    if node.disk is not None:
+        node.disk.syncs_fail = random.choice([1, 1, 2, 4])
+    await stage.sleep_ms(random.uniform(500, 6_000))
+    if node.disk is not None:
+        node.disk.syncs_fail = 0
+    end = random.choice([None, node.kill, partial(node.lose_power, 0, kept_names=False)])
+    if end is not None:
+        end()
+        await stage.sleep_ms(random.choice([300, 3_000, 15_000]))
+        if not node.is_up:
+            node.start()
+
+
+async def node_takes_no_orders(stage: Stage) -> None:
+    """Its heartbeats go on, and so do rows."""
+    node = stage.random.choice(stage.nodes)
+    stage.weather.deaf.add(node.name)
+    await stage.sleep_ms(stage.random.uniform(3_000, 30_000))
+    stage.weather.deaf.discard(node.name)
 
 
 COPY_FAULTS: tuple[Fault, ...] = (

@@ -4,13 +4,15 @@ reads take rows of a declared age from the copies. Then all comes to rest, and e
 the rows and the entries of the model."""
 
 from collections.abc import Coroutine
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
 from dataplane.region.place import RegionLimits
+from keys.model.placing.placements import DEFAULT_PLACEMENT
 from keys.model.tables import RegionRoute
-from tests.sim.clients.client import Session
+from metasrv.sdk.control.placements import Placements
+from tests.sim.clients.client import Session, pursued
 from tests.sim.clients.ddl import Known, Owner
 from tests.sim.clients.importing import Importer
 from tests.sim.clients.lagging import LaggingReader
@@ -20,9 +22,10 @@ from tests.sim.clients.users import read_by_indexes, read_whole
 from tests.sim.cluster import faults
 from tests.sim.cluster.world import World
 from tests.sim.length import Life
-from tests.sim.plots.copies.copy_faults import COPY_FAULTS
+from tests.sim.plots.copies.copy_faults import COPY_FAULTS, node_takes_no_orders, syncs_fail
 from tests.sim.plots.copies.drained import Drainer
-from tests.sim.plots.copies.moved_copies import MOVED_COPIES, CopyOperator, MovedCopies
+from tests.sim.plots.copies.moved_copies import MOVED_COPIES, NUMBERED, CopyOperator, MovedCopies
+from tests.sim.plots.copies.preferred import zone_of
 from tests.sim.plots.copies.replicated import COPIES, Replicated
 from tests.sim.scenario import SETTLE_MS_MAX, Plot
 
@@ -34,18 +37,20 @@ RESHAPED_COPIES = replace(
     writers=1,
     users=2,
     scans=6,
-    statements=34,
-    changes=10,
+    statements=60,
+    changes=14,
     owned=4,
     limits=FLUSHED_SOON,
 )
 ROUNDS = 2
 """In each of which every region comes to be led by another copy, where there is one."""
-LAGGING_READS = 30
+LAGGING_READS = 45
 THINK_MS = 5_000
 MOVES = 8
 IMPORTS = 5
+PLACINGS = 3
 DRAINS = 2
+PLACED_ANEW = "a placement that was altered"
 LOWERED = "a table whose minimum was lowered"
 
 
@@ -59,6 +64,17 @@ class PlacingOperator(CopyOperator):
             await self.owner.session.think(THINK_MS)
             await self.owner.session.random.choice(draws)()
 
+    async def number(self) -> None:
+        """Another number of copies, or that of the placement."""
+        replicas = self.owner.session.random.choice([2, 3, "default"])
+        operation = {"op": "set_copies", "replicas": replicas}
+
+        async def ask(key: str) -> Any:
+            tables = self.owner.session.tables
+            return await tables.alter(self.known.name, [operation], idempotency_key=key)
+
+        await self._asked(ask, NUMBERED)
+
     async def minimum(self) -> None:
         """One copy in sync is enough for a while, or as many as before."""
         wanted = self.owner.session.random.choice([1, "default", "default"])
@@ -71,10 +87,42 @@ class PlacingOperator(CopyOperator):
         await self._asked(ask, LOWERED)
 
 
+@dataclass
+class PlacementOperator:
+    """Alters the placement whose numbers some tables follow, whatever is on its way."""
+
+    session: Session
+    nodes: tuple[str, ...]
+
+    async def run(self, changes: int) -> None:
+        for _ in range(changes):
+            await self.session.think(2 * THINK_MS)
+            await self._alter(self._patch())
+        await self._alter({"preferred_zones": []})
+
+    def _patch(self) -> dict[str, Any]:
+        random = self.session.random
+        if random.random() < 0.4:
+            return {"preferred_zones": [zone_of(random.choice(self.nodes))]}
+        replicas = random.choice([2, 3, 4])
+        return {"replicas": replicas, "min_in_sync": random.choice([None, 1, replicas - 1])}
+
+    async def _alter(self, patch: dict[str, Any]) -> None:
+        placements = Placements(self.session.service)
+
+        async def ask(key: str) -> Any:
+            return await placements.alter(DEFAULT_PLACEMENT, patch, idempotency_key=key)
+
+        end = await pursued(self.session, ask)
+        if end.error is None:
+            self.session.count(PLACED_ANEW)
+
+
 class ReshapedCopies(MovedCopies):
     drawn_faults = (
         *COPY_FAULTS,
         *(faults.frontend_dies, faults.frontend_stands_still, faults.frontend_stands_still),
+        *(syncs_fail, syncs_fail, node_takes_no_orders, node_takes_no_orders),
         *(faults.store_is_full, faults.store_forgets, faults.server_without_store),
     )
 
@@ -103,6 +151,8 @@ class ReshapedCopies(MovedCopies):
             name = f"operator-{known.name}"
             owner = Owner(world.session(name), has_force=world.has_force)
             actors.append((name, PlacingOperator(owner, known, nodes).run(MOVES)))
+        placing = PlacementOperator(world.session("placement"), nodes)
+        actors.append(("placement", placing.run(PLACINGS)))
         drainer = Drainer(world.session("drainer"), self.shaped)
         actors.append(("drainer", drainer.run(DRAINS)))
         for known in self.known:
