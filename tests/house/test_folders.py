@@ -73,6 +73,7 @@ SUITES = frozenset(
         "tests/sim/planted",
         "tests/sim/plots",
         "tests/sim/plots/copies",
+        "tests/sim/plots/reshaped",
         "tests/takeover",
         "tests/walks",
     }

@@ -13,10 +13,10 @@ from tests.sim.plots.copies.drained import DRAINED, Drained
 from tests.sim.plots.copies.moved_copies import MOVED_COPIES, MovedCopies
 from tests.sim.plots.copies.preferred import PREFERRED, Preferred
 from tests.sim.plots.copies.replicated import REPLICATED, Replicated
-from tests.sim.plots.copies.reshaped_copies import RESHAPED_COPIES, ReshapedCopies
 from tests.sim.plots.copies.restored_copies import RESTORED_COPIES, RestoredCopies
 from tests.sim.plots.large_batches import LARGE_BATCHES, LargeBatches
 from tests.sim.plots.placed import PLACED, Placed
+from tests.sim.plots.reshaped.reshaped_copies import RESHAPED_COPIES, ReshapedCopies
 from tests.sim.plots.restored import RESTORED, Restored
 from tests.sim.scenario import Outcome, Plot, live
 

@@ -338,11 +338,7 @@ class Plot:
         watcher = self.watcher
         await self._over("watcher", lambda: watcher.version == max(world.ghost.updates))
         session = world.session("judge")
-        for known in self.known:
-            await read_all(session, session.rows(known.name), must=True)
-        for rows in world.oracle.tables.values():
-            for wrong in rows.taken_back():
-                session.wrong(wrong)
+        await self._judge_rows(session)
         await self._judge_shaped()
         if self.removes_orphans:
             await self._judge_folders()
@@ -351,6 +347,13 @@ class Plot:
         for violation in checked.violations:
             if violation.severity == "violation":
                 world.wrong(f"check: {violation.line}")
+
+    async def _judge_rows(self, session: Session) -> None:
+        for known in self.known:
+            await read_all(session, session.rows(known.name), must=True)
+        for rows in session.oracle.tables.values():
+            for wrong in rows.taken_back():
+                session.wrong(wrong)
 
     async def _judge_folders(self) -> None:
         """Folders that nobody needs are gone."""

@@ -158,7 +158,7 @@ class SimJobs:
         )
 
     async def load(self, job: LoadJob, *, progress: Progress) -> LoadJobResult:
-        from tests.sim.cluster.loads import MemoryLoad  # with Spark's own modules: a second
+        from tests.sim.plots.reshaped.loads import MemoryLoad  # with Spark's own modules: a second
 
         disk = ProcessDisk(self.disks, self.loop, self.node)
         run = f"{self.node}-{next(self._runs)}".replace("#", "-")

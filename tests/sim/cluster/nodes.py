@@ -132,7 +132,11 @@ class Datanode:
     async def _live(self, disk: ProcessDisk, incarnation: str) -> None:
         try:
             await self._run(disk, incarnation)
-        except* (Conflict, Unavailable, Unknown) as group:  # a newer one has its id; its disk failed
+        except* (
+            Conflict,
+            Unavailable,
+            Unknown,
+        ) as group:  # its id is another's, its disk failed
             self.loop.trace("gave up", self.node, str(group.exceptions[0]))
             self.kill()
             self.gave_up = True

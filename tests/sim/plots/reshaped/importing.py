@@ -31,9 +31,7 @@ class Importer:
 
     async def _import(self, path: str) -> None:
         session, tables = self.session, self.session.tables
-        keys = session.random.sample(
-            range(KEYS * self.writers), session.random.randint(*ROWS)
-        )
+        keys = session.random.sample(range(KEYS * self.writers), session.random.randint(*ROWS))
         rows, values = session.oracle.rows(self.known.table_id), dict[int, str]()
         for key in keys:
             self.values += 1

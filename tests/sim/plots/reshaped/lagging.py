@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from dataplane.frontend.catalog.schema import Schema
 from dataplane.frontend.service import FrontendService
-from dataplane.frontend.statements.query import range_of
+from dataplane.frontend.statements.query import LIMIT, range_of
 from dataplane.frontend.statements.reads import PageOf
 from dataplane.frontend.statements.scans import IndexScan, RowScan, Scan
 from tests.sim.clients.client import Session
 from tests.sim.clients.frontend_line import Line
 from tests.sim.clients.shaped import Shaped
-from tests.sim.clients.users import KEYS, LIMIT, read
+from tests.sim.clients.users import KEYS, read
 
 THINK_MS = 900
 LAGS_MS = (500, 1_500, 4_000, 15_000)

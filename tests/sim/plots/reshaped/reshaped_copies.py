@@ -14,9 +14,6 @@ from keys.model.tables import RegionRoute
 from metasrv.sdk.control.placements import Placements
 from tests.sim.clients.client import Session, pursued
 from tests.sim.clients.ddl import Known, Owner
-from tests.sim.clients.importing import Importer
-from tests.sim.clients.lagging import LaggingReader
-from tests.sim.clients.reshaping import Reshaper
 from tests.sim.clients.shaped import Shaped
 from tests.sim.clients.users import read_by_indexes, read_whole
 from tests.sim.cluster import faults
@@ -27,6 +24,9 @@ from tests.sim.plots.copies.drained import Drainer
 from tests.sim.plots.copies.moved_copies import MOVED_COPIES, NUMBERED, CopyOperator, MovedCopies
 from tests.sim.plots.copies.preferred import zone_of
 from tests.sim.plots.copies.replicated import COPIES, Replicated
+from tests.sim.plots.reshaped.importing import Importer
+from tests.sim.plots.reshaped.lagging import LaggingReader
+from tests.sim.plots.reshaped.reshaping import Reshaper
 from tests.sim.scenario import SETTLE_MS_MAX, Plot
 
 FLUSHED_SOON = RegionLimits(memtable_bytes=16 << 10, flush_age_ms=5_000)
