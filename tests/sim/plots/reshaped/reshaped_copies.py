@@ -40,6 +40,9 @@ RESHAPED_COPIES = replace(
     statements=60,
     changes=14,
     owned=4,
+    faults_min=7,
+    faults_max=12,
+    faults_ms=36_000,
     limits=FLUSHED_SOON,
 )
 ROUNDS = 2
@@ -122,7 +125,8 @@ class ReshapedCopies(MovedCopies):
     drawn_faults = (
         *COPY_FAULTS,
         *(faults.frontend_dies, faults.frontend_stands_still, faults.frontend_stands_still),
-        *(syncs_fail, syncs_fail, node_takes_no_orders, node_takes_no_orders),
+        *(syncs_fail, syncs_fail, syncs_fail),
+        *(node_takes_no_orders, node_takes_no_orders, node_takes_no_orders),
         *(faults.store_is_full, faults.store_forgets, faults.server_without_store),
     )
 
