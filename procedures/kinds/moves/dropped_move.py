@@ -7,10 +7,11 @@ from operator import is_
 from pydantic import Field
 
 from keys.catalog.tables.catalog_table import CatalogTable
-from keys.model.tables import RegionRoute, TableInfo, TableInfoKey, TableRouteKey
+from keys.model.tables import CopyRole, RegionRoute, TableInfo, TableInfoKey, TableRouteKey
 from metasrv_base.errors import Unavailable
 from procedures.context import Context
-from procedures.kinds.failover.failover_plan import needs_epoch
+from procedures.kinds.failover.failover_plan import living_members, needs_epoch
+from procedures.kinds.failover.next_leader import led_by
 from procedures.kinds.moves.copy_move import root_on
 from procedures.machine import Done, ProcedureState
 from procedures.steps.copies.copy_orders import (
@@ -66,17 +67,21 @@ class MoveDropped(ProcedureState):
         )
 
 
-async def open_woken(dropped: DroppedRegion, context: Context) -> None:
-    """Raises Unavailable unless the leader has opened the region. Copies that were not reached are
-    told again while the move waits."""
+async def open_woken(dropped: DroppedRegion, context: Context) -> RegionRoute | None:
+    """Returns None once the leader has opened the region, and the region under another copy of the
+    set where the leader has lost its files: nobody fails over a region of a dropped table. Raises
+    Unavailable otherwise. Copies that were not reached are told again while the move waits."""
     info, region = dropped.info, dropped.region
     targets = list(targets_of(info, [region]))
     here = living(targets, context.alive_nodes())
     answers = await order_copies(context, here, open_copy, answered(targets[0]))
     failed = answers.failed()
     if region.region_id in answers.results and region.region_id not in failed:
-        return
-    code = "region-lost" if failed.get(region.region_id) == "region-lost" else "not-ready"
+        return None
+    is_lost = failed.get(region.region_id) == "region-lost"
+    if is_lost and (others := living_members(region, context.ports.placement.nodes())):
+        return led_by(region, others[0], former=CopyRole.LEARNER)
+    code = "region-lost" if is_lost else "not-ready"
     facts = {"regions": failed, "nodes": sorted(answers.silent)}
     raise Unavailable(code, what=f"the leader {region.leader}", **facts)
 

@@ -68,13 +68,15 @@ async def wake(state: MoveDropped, context: Context) -> Outcome[MoveDropped]:
 
 
 async def open_region(state: MoveDropped, context: Context) -> Outcome[MoveDropped]:
-    """Orders the nodes to open it. Raises Unavailable until the leader has."""
+    """Orders the nodes to open it. Raises Unavailable until the leader has: the one of the route,
+    or another copy of the set where that has lost its files."""
     dropped = await read_dropped(state, context)
     if dropped is None:
         return moved(state, None, ())
     if has_started_again(dropped.region, context):
         return Goto("wake", state)
-    await open_woken(dropped, context)
+    if (elsewhere := await open_woken(dropped, context)) is not None:
+        return Goto("open", state, dropped.changed(elsewhere))
     return Goto("add", state)
 
 
@@ -151,7 +153,7 @@ async def switch(state: MoveDropped, context: Context) -> Outcome[MoveDropped]:
 
 async def lead(state: MoveDropped, context: Context) -> Outcome[MoveDropped]:
     """Orders the new leader to open: the source goes once that was done. One that has started again
-    opens at another epoch."""
+    opens at another epoch. One that has lost its files is made anew."""
     dropped = await read_dropped(state, context)
     if dropped is None:
         return moved(state, None, ())
@@ -159,7 +161,8 @@ async def lead(state: MoveDropped, context: Context) -> Outcome[MoveDropped]:
     if has_started_again(region, context):
         raised = region.model_copy(update={"epoch": region.epoch + 1})
         return Goto("lead", state, dropped.changed(raised))
-    await open_woken(dropped, context)
+    if (elsewhere := await open_woken(dropped, context)) is not None:
+        return Goto("make", state, dropped.changed(elsewhere))
     return Goto("remove", state)
 
 
@@ -235,12 +238,12 @@ MOVE_DROPPED = Kind(
     state=MoveDropped,
     steps={
         "wake": Step(wake, to=frozenset({"open"}), undo=put_back, ends=True),
-        "open": Step(open_region, to=frozenset({"wake", "add"}), ends=True),
+        "open": Step(open_region, to=frozenset({"wake", "open", "add"}), ends=True),
         "add": Step(add, to=frozenset({"make", "join"}), ends=True),
         "make": Step(make, to=frozenset({"join"}), ends=True),
         "join": Step(join, to=frozenset({"wake", "switch", "remove"}), ends=True, waits=True),
         "switch": Step(switch, to=frozenset({"lead", "join"}), ends=True),
-        "lead": Step(lead, to=frozenset({"lead", "remove"}), ends=True),
+        "lead": Step(lead, to=frozenset({"lead", "make", "remove"}), ends=True),
         "remove": Step(remove, to=frozenset({"join", "switch", "close"}), ends=True),
         "close": Step(close),
     },

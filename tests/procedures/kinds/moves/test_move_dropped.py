@@ -360,3 +360,32 @@ def test_given_an_added_copy_that_has_joined_when_cancelled_then_it_goes_unless_
         assert region.copies == ((copy,) if dies else ())
 
     run(main, 1)
+
+
+@pytest.mark.parametrize(
+    ("lost", "source", "target", "leader", "copies"),
+    [("dn-1", "dn-2", "dn-3", "dn-3", ["dn-1"]), ("dn-2", "dn-1", "dn-2", "dn-2", [])],
+    ids=["leader", "next-leader"],
+)
+def test_given_a_leader_that_has_lost_its_files_then_another_copy_of_the_set_leads(
+    lost: str, source: str, target: str, leader: str, copies: list[str]
+) -> None:
+    """Nobody fails over a region of a dropped table."""
+
+    async def main(loop: SimLoop) -> None:
+        cluster = await begun(loop, with_dropped_table_that_joins, {})
+        before = region_now(cluster, FIRST)
+        roots = dict(zip(before.nodes, before.roots, strict=True))
+        del cluster.plane.storage.folders[roots[lost]]
+
+        end = await ended(cluster, await submitted(cluster, move(FIRST, source, target)))
+
+        assert end.result is not None
+        assert end.result["moved"]
+        region = region_now(cluster, FIRST)
+        assert (region.leader, [copy.node for copy in region.copies]) == (leader, copies)
+        assert region.in_sync == (leader,)
+        assert rows_at(cluster, region) == 2
+        assert not are_open(cluster, FIRST)
+
+    run(main, 1)
