@@ -12,6 +12,7 @@ from tests.sim.length import FIRST_SHORT, SHORT, Life
 from tests.sim.plots.copies.replicated import REPLICATED
 from tests.sim.plots.large_batches import LARGE_BATCHES
 from tests.sim.plots.placed import PLACED
+from tests.sim.plots.reshaped.reshaped_copies import RESHAPED_COPIES
 from tests.sim.runs import Hunt, Processes
 
 pytestmark = [pytest.mark.sim, pytest.mark.timeout(2_400)]
@@ -42,6 +43,7 @@ QUICK = [
     Hunt("acknowledged before a copy has it", "right: one of", REPLICATED, first=4),
     Hunt("a learner counted for min_in_sync", "below the minimum", REPLICATED, first=8),
     Hunt("a set that shrinks at the leader alone", "right: one of", REPLICATED, first=2),
+    Hunt("a copy forgets the age of its rows", "rows of up to", RESHAPED_COPIES, first=42),
     Hunt("keys of a large version are left", "keys of the one before", LARGE_BATCHES, first=2),
 ]
 SPIED = [*(Life(FIRST_SHORT + n, SHORT) for n in range(4)), Life(1, OUTAGE), Life(1), Life(2)]

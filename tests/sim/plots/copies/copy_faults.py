@@ -14,6 +14,7 @@ from tests.sim.cluster.nodes import Datanode
 DISK_LOST = "a disk that was lost with copies of sets on it"
 LEADER_LOST = "a disk that was lost under a leader"
 CUT_ONE_WAY = "a link between two nodes that was cut in one direction"
+LEFT_TOGETHER = "a node and a frontend that were left alone with each other"
 JUMP_MS_MAX = 600_000
 
 
@@ -134,6 +135,21 @@ async def node_takes_no_orders(stage: Stage) -> None:
     stage.weather.deaf.add(node.name)
     await stage.sleep_ms(stage.random.uniform(3_000, 30_000))
     stage.weather.deaf.discard(node.name)
+
+
+async def node_is_left_with_a_frontend(stage: Stage) -> None:
+    """A node is cut off from all other nodes and from metasrv, and a frontend from metasrv: it goes
+    on to read there, and does not hear that the copies of the node have left their sets."""
+    node, frontend = stage.random.choice(stage.nodes), stage.random.choice(stage.frontends)
+    servers = [server.name for server in stage.servers]
+    others = [other.name for other in stage.nodes if other is not node]
+    lost = [(node.name, name) for name in (*servers, *others)]
+    lost += [(frontend.name, name) for name in servers]
+    links = {link for one, other in lost for link in ((one, other), (other, one))}
+    stage.weather.sometimes[LEFT_TOGETHER] += 1
+    stage.weather.cut |= links
+    await stage.sleep_ms(stage.random.uniform(5_000, 16_000))
+    stage.weather.cut -= links
 
 
 COPY_FAULTS: tuple[Fault, ...] = (

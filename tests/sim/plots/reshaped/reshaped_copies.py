@@ -19,7 +19,12 @@ from tests.sim.clients.users import read_by_indexes, read_whole
 from tests.sim.cluster import faults
 from tests.sim.cluster.world import World
 from tests.sim.length import Life
-from tests.sim.plots.copies.copy_faults import COPY_FAULTS, node_takes_no_orders, syncs_fail
+from tests.sim.plots.copies.copy_faults import (
+    COPY_FAULTS,
+    node_is_left_with_a_frontend,
+    node_takes_no_orders,
+    syncs_fail,
+)
 from tests.sim.plots.copies.drained import Drainer
 from tests.sim.plots.copies.moved_copies import MOVED_COPIES, NUMBERED, CopyOperator, MovedCopies
 from tests.sim.plots.copies.preferred import zone_of
@@ -127,6 +132,8 @@ class ReshapedCopies(MovedCopies):
         *(faults.frontend_dies, faults.frontend_stands_still, faults.frontend_stands_still),
         *(syncs_fail, syncs_fail, syncs_fail),
         *(node_takes_no_orders, node_takes_no_orders, node_takes_no_orders),
+        *(node_is_left_with_a_frontend, node_is_left_with_a_frontend),
+        *(node_is_left_with_a_frontend, node_is_left_with_a_frontend),
         *(faults.store_is_full, faults.store_forgets, faults.server_without_store),
     )
 

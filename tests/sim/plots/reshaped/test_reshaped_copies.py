@@ -10,7 +10,7 @@ from tests.sim.cluster.frontends import LAGGING
 from tests.sim.cluster.net import UNHEARD
 from tests.sim.cluster.nodes import FAILED_SYNC
 from tests.sim.length import Life
-from tests.sim.plots.copies.copy_faults import DISK_LOST
+from tests.sim.plots.copies.copy_faults import DISK_LOST, LEFT_TOGETHER
 from tests.sim.plots.copies.moved_copies import COPIES_MOVED, NUMBERED, SWITCHED
 from tests.sim.plots.copies.replicated import LED_AT_THE_END
 from tests.sim.plots.reshaped.importing import IMPORTED
@@ -26,13 +26,13 @@ FOUND = {
     24: "a drain waited for a dropped table whose leader had lost its disk, beside a copy in sync",
 }
 """Seeds that found something once."""
-LIVES = [Life(seed, RESHAPED_COPIES) for seed in (*FOUND, 32, 33)]
+LIVES = [Life(seed, RESHAPED_COPIES) for seed in (*FOUND, 41, 43)]
 LEAST = {
     **{what: 5 * len(LIVES) for what in (PROMOTED, JOINED, LEFT, ADDED, REMOVED)},
     **{what: 1 for what in (RENAMED, UNDROPPED, EMPTIED, NUMBERED, LOWERED, DISK_LOST)},
     **{what: 3 for what in (COPIES_MOVED, SWITCHED, IMPORTED, PLACED_ANEW)},
     **{what: 10 for what in (BY_KEY, WHOLE, BY_INDEX, f"{LAGGING}copy", f"{LAGGING}leader")},
-    **{what: 1 for what in (FAILED_SYNC, UNHEARD)},
+    **{what: 1 for what in (FAILED_SYNC, UNHEARD, LEFT_TOGETHER)},
     "a procedure ended: alter_table": 5 * len(LIVES),
     "a job that made entries": 2,
     "a region with an index was looked at": 20,
