@@ -81,7 +81,7 @@ class Rows:
                     yield f"key {key}: {one.value!r} was read at {one.read:.3f} s, and refused"
 
     def _note_read(self, key: int, value: str, now: float) -> None:
-        """What was read once stays: it was no row that could still be lost."""
+        """Notes a read: no row is read that could still be lost, so it stays."""
         for one in self.keys.get(key, ()):
             if one.value == value:
                 one.read = min(one.read, now)

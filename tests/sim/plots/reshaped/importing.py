@@ -21,7 +21,7 @@ class Importer:
     known: Known
     disks: Disks
     writers: int
-    """How many write, each to keys of its own."""
+    """Number of those that write, each to keys of its own."""
     values: int = 0
 
     async def run(self, imports: int) -> None:

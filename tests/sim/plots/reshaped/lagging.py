@@ -30,7 +30,7 @@ class LaggingReader:
     line: Line
     table: Shaped
     users: int
-    """How many write, each to keys of its own."""
+    """Number of those that write, each to keys of its own."""
 
     @property
     def session(self) -> Session:

@@ -1,5 +1,5 @@
-"""Tables with copies change their shape, take files, and are read at copies, while copies move, sets
-change and nodes fail: rows, entries and the schema are those of the model."""
+"""Tables with copies change their shape, take files, and are read at copies, while copies move,
+sets change and nodes fail: rows, entries and the schema are those of the model."""
 
 from collections import Counter
 
@@ -28,11 +28,11 @@ FOUND = {
 """Seeds that found something once."""
 LIVES = [Life(seed, RESHAPED_COPIES) for seed in (*FOUND, 41, 43)]
 LEAST = {
-    **{what: 5 * len(LIVES) for what in (PROMOTED, JOINED, LEFT, ADDED, REMOVED)},
-    **{what: 1 for what in (RENAMED, UNDROPPED, EMPTIED, NUMBERED, LOWERED, DISK_LOST)},
-    **{what: 3 for what in (COPIES_MOVED, SWITCHED, IMPORTED, PLACED_ANEW)},
-    **{what: 10 for what in (BY_KEY, WHOLE, BY_INDEX, f"{LAGGING}copy", f"{LAGGING}leader")},
-    **{what: 1 for what in (FAILED_SYNC, UNHEARD, LEFT_TOGETHER)},
+    **dict.fromkeys((PROMOTED, JOINED, LEFT, ADDED, REMOVED), 5 * len(LIVES)),
+    **dict.fromkeys((RENAMED, UNDROPPED, EMPTIED, NUMBERED, LOWERED, DISK_LOST), 1),
+    **dict.fromkeys((COPIES_MOVED, SWITCHED, IMPORTED, PLACED_ANEW), 3),
+    **dict.fromkeys((BY_KEY, WHOLE, BY_INDEX, f"{LAGGING}copy", f"{LAGGING}leader"), 10),
+    **dict.fromkeys((FAILED_SYNC, UNHEARD, LEFT_TOGETHER), 1),
     "a procedure ended: alter_table": 5 * len(LIVES),
     "a job that made entries": 2,
     "a region with an index was looked at": 20,
