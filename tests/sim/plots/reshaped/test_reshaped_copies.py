@@ -29,8 +29,8 @@ FOUND = {
 LIVES = [Life(seed, RESHAPED_COPIES) for seed in (*FOUND, 41, 43)]
 LEAST = {
     **dict.fromkeys((PROMOTED, JOINED, LEFT, ADDED, REMOVED), 5 * len(LIVES)),
-    **dict.fromkeys((RENAMED, UNDROPPED, EMPTIED, NUMBERED, LOWERED, DISK_LOST), 1),
-    **dict.fromkeys((COPIES_MOVED, SWITCHED, IMPORTED, PLACED_ANEW), 3),
+    **dict.fromkeys((RENAMED, UNDROPPED, EMPTIED, NUMBERED, LOWERED, DISK_LOST, SWITCHED), 1),
+    **dict.fromkeys((COPIES_MOVED, IMPORTED, PLACED_ANEW), 3),
     **dict.fromkeys((BY_KEY, WHOLE, BY_INDEX, f"{LAGGING}copy", f"{LAGGING}leader"), 10),
     **dict.fromkeys((FAILED_SYNC, UNHEARD, LEFT_TOGETHER), 1),
     "a procedure ended: alter_table": 5 * len(LIVES),
