@@ -2,7 +2,6 @@
 node."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from immutables import Map
 
@@ -103,11 +102,11 @@ def unmet(node: NodeView, node_filter: NodeFilter) -> str | None:
 
 
 def preference(
-    node: NodeView, rules: NodeRules, beside: Beside = ALONE, new: int = 0
+    node: NodeView, rules: NodeRules, beside: Beside = ALONE, new: int = 0, added: int = 0
 ) -> tuple[int, int, int, int, int]:
     """Sorts nodes that can take a region, the best first: one in the best of the preferred zones;
     with most of its partition group; that takes the fewest *new* regions with it; with the fewest
-    of its tablespace; with the fewest in all.
+    of its tablespace; with the fewest in all, *added* ones that it does not report yet included.
 
     Were it the fewest in all at once, a node that has just come back empty would take every region
     of the next tables.
@@ -118,7 +117,7 @@ def preference(
         -beside.group.get(name, 0),
         new,
         beside.tablespace.get(name, 0),
-        node.regions,
+        node.regions + added,
     )
 
 
@@ -150,9 +149,9 @@ def place_in_groups(
     *tablespace*: node -> regions of their tablespace that it leads.
     """
     reasons = {node.node_id: rules.why_not(node, excluded) for node in nodes}
-    views = {node.node_id: node for node in nodes if reasons[node.node_id] is None}
-    able, chosen = dict(views), list[NodeView]()
-    new, in_zone = dict.fromkeys(able, 0), {node.zone: 0 for node in able.values()}
+    able = {node.node_id: node for node in nodes if reasons[node.node_id] is None}
+    new, added, chosen = dict.fromkeys(able, 0), dict.fromkeys(able, 0), list[NodeView]()
+    in_zone = {node.zone: 0 for node in able.values()}
     for group in groups:
         if not able:
             reasons = reasons or {"cluster": "no node registered"}
@@ -162,18 +161,19 @@ def place_in_groups(
             able.values(),
             key=lambda node: (
                 not node.answers,
-                *preference(node, rules, beside, new[node.node_id]),
+                *preference(node, rules, beside, new[node.node_id], added[node.node_id]),
                 in_zone[node.zone],
                 node.node_id,
             ),
         )
         name = best.node_id
-        chosen.append(views[name])
+        chosen.append(best)
         new[name] += name not in group
+        added[name] += 1
         in_zone[best.zone] += 1
-        able[name] = replace(best, regions=best.regions + 1)
-        if able[name].regions >= NODE_REGIONS_MAX:
-            reasons[name] = _full(able.pop(name).regions)
+        if best.regions + added[name] >= NODE_REGIONS_MAX:
+            reasons[name] = _full(best.regions + added[name])
+            del able[name]
     return tuple(chosen)
 
 
