@@ -151,22 +151,20 @@ def statements_left(
     """The statements that were applied in the roots which an empty region replaces, so that a late
     copy of one is not applied to it (docs/decisions/0333).
 
-    Of roots that are gone, damaged or were in memory nobody knows them: all statements that may
-    have been applied until now are forgotten, but of a region in memory those alone that were made
-    by now, so that it takes writes at once. Raises Unavailable if a root cannot be read now.
+    Of roots that are gone, damaged or were in memory nobody knows them: all statements that were
+    made until now are forgotten. Raises Unavailable if a root cannot be read now.
     """
     statements = StatementMemory(region_place.limits.statements)
-    statements.forgotten_ms = region_place.latest_statement_ms()
     try:
         source = find_source(region_place.disk, claim, order)
         if not is_volatile(source.manifest.spec.engine):
             return _read_statements(region_place, source)
-        statements.forgotten_ms = region_place.clock.wall_ms()
     except Corrupt:
         pass
     except Unavailable as error:
         if error.code != LOST:
             raise
+    statements.forgotten_ms = region_place.clock.wall_ms()
     return statements
 
 
