@@ -17,6 +17,7 @@ from metasrv_base.errors import NotFound, Unknown
 LOOK_MS = 1_000
 """The time between two looks. A node that is dead already has as long to answer: one of which only
 the heartbeats are lost does."""
+BACK = "it was dead, and is back"
 
 
 class NodeGoneError(Unknown):
@@ -46,7 +47,10 @@ class RequestsInFlight:
                 finally:
                     del self._until[until]
         except TimeoutError as error:
-            raise NodeGoneError(what="node", name=node, reason=self._why(entry)) from error
+            if not until.expired():
+                raise
+            reason = self._why(entry) or BACK
+            raise NodeGoneError(what="node", name=node, reason=reason) from error
 
     async def watch(self) -> None:
         """Looks at the nodes while there are any requests, until the task is cancelled."""
