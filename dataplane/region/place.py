@@ -46,10 +46,6 @@ class RegionPlace:
     def files(self) -> FileSource:
         return FileSource(self.disk, self.root, self.cache)
 
-    def latest_statement_ms(self) -> int:
-        """The latest time of a statement that may have been applied until now, anywhere."""
-        return self.limits.statements.latest_ms(self.clock.wall_ms())
-
 
 @dataclass(frozen=True, slots=True)
 class OpenOrder:

@@ -104,7 +104,8 @@ def create_or_open(
     if statements is None:
         statements = StatementMemory(region_place.limits.statements)
     if forgets:
-        statements.forgotten_ms = max(statements.forgotten_ms, region_place.latest_statement_ms())
+        latest_ms = region_place.limits.statements.latest_possible_ms(region_place.clock.wall_ms())
+        statements.forgotten_ms = max(statements.forgotten_ms, latest_ms)
     statement_files = StatementFiles(region_place.disk, region_place.root, mine)
     with ExitStack() as unopened:
         unopened.callback(statement_files.close)

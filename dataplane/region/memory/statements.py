@@ -36,7 +36,7 @@ class StatementWindow:
     def age_ms_max(self) -> int:
         return self.window_ms + self.drift_ms
 
-    def latest_ms(self, now_ms: int) -> int:
+    def latest_possible_ms(self, now_ms: int) -> int:
         """The latest time of a statement that any node may have applied until now: the clock of its
         sender may be ahead of that node's, and that one of ours."""
         return now_ms + 2 * self.drift_ms
