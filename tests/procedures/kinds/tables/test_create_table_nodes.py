@@ -237,6 +237,20 @@ def test_given_no_node_that_ever_answers_when_the_deadline_passes_then_it_is_und
     run(main, 1)
 
 
+async def reasons_of_undone_batch(cluster: Cluster) -> dict[str, str]:
+    """Has a batch make the table NEW, which is undone; returns the reasons of the nodes."""
+    state = NEW.model_dump(mode="json")
+    batch = CommandBatch(members=(Change(kind="create_table", state=state),))
+
+    ended = await finish(cluster, "batch", batch, {})
+
+    assert ended.outcome is ProcedureOutcome.ROLLED_BACK
+    assert ended.last.error is not None
+    assert ended.last.error.code == "node-not-eligible"
+    reasons: dict[str, str] = ended.last.error.facts["reasons"]
+    return reasons
+
+
 def test_given_a_batch_of_which_a_node_dies_first_then_it_is_undone_and_says_so() -> None:
     """Its commands may be in parts. Sent again, it is placed on nodes that live."""
 
@@ -244,15 +258,10 @@ def test_given_a_batch_of_which_a_node_dies_first_then_it_is_undone_and_says_so(
         cluster = await with_nodes(loop)
         cluster.plane.nodes["dn-1"].die()
         began_ms = cluster.clock.mono_ms()
-        state = NEW.model_dump(mode="json")
 
-        batch = CommandBatch(members=(Change(kind="create_table", state=state),))
-        ended = await finish(cluster, "batch", batch, {})
+        reasons = await reasons_of_undone_batch(cluster)
 
-        assert ended.outcome is ProcedureOutcome.ROLLED_BACK
-        assert ended.last.error is not None
-        assert ended.last.error.code == "node-not-eligible"
-        assert "dn-1" in ended.last.error.facts["reasons"]
+        assert "dn-1" in reasons
         assert cluster.clock.mono_ms() - began_ms < 15_000
         assert not any(node.serving for node in cluster.plane.nodes.values())
 
@@ -268,15 +277,10 @@ def test_given_a_batch_of_which_a_node_answers_no_orders_then_it_is_undone_and_s
     async def main(loop: SimLoop) -> None:
         cluster = await with_nodes(loop)
         began_ms = cluster.clock.mono_ms()
-        state = NEW.model_dump(mode="json")
 
-        batch = CommandBatch(members=(Change(kind="create_table", state=state),))
-        ended = await finish(cluster, "batch", batch, {})
+        reasons = await reasons_of_undone_batch(cluster)
 
-        assert ended.outcome is ProcedureOutcome.ROLLED_BACK
-        assert ended.last.error is not None
-        assert ended.last.error.code == "node-not-eligible"
-        assert ended.last.error.facts["reasons"] == {"dn-1": "it answers no orders"}
+        assert reasons == {"dn-1": "it answers no orders"}
         assert cluster.clock.mono_ms() - began_ms < 40_000
         await hung.wake()
         await cluster.clock.sleep_ms(20_000)
